@@ -1,0 +1,325 @@
+"""KubeSchedulerConfiguration v1 as frozen values, from a parsed mapping; no files are read here.
+
+Leader election, client connection and profiling are the real scheduler's own business and are skipped. Defaults and checks follow
+pkg/scheduler/apis/config of kube-scheduler v1.36.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from scheduler_core.config.fields import ConfigurationError, Section
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.config.plugin_args import (
+    API_VERSION,
+    NodeResourcesFitArgs,
+    default_plugin_args,
+    is_qualified_name,
+    read_plugin_args,
+)
+from scheduler_core.config.plugin_merge import (
+    EXTENSION_POINTS,
+    MULTI_POINT,
+    EnabledPlugin,
+    PluginRules,
+    PluginSelection,
+)
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+DEFAULT_KUBE_VERSION = KubeVersion.parse("1.36")
+
+_SKIPPED = ("leaderElection", "clientConnection", "enableProfiling", "enableContentionProfiling", "delayCacheUntilActive", "healthzBindAddress", "metricsBindAddress")
+_POD_GROUP_POINTS = ("placementGenerate", "placementScore", "podGroupPostFilter")  # scheduling of pod groups: its gates are off in every supported release
+_REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedResource:
+    """An extended resource that an extender looks after; the built-in filter leaves it alone if `ignored_by_scheduler`."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtenderTls:
+    """How to trust an extender and be trusted by it; the PEM texts win over the files of the same meaning."""
+
+    insecure: bool = False
+    server_name: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+    authority_file: str = ""
+    certificate_pem: bytes = b""
+    key_pem: bytes = b""
+    authority_pem: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtenderSettings:
+    """One HTTP extender; an empty verb means that it does not offer that service."""
+
+    url_prefix: str
+    filter_verb: str = ""
+    prioritize_verb: str = ""
+    preempt_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0
+    enable_https: bool = False
+    tls: ExtenderTls | None = None
+    timeout_seconds: float = 5.0
+    node_cache_capable: bool = False
+    managed_resources: tuple[ManagedResource, ...] = ()
+    ignorable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """How pods with one schedulerName are scheduled; `percentage_of_nodes_to_score` None means: as the configuration says."""
+
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    percentage_of_nodes_to_score: int | None = None
+    plugins: PluginRules = field(default_factory=PluginRules)
+    written_args: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+    def plugin_args(self, name: str, kube_version: KubeVersion) -> object:
+        """The arguments of one plugin: as written, else its defaults; None for a plugin that takes none."""
+        if name in self.written_args:
+            return self.written_args[name]
+        return default_plugin_args(name, kube_version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """A whole scheduler: its profiles (at least one, names unique), extenders, and the numbers of queue and search."""
+
+    profiles: tuple[Profile, ...] = (Profile(),)
+    extenders: tuple[ExtenderSettings, ...] = ()
+    parallelism: int = 16
+    percentage_of_nodes_to_score: int = 0
+    pod_initial_backoff_seconds: int = 1
+    pod_max_backoff_seconds: int = 10
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any], kube_version: KubeVersion = DEFAULT_KUBE_VERSION) -> Configuration:
+        """The configuration written in `mapping` (parsed YAML or JSON), defaulted.
+
+        Raises ConfigurationError with every problem found, each beginning with the path of its field.
+        """
+        written = Section(values=mapping, path="", problems=[])
+        configuration = _read(written, kube_version)
+        if written.problems:
+            raise ConfigurationError(written.problems)
+        return configuration
+
+    def profile(self, scheduler_name: str) -> Profile | None:
+        """The profile for pods of that schedulerName; None when nobody here schedules them."""
+        return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
+
+    def nodes_percentage(self, profile: Profile) -> int:
+        """The percentage of nodes to score in this profile: its own, even an explicit 0, else the configuration's; 0 means adaptive."""
+        return self.percentage_of_nodes_to_score if profile.percentage_of_nodes_to_score is None else profile.percentage_of_nodes_to_score
+
+
+def _read(written: Section, kube_version: KubeVersion) -> Configuration:
+    _check_kind(written)
+    extenders = _read_extenders(written)
+    profiles = _read_profiles(written, kube_version)
+    configuration = Configuration(
+        profiles=_with_ignored_resources(profiles, extenders, kube_version),
+        extenders=extenders,
+        parallelism=written.integer("parallelism", 16),
+        percentage_of_nodes_to_score=_read_percentage(written) or 0,
+        pod_initial_backoff_seconds=written.integer("podInitialBackoffSeconds", 1, bits=64),
+        pod_max_backoff_seconds=written.integer("podMaxBackoffSeconds", 10, bits=64),
+    )
+    if configuration.parallelism <= 0:
+        written.refuse("parallelism", f"{configuration.parallelism}: should be an integer value greater than zero")
+    if configuration.pod_initial_backoff_seconds <= 0:
+        written.refuse("podInitialBackoffSeconds", f"{configuration.pod_initial_backoff_seconds}: must be greater than 0")
+    if configuration.pod_max_backoff_seconds < configuration.pod_initial_backoff_seconds:
+        written.refuse("podMaxBackoffSeconds", f"{configuration.pod_max_backoff_seconds}: must be greater than or equal to podInitialBackoffSeconds")
+    written.refuse_unknown(*_SKIPPED)
+    return configuration
+
+
+def _check_kind(written: Section) -> None:
+    api_version, kind = written.text("apiVersion", API_VERSION), written.text("kind", "KubeSchedulerConfiguration")
+    if api_version != API_VERSION:
+        written.refuse("apiVersion", f"{api_version} is not supported; write {API_VERSION}")
+    if kind != "KubeSchedulerConfiguration":
+        written.refuse("kind", f"must be KubeSchedulerConfiguration, not {kind}")
+
+
+def _read_percentage(section: Section) -> int | None:
+    percentage = section.optional_integer("percentageOfNodesToScore")
+    if percentage is not None and not 0 <= percentage <= 100:
+        section.refuse("percentageOfNodesToScore", f"{percentage}: not in valid range [0-100]")
+    return percentage
+
+
+# ---- profiles ----
+
+
+def _read_profiles(written: Section, kube_version: KubeVersion) -> tuple[Profile, ...]:
+    sections = written.sections("profiles")
+    if not sections:
+        return (Profile(),)
+    # Only a single profile may leave its name out: with several, a default name would hide a mistake.
+    default_name = DEFAULT_SCHEDULER_NAME if len(sections) == 1 else ""
+    profiles: list[Profile] = []
+    for section in sections:
+        profile = _read_profile(section, default_name, kube_version)
+        if not profile.scheduler_name:
+            section.refuse("schedulerName", "must be given when there are several profiles, and must not be empty")
+        elif any(other.scheduler_name == profile.scheduler_name for other in profiles):
+            section.refuse("schedulerName", f"{profile.scheduler_name!r} already names another profile")
+        profiles.append(profile)
+        _check_queue_sort(section, profiles[0], profile)
+    return tuple(profiles)
+
+
+def _read_profile(section: Section, default_name: str, kube_version: KubeVersion) -> Profile:
+    plugins = section.section("plugins")
+    selections = {point: _read_selection(plugins.section(point)) for point in (MULTI_POINT, *EXTENSION_POINTS) if plugins.has(point)}
+    plugins.refuse_unknown(*_POD_GROUP_POINTS)
+    args: dict[str, object] = {}
+    for written in section.sections("pluginConfig"):
+        name = written.text("name")
+        if name in args:
+            written.refuse("name", f"{name!r} is configured twice")
+        _refuse_removed(written, "name", name)
+        args[name] = read_plugin_args(name, written.section("args"), kube_version)
+        written.refuse_unknown()
+    profile = Profile(
+        scheduler_name=section.text("schedulerName", default_name),
+        percentage_of_nodes_to_score=_read_percentage(section),
+        plugins=PluginRules(selections=MappingProxyType(selections)),
+        written_args=MappingProxyType(args),
+    )
+    section.refuse_unknown()
+    return profile
+
+
+def _read_selection(section: Section) -> PluginSelection:
+    enabled, disabled = [], []
+    for plugin in section.sections("enabled"):
+        enabled.append(EnabledPlugin(name=plugin.text("name"), weight=plugin.integer("weight", 0)))
+        _refuse_removed(plugin, "name", enabled[-1].name)
+        plugin.refuse_unknown()
+    for plugin in section.sections("disabled"):
+        disabled.append(plugin.text("name"))
+        plugin.refuse_unknown("weight")
+    section.refuse_unknown()
+    return PluginSelection(enabled=tuple(enabled), disabled=tuple(disabled))
+
+
+def _refuse_removed(section: Section, name: str, plugin: str) -> None:
+    if plugin in _REMOVED_PLUGINS:
+        section.refuse(name, f"{plugin} was removed from Kubernetes; NodeVolumeLimits counts these volumes")
+
+
+def _check_queue_sort(section: Section, first: Profile, profile: Profile) -> None:
+    order, canon = profile.plugins.at("queueSort"), first.plugins.at("queueSort")
+    if len(order.enabled) > 1:
+        section.refuse("plugins.queueSort.enabled", "only one queue sort plugin can be enabled")
+    if order != canon:
+        section.refuse("plugins.queueSort", "must be the same for all profiles")
+    name = canon.enabled[0].name if canon.enabled else None
+    if name is not None and profile.written_args.get(name) != first.written_args.get(name):
+        section.refuse("pluginConfig", f"the arguments of {name} must be the same for all profiles")
+
+
+# ---- extenders ----
+
+
+def _read_extenders(written: Section) -> tuple[ExtenderSettings, ...]:
+    sections = written.sections("extenders")
+    extenders = tuple(_read_extender(section) for section in sections)
+    managed: set[str] = set()
+    for section, extender in zip(sections, extenders, strict=True):
+        for index, resource in enumerate(extender.managed_resources):
+            if resource.name in managed:
+                section.refuse(f"managedResources[{index}].name", f"{resource.name!r} is already managed by an extender")
+            managed.add(resource.name)
+    binders = sum(bool(extender.bind_verb) for extender in extenders)
+    if binders > 1:
+        written.refuse("extenders", f"found {binders} extenders implementing bind, only one can")
+    # The ignorable ones come last, so that those which must answer are asked while most nodes are still there.
+    return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
+
+
+def _read_extender(section: Section) -> ExtenderSettings:
+    extender = ExtenderSettings(
+        url_prefix=section.text("urlPrefix"),
+        filter_verb=section.text("filterVerb"),
+        prioritize_verb=section.text("prioritizeVerb"),
+        preempt_verb=section.text("preemptVerb"),
+        bind_verb=section.text("bindVerb"),
+        weight=section.integer("weight", 0, bits=64),
+        enable_https=section.flag("enableHTTPS"),
+        tls=_read_tls(section.section("tlsConfig")) if section.has("tlsConfig") else None,
+        timeout_seconds=section.duration_seconds("httpTimeout", 0.0) or 5.0,
+        node_cache_capable=section.flag("nodeCacheCapable"),
+        managed_resources=tuple(_read_managed_resource(resource) for resource in section.sections("managedResources")),
+        ignorable=section.flag("ignorable"),
+    )
+    if not extender.url_prefix:
+        section.refuse("urlPrefix", "must say where the extender answers")
+    if extender.prioritize_verb and extender.weight <= 0:
+        section.refuse("weight", f"{extender.weight}: must have a positive weight applied to it")
+    section.refuse_unknown()
+    return extender
+
+
+def _read_managed_resource(section: Section) -> ManagedResource:
+    name = section.text("name")
+    if not is_qualified_name(name):
+        section.refuse("name", f"{name!r} is not a valid resource name")
+    elif "/" not in name or "kubernetes.io/" in name or name.startswith("requests.") or not is_qualified_name("requests." + name):
+        section.refuse("name", f"{name!r} is not an extended resource: it needs a domain of its own before '/', outside kubernetes.io")
+    resource = ManagedResource(name=name, ignored_by_scheduler=section.flag("ignoredByScheduler"))
+    section.refuse_unknown()
+    return resource
+
+
+def _read_tls(section: Section) -> ExtenderTls:
+    tls = ExtenderTls(
+        insecure=section.flag("insecure"),
+        server_name=section.text("serverName"),
+        certificate_file=section.text("certFile"),
+        key_file=section.text("keyFile"),
+        authority_file=section.text("caFile"),
+        certificate_pem=_read_bytes(section, "certData"),
+        key_pem=_read_bytes(section, "keyData"),
+        authority_pem=_read_bytes(section, "caData"),
+    )
+    section.refuse_unknown()
+    return tls
+
+
+def _read_bytes(section: Section, name: str) -> bytes:
+    try:
+        return base64.b64decode(section.text(name), validate=True)
+    except binascii.Error:
+        section.refuse(name, "is not base64")
+        return b""
+
+
+def _with_ignored_resources(profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion) -> tuple[Profile, ...]:
+    """What extenders want ignored takes the place of NodeResourcesFit's own list (pkg/scheduler/scheduler.go, buildExtenders)."""
+    ignored = tuple(resource.name for extender in extenders for resource in extender.managed_resources if resource.ignored_by_scheduler)
+    if not ignored:
+        return profiles
+    changed = []
+    for profile in profiles:
+        fit = profile.plugin_args("NodeResourcesFit", kube_version)
+        assert isinstance(fit, NodeResourcesFitArgs)
+        args = {**profile.written_args, "NodeResourcesFit": replace(fit, ignored_resources=ignored)}
+        changed.append(replace(profile, written_args=MappingProxyType(args)))
+    return tuple(changed)

@@ -1,0 +1,170 @@
+"""What changed between kube-scheduler releases, one named switch per behaviour.
+
+A plugin asks for a behaviour by its name and never compares version numbers. Sources are given as pull requests of
+kubernetes/kubernetes; where a feature gate decides, the switch follows the gate's default in that release. A release means its newest patch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Self
+
+OLDEST = (1, 32)
+NEWEST = (1, 36)
+EXPERIMENTAL = (1, 37)
+
+TieBreak = Literal["random", "heap"]
+
+
+class UnsupportedKubeVersionError(ValueError):
+    """The text names no Kubernetes release that this library reproduces; choose one of the releases the message lists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeVersion:
+    """One minor release of Kubernetes and how its scheduler behaves.
+
+    1.32 to 1.36 are reproduced; 1.37 is experimental: its known gate changes are followed, but its release was not
+    compared decision by decision.
+    """
+
+    major: int
+    minor: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The release named by "1.36", "v1.36" or "v1.36.3"; the patch number changes nothing here.
+
+        Raises UnsupportedKubeVersionError when the text is no version or the release is outside 1.32 … 1.37.
+        """
+        match = re.fullmatch(r"v?(\d+)\.(\d+)(?:\.\d+)?(?:[-+].*)?", text.strip())
+        if match is None:
+            raise UnsupportedKubeVersionError(f"{text!r} is not a Kubernetes version; write it like 1.36")
+        release = (int(match[1]), int(match[2]))
+        if not OLDEST <= release <= EXPERIMENTAL:
+            raise UnsupportedKubeVersionError(f"Kubernetes {text} is not supported; known are 1.32 to 1.36, and 1.37 as an experiment")
+        return cls(major=release[0], minor=release[1])
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+    @property
+    def is_experimental(self) -> bool:
+        return (self.major, self.minor) > NEWEST
+
+    def _since(self, minor: int) -> bool:
+        return (self.major, self.minor) >= (1, minor)
+
+    # ---- which node wins ----
+
+    @cached_property
+    def tie_break(self) -> TieBreak:
+        """How nodes of equal total are told apart: at random until 1.34, by heap order of the feasible list since 1.35 (#135231)."""
+        return "heap" if self._since(35) else "random"
+
+    # ---- scores ----
+
+    @cached_property
+    def balanced_allocation_skips_best_effort(self) -> bool:
+        """Since 1.33 NodeResourcesBalancedAllocation gives nothing to a pod without requests (#129138)."""
+        return self._since(33)
+
+    @cached_property
+    def balanced_allocation_compares_without_pod(self) -> bool:
+        """Since 1.36 the balance with the pod is measured against the balance without it (#135573)."""
+        return self._since(36)
+
+    @cached_property
+    def image_volumes_count(self) -> bool:
+        """Since 1.36 ImageLocality counts images mounted as volumes."""
+        return self._since(36)
+
+    @cached_property
+    def storage_capacity_scoring(self) -> bool:
+        """Gate StorageCapacityScoring: on since 1.37; VolumeBinding then scores free capacity."""
+        return self._since(37)
+
+    # ---- refusals ----
+
+    @cached_property
+    def oversized_request_is_unresolvable(self) -> bool:
+        """Since 1.34 a request above the node's whole allocatable is refused for good, so preemption leaves the node alone."""
+        return self._since(34)
+
+    @cached_property
+    def taint_refusal_names_the_taint(self) -> bool:
+        """Until 1.33 the refusal reads `node(s) had untolerated taint {key: value}`, then `…untolerated taint(s)` (#134740, in 1.34 by #135023)."""
+        return not self._since(34)
+
+    @cached_property
+    def volume_affinity_refusal_says_conflict(self) -> bool:
+        """Until 1.32 a volume's node affinity refuses with `node(s) had volume node affinity conflict`."""
+        return not self._since(33)
+
+    @cached_property
+    def read_write_once_pod_refusal_names_the_node(self) -> bool:
+        """Until 1.33 a ReadWriteOncePod claim in use refuses with `node has pod using PersistentVolumeClaim with the same name …`."""
+        return not self._since(34)
+
+    @cached_property
+    def negative_namespace_selector_matches_all(self) -> bool:
+        """Since 1.34 NotIn and DoesNotExist in the incoming pod's namespaceSelector match every namespace (regression of #132457)."""
+        return self._since(34)
+
+    @cached_property
+    def volume_limit_scaling(self) -> bool:
+        """Gate VolumeLimitScaling: on since 1.37; a node without the claim's CSI driver is then refused."""
+        return self._since(37)
+
+    @cached_property
+    def volume_attributes_class(self) -> bool:
+        """Gate VolumeAttributesClass: on since 1.34; a volume then matches only a claim of the same class."""
+        return self._since(34)
+
+    # ---- which plugins run ----
+
+    @cached_property
+    def dynamic_resources(self) -> bool:
+        """Gate DynamicResourceAllocation: on since 1.34; the plugin then stands before DefaultPreemption."""
+        return self._since(34)
+
+    @cached_property
+    def dynamic_resources_score(self) -> bool:
+        """Since 1.35 DynamicResources scores, with weight 2."""
+        return self._since(35)
+
+    @cached_property
+    def node_declared_features(self) -> bool:
+        """Gate NodeDeclaredFeatures: on since 1.36."""
+        return self._since(36)
+
+    # ---- request sums ----
+
+    @cached_property
+    def status_resources_count(self) -> bool:
+        """Gate InPlacePodVerticalScaling: on since 1.33; a running pod counts the larger of spec, actuated and allocated."""
+        return self._since(33)
+
+    @cached_property
+    def pod_level_resources(self) -> bool:
+        """Gate PodLevelResources: on since 1.34; `spec.resources` replaces the sum over the containers."""
+        return self._since(34)
+
+    @cached_property
+    def pod_level_resize(self) -> bool:
+        """Gate InPlacePodLevelResourcesVerticalScaling: on since 1.36; pod-level resources can be resized too."""
+        return self._since(36)
+
+    # ---- queue and preemption ----
+
+    @cached_property
+    def pops_from_backoff(self) -> bool:
+        """Gate SchedulerPopFromBackoffQ: on since 1.33; an idle scheduler takes the next pod out of its back-off early."""
+        return self._since(33)
+
+    @cached_property
+    def async_preemption(self) -> bool:
+        """Gate SchedulerAsyncPreemption: on since 1.33; a pod whose victims are being deleted stays out of the queue."""
+        return self._since(33)

@@ -1,0 +1,137 @@
+"""Which plugins a profile runs: defaults, enabled, disabled and MultiPoint become one ordered list per extension point.
+
+The rules are those of kube-scheduler v1.36: pkg/scheduler/apis/config/v1/default_plugins.go (merging with the defaults) and
+pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). What the defaults are is not decided here; they are handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from scheduler_core.config.fields import ConfigurationError
+
+EXTENSION_POINTS = (
+    "preEnqueue",
+    "queueSort",
+    "preFilter",
+    "filter",
+    "postFilter",
+    "preScore",
+    "score",
+    "reserve",
+    "permit",
+    "preBind",
+    "bind",
+    "postBind",
+)
+"""As the configuration spells them, in the order they run."""
+
+MULTI_POINT = "multiPoint"
+EVERY_PLUGIN = "*"
+
+_HIGHEST_SCORE = 100
+_HIGHEST_TOTAL = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnabledPlugin:
+    """A plugin by name; weight 0 means that none was given, which counts as 1 where it scores."""
+
+    name: str
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSelection:
+    """What is switched on and off at one extension point; `*` among the disabled means every default plugin."""
+
+    enabled: tuple[EnabledPlugin, ...] = ()
+    disabled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectivePlugins:
+    """The plugins of one profile after all merging.
+
+    `by_point` names, for each extension point, its plugins in the order they run; `weights` holds each scorer's weight (at least 1).
+    """
+
+    by_point: Mapping[str, tuple[str, ...]]
+    weights: Mapping[str, int]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every plugin that runs anywhere, each once, in the order of first appearance over the points."""
+        return tuple(dict.fromkeys(name for point in EXTENSION_POINTS for name in self.by_point[point]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginRules:
+    """A profile's own selections, as written: by extension point, and `multiPoint`."""
+
+    selections: Mapping[str, PluginSelection] = field(default_factory=dict)
+
+    def at(self, point: str) -> PluginSelection:
+        return self.selections.get(point, PluginSelection())
+
+    def needed(self, defaults: Iterable[EnabledPlugin]) -> tuple[str, ...]:
+        """Names of the plugins that must exist before the lists can be expanded, defaults first."""
+        merged = merge_with_defaults(tuple(defaults), self.at(MULTI_POINT))
+        everywhere = [*merged, *(plugin for point in EXTENSION_POINTS for plugin in self.at(point).enabled)]
+        return tuple(dict.fromkeys(plugin.name for plugin in everywhere))
+
+
+def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelection) -> tuple[EnabledPlugin, ...]:
+    """The defaults without the disabled ones, each replaced in place where enabled again; the other enabled ones follow."""
+    redefined = {plugin.name: plugin for plugin in own.enabled}
+    kept = () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)
+    replaced = {plugin.name for plugin in kept} & set(redefined)
+    # A plugin enabled twice stays twice, but for its last mention if that replaced a default: expanding then finds and refuses it.
+    extra = [plugin for plugin in own.enabled if plugin.name not in replaced or plugin is not redefined[plugin.name]]
+    return (*(redefined.get(plugin.name, plugin) for plugin in kept), *extra)
+
+
+def effective_plugins(rules: PluginRules, defaults: Iterable[EnabledPlugin], serves: Callable[[str, str], bool], *, where: str = "plugins") -> EffectivePlugins:
+    """The plugins that run, point by point.
+
+    `serves(plugin, point)` says whether the plugin has that point's method. Raises ConfigurationError, with the field path below
+    `where`, when a plugin is enabled at a point it does not serve, when one is enabled twice, when there is not exactly one
+    queue order or no binder, and when the weights could overflow a total.
+    """
+    multi_point = merge_with_defaults(tuple(defaults), rules.at(MULTI_POINT))
+    by_point = {point: _expand(point, rules.at(point), multi_point, serves, where) for point in EXTENSION_POINTS}
+    if len(by_point["queueSort"]) != 1:
+        raise ConfigurationError([f"{where}.queueSort: exactly one plugin must order the queue, found {len(by_point['queueSort'])}"])
+    if not by_point["bind"]:
+        raise ConfigurationError([f"{where}.bind: at least one plugin must bind"])
+    return EffectivePlugins(by_point=by_point, weights=_weights(by_point["score"], (*rules.at("score").enabled, *multi_point), where))
+
+
+def _expand(point: str, own: PluginSelection, multi_point: tuple[EnabledPlugin, ...], serves: Callable[[str, str], bool], where: str) -> tuple[str, ...]:
+    specific = tuple(plugin.name for plugin in own.enabled)
+    for index, name in enumerate(specific):
+        if not serves(name, point):
+            raise ConfigurationError([f"{where}.{point}.enabled[{index}]: plugin {name} does not serve {point}"])
+        if name in specific[:index]:
+            raise ConfigurationError([f"{where}.{point}.enabled[{index}]: plugin {name} is enabled twice"])
+    if EVERY_PLUGIN in own.disabled:
+        return specific
+    general = [plugin.name for plugin in multi_point if serves(plugin.name, point) and plugin.name not in own.disabled]
+    overridden = [name for name in specific if name in general]
+    unmentioned = [name for name in general if name not in specific]
+    for name in unmentioned:
+        if unmentioned.count(name) > 1:
+            raise ConfigurationError([f"{where}.{MULTI_POINT}.enabled: plugin {name} is enabled twice"])
+    return (*overridden, *unmentioned, *(name for name in specific if name not in general))
+
+
+def _weights(scorers: tuple[str, ...], mentions: tuple[EnabledPlugin, ...], where: str) -> Mapping[str, int]:
+    # The first mention counts: a weight given at the point itself comes before one given through MultiPoint.
+    given: dict[str, int] = {}
+    for plugin in mentions:
+        given.setdefault(plugin.name, plugin.weight)
+    weights = {name: given[name] or 1 for name in scorers}
+    if sum(weights.values()) * _HIGHEST_SCORE > _HIGHEST_TOTAL:
+        raise ConfigurationError([f"{where}.score: the weights are so large that a total could overflow"])
+    return weights
