@@ -1,0 +1,71 @@
+# careen. `make` lists what there is; `make demo` and `make test` are all a newcomer needs.
+# Each target does its own set-up in .venv: nothing but Python 3.11 (or newer) and make is needed beforehand.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Set-up is done again when the dependencies change, and only then.
+INSTALLED := $(VENV)/.installed
+IMAGE ?= careen:dev
+
+# The demo's size; `make demo NODES=30 SEED=4 DEMO_FLAGS=--faults` for another one.
+NODES ?= 12
+SEED ?= 1
+DEMO_FLAGS ?=
+# More tests at once than cores only makes the timing of the slow ones worse.
+TEST_WORKERS ?= 2
+TEST_FLAGS ?=
+
+.PHONY: help
+help: ## this list
+	@echo "make TARGET, where TARGET is one of"
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
+
+.PHONY: install
+install: $(INSTALLED) ## a virtual environment in .venv with everything the other targets need
+
+# pip learnt dependency groups in 25.1; the one that comes with Python 3.11 is older.
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "careen needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Try: make PYTHON=python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
+		|| { echo "cannot make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo "installing what pyproject.toml names into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group check
+	@touch $@
+
+.PHONY: demo
+demo: $(INSTALLED) ## a whole fleet on this computer reboots, node by node, and a checker judges it
+	$(BIN)/careen demo --nodes $(NODES) --seed $(SEED) $(DEMO_FLAGS)
+
+.PHONY: test
+test: $(INSTALLED) ## everything that needs nothing but Python
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not cluster" $(TEST_FLAGS)
+
+.PHONY: check
+check: $(INSTALLED) ## style, types and import contracts
+	@test ! -e operator/__init__.py || { echo "operator/__init__.py shadows Python's own operator module: remove it" >&2; exit 1; }
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --config tests/architecture/contracts.toml
+
+.PHONY: docs
+docs: $(INSTALLED) ## writes the generated pages of docs/ again
+	$(BIN)/python -m tests.architecture.generated_docs
+
+.PHONY: image
+image: ## the container image
+	docker build --tag $(IMAGE) .
+
+.PHONY: clean
+clean: ## removes everything that the other targets made, except .venv
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find operator scheduler_core tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Targets that need more than Python: the real control plane, the real scheduler as an oracle, benches.
+include $(wildcard mk/*.mk)
