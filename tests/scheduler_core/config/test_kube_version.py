@@ -1,0 +1,77 @@
+"""The switches, release by release: the first release of each behaviour and the release before it."""
+
+import pytest
+
+from scheduler_core.config.kube_version import KubeVersion, UnsupportedKubeVersionError
+
+FIRST_RELEASE_WITH = {
+    "balanced_allocation_skips_best_effort": 33,
+    "status_resources_count": 33,
+    "pops_from_backoff": 33,
+    "async_preemption": 33,
+    "oversized_request_is_unresolvable": 34,
+    "negative_namespace_selector_matches_all": 34,
+    "volume_attributes_class": 34,
+    "dynamic_resources": 34,
+    "pod_level_resources": 34,
+    "dynamic_resources_score": 35,
+    "balanced_allocation_compares_without_pod": 36,
+    "image_volumes_count": 36,
+    "node_declared_features": 36,
+    "pod_level_resize": 36,
+    "storage_capacity_scoring": 37,
+    "volume_limit_scaling": 37,
+}
+LAST_RELEASE_WITH = {
+    "volume_affinity_refusal_says_conflict": 32,
+    "taint_refusal_names_the_taint": 33,
+    "read_write_once_pod_refusal_names_the_node": 33,
+}
+
+
+def version(minor: int) -> KubeVersion:
+    return KubeVersion.parse(f"1.{minor}")
+
+
+@pytest.mark.parametrize("minor", range(32, 38))
+@pytest.mark.parametrize("behaviour", FIRST_RELEASE_WITH)
+def test_a_newer_behaviour_begins_with_its_release(behaviour: str, minor: int) -> None:
+    assert getattr(version(minor), behaviour) is (minor >= FIRST_RELEASE_WITH[behaviour])
+
+
+@pytest.mark.parametrize("minor", range(32, 38))
+@pytest.mark.parametrize("behaviour", LAST_RELEASE_WITH)
+def test_an_older_behaviour_ends_with_its_release(behaviour: str, minor: int) -> None:
+    assert getattr(version(minor), behaviour) is (minor <= LAST_RELEASE_WITH[behaviour])
+
+
+@pytest.mark.parametrize(("minor", "rule"), [(32, "random"), (33, "random"), (34, "random"), (35, "heap"), (36, "heap"), (37, "heap")])
+def test_equal_totals_are_told_apart_at_random_until_1_34_and_by_heap_order_since(minor: int, rule: str) -> None:
+    assert version(minor).tie_break == rule
+
+
+def test_every_switch_is_in_one_of_the_tables_above() -> None:
+    switches = {name for name, value in vars(KubeVersion).items() if type(value).__name__ == "cached_property"}
+    assert switches == set(FIRST_RELEASE_WITH) | set(LAST_RELEASE_WITH) | {"tie_break"}
+
+
+@pytest.mark.parametrize("text", ["1.36", "v1.36", "v1.36.3", " 1.36.0 ", "v1.36.2-eks-abc", "v1.36.1+k3s1"])
+def test_a_release_is_read_with_or_without_its_patch(text: str) -> None:
+    assert str(KubeVersion.parse(text)) == "1.36"
+
+
+@pytest.mark.parametrize("text", ["", "1", "1.x", "latest", "36"])
+def test_what_is_no_version_is_refused(text: str) -> None:
+    with pytest.raises(UnsupportedKubeVersionError, match="is not a Kubernetes version"):
+        KubeVersion.parse(text)
+
+
+@pytest.mark.parametrize("text", ["1.31", "1.38", "2.0"])
+def test_a_release_out_of_range_is_refused_and_the_known_ones_are_named(text: str) -> None:
+    with pytest.raises(UnsupportedKubeVersionError, match=r"known are 1\.32 to 1\.36"):
+        KubeVersion.parse(text)
+
+
+@pytest.mark.parametrize(("minor", "experimental"), [(36, False), (37, True)])
+def test_only_1_37_is_an_experiment(minor: int, experimental: bool) -> None:
+    assert version(minor).is_experimental is experimental
