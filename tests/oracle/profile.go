@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
+	"k8s.io/klog/v2"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	configscheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	plfeature "k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+)
+
+// profile is one scheduler profile with everything its plugins ask for, over a frozen cluster.
+type profile struct {
+	framework.Framework
+	snapshot   *cache.Snapshot
+	informers  informers.SharedInformerFactory
+	preemption *defaultpreemption.DefaultPreemption // nil when the configuration leaves it out
+}
+
+// newProfiles builds the profiles of the configuration; the first one also answers for pods
+// whose schedulerName no profile has, because raw objects often carry none.
+func newProfiles(ctx context.Context, cl *cluster, raw json.RawMessage) (map[string]*profile, *profile, error) {
+	cfg, err := readConfiguration(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	snapshot := cl.snapshot(ctx)
+	byName := map[string]*profile{}
+	for i := range cfg.Profiles {
+		p, err := newProfile(ctx, cl, &cfg.Profiles[i], snapshot)
+		if err != nil {
+			return nil, nil, err
+		}
+		byName[cfg.Profiles[i].SchedulerName] = p
+	}
+	return byName, byName[cfg.Profiles[0].SchedulerName], nil
+}
+
+func readConfiguration(raw json.RawMessage) (*config.KubeSchedulerConfiguration, error) {
+	if len(raw) == 0 {
+		raw = json.RawMessage(`{"apiVersion":"` + configv1.SchemeGroupVersion.String() + `","kind":"KubeSchedulerConfiguration"}`)
+	}
+	obj, gvk, err := configscheme.Codecs.UniversalDecoder().Decode(raw, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	cfg, ok := obj.(*config.KubeSchedulerConfiguration)
+	if !ok {
+		return nil, fmt.Errorf("configuration of kind %s", gvk)
+	}
+	cfg.APIVersion = gvk.GroupVersion().String()
+	// Client connection and leader election have no say in a decision and are left empty here.
+	for i := range cfg.Profiles {
+		if len(cfg.Profiles[i].SchedulerName) == 0 {
+			cfg.Profiles[i].SchedulerName = v1.DefaultSchedulerName
+		}
+	}
+	return cfg, validation.ValidateKubeSchedulerConfiguration(cfg)
+}
+
+func newProfile(ctx context.Context, cl *cluster, cfg *config.KubeSchedulerProfile, snapshot *cache.Snapshot) (*profile, error) {
+	client := frozenClient(cl)
+	listeners := &heard{}
+	factory := factoryHeardBy(client, listeners)
+	claims := assumecache.NewAssumeCache(klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
+	tracked := resourceslicetracker.Options{
+		EnableDeviceTaintRules:   utilfeature.DefaultFeatureGate.Enabled(features.DRADeviceTaintRules),
+		EnableConsumableCapacity: utilfeature.DefaultFeatureGate.Enabled(features.DRAConsumableCapacity),
+		SliceInformer:            factory.Resource().V1().ResourceSlices(),
+		KubeClient:               client,
+	}
+	if tracked.EnableDeviceTaintRules {
+		tracked.TaintInformer = factory.Resource().V1beta2().DeviceTaintRules()
+		tracked.ClassInformer = factory.Resource().V1().DeviceClasses()
+	}
+	slices, err := resourceslicetracker.StartTracker(ctx, tracked)
+	if err != nil {
+		return nil, err
+	}
+	p := &profile{snapshot: snapshot, informers: factory}
+	registry := plugins.NewInTreeRegistry()
+	registry[defaultpreemption.Name] = func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		preemption, err := defaultpreemption.New(ctx, args, handle, plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
+		p.preemption = preemption
+		return preemption, err
+	}
+	p.Framework, err = frameworkruntime.NewFramework(ctx, registry, cfg,
+		frameworkruntime.WithComponentConfigVersion(configv1.SchemeGroupVersion.String()),
+		frameworkruntime.WithClientSet(client),
+		frameworkruntime.WithInformerFactory(factory),
+		frameworkruntime.WithEventRecorder(noEvents{}),
+		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
+		frameworkruntime.WithSnapshotSharedLister(snapshot),
+		frameworkruntime.WithParallelism(1),
+		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
+		frameworkruntime.WithPodsInPreBind(frameworkruntime.NewPodsInPreBindMap()),
+	)
+	if err != nil {
+		return nil, err
+	}
+	podLister := factory.Core().V1().Pods().Lister()
+	waiting := queue.NewSchedulingQueue(p.QueueSortFunc(), factory, queue.WithPodLister(podLister))
+	p.SetPodNominator(waiting)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	listeners.wait(ctx)
+	for _, pod := range cl.nominated {
+		waiting.Add(ctx, pod)
+	}
+	return p, nil
+}
+
+// frozenClient serves the objects and swallows every write: preemption and deallocation are
+// decided, never carried out, so that each pod meets the same cluster.
+func frozenClient(cl *cluster) *fake.Clientset {
+	objects := append([]runtime.Object{}, cl.others...)
+	for _, pod := range cl.asked {
+		objects = append(objects, pod)
+	}
+	for _, pod := range cl.nominated {
+		objects = append(objects, pod)
+	}
+	client := fake.NewSimpleClientset(objects...) //nolint:staticcheck // field management would cost time and decide nothing
+	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		switch action.GetVerb() {
+		case "get", "list", "watch":
+			return false, nil, nil
+		case "update":
+			return true, action.(clienttesting.UpdateAction).GetObject(), nil
+		default:
+			return true, &v1.Pod{}, nil
+		}
+	})
+	return client
+}
+
+type noEvents struct{}
+
+func (noEvents) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+func (n noEvents) WithLogger(logr.Logger) events.EventRecorderLogger                           { return n }
