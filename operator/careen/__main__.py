@@ -1,0 +1,5 @@
+"""`python -m careen`."""
+
+from careen.cli import main
+
+main()

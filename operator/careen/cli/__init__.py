@@ -1,0 +1,81 @@
+"""`careen`: the list of commands, in the order `careen --help` shows them.
+
+One command per file, loaded only when it is called: the agent runs on every node of a fleet and must not carry what
+the commands for people need (rich, numpy, the demo's server).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command: its name, the module and attribute it is loaded from, and its line in the help."""
+
+    name: str
+    module: str
+    attribute: str
+    summary: str
+
+
+# First what one looks at, then what one does, then what runs by itself.
+COMMANDS: tuple[Entry, ...] = (
+    Entry("status", "careen.cli.status", "status", "Every node's phase, reason and since when; who holds the lock."),
+    Entry("why", "careen.cli.why", "why", "Why a node does not reboot: each gate's answer and what would change it."),
+    Entry("forecast", "careen.cli.forecast", "forecast", "Where each pod of a node would land if it were drained now."),
+    Entry("lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."),
+    Entry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),
+    Entry("unhold", "careen.cli.hold", "unhold", "Let a held node go on."),
+    Entry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try again."),
+    Entry("config", "careen.cli.config", "config", "Each setting's effective value and where it comes from."),
+    Entry("demo", "careen.cli.demo", "demo", "A whole roll-out on this computer, no cluster needed."),
+    Entry("agent", "careen.cli.agent", "agent", "The agent of one node: what the DaemonSet runs."),
+)
+_BY_NAME = {entry.name: entry for entry in COMMANDS}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when the command is called, not to list its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return [entry.name for entry in COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the same
+        entry = _BY_NAME.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(import_module(entry.module), entry.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
+        # Click would load every command for its first line.
+        with formatter.section("Commands"):
+            formatter.write_dl([(entry.name, entry.summary) for entry in COMMANDS])
+
+
+def _version() -> str:
+    try:
+        return version("careen")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(_version(), prog_name="careen")
+def cli() -> None:
+    """Reboots a Kubernetes fleet node by node, and knows beforehand where every pod will land."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script, also as a plugin of kubectl; never returns."""
+    called_as = Path(sys.argv[0]).name
+    cli.main(list(arguments) if arguments is not None else None, prog_name="kubectl careen" if called_as.startswith("kubectl-careen") else "careen")
