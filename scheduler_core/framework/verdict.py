@@ -1,0 +1,75 @@
+"""What a plugin answers: a code, reasons for people, and who said so.
+
+The codes are kube-scheduler's (k8s.io/kube-scheduler/framework, v1.36), plus Unknown for what this library declines to guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Code(StrEnum):
+    SUCCESS = "Success"
+    ERROR = "Error"
+    UNSCHEDULABLE = "Unschedulable"
+    UNSCHEDULABLE_AND_UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    WAIT = "Wait"
+    SKIP = "Skip"
+    PENDING = "Pending"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One plugin's answer about one pod, and about one node where the point asks per node."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        return self.code is Code.SKIP
+
+    @property
+    def is_rejection(self) -> bool:
+        """Refused, now or for good: what kube-scheduler's IsRejected means, and Unknown, which nobody may take for a yes."""
+        return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING, Code.UNKNOWN)
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> Verdict:
+        """The same with a speaker; one that already names its speaker keeps it."""
+        return self if self.plugin or self.code is Code.SUCCESS else Verdict(self.code, self.reasons, plugin)
+
+
+SUCCESS: Final = Verdict(Code.SUCCESS)
+SKIP: Final = Verdict(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Verdict:
+    """Refused, but evicting other pods may help."""
+    return Verdict(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Verdict:
+    """Refused, and evicting other pods will not help."""
+    return Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def error(*reasons: str) -> Verdict:
+    """The question could not be answered: the cycle ends and the pod is tried again later."""
+    return Verdict(Code.ERROR, reasons)
+
+
+def unknown(*reasons: str) -> Verdict:
+    """The answer depends on something this library does not reproduce."""
+    return Verdict(Code.UNKNOWN, reasons)

@@ -1,0 +1,1 @@
+"""Frozen values of the API objects that scheduling looks at, parsed once at the border."""

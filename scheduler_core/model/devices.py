@@ -1,0 +1,36 @@
+"""Resource claims and device classes, as far as an allocated claim needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler_core.model.labels import NodeSelector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceClaim:
+    """`allocated` with `available_on` None means that the devices can be reached from every node.
+
+    `reserved_for` are the uids of consumers.
+    """
+
+    name: str
+    namespace: str
+    uid: str = ""
+    owner_uid: str = ""
+    allocated: bool = False
+    available_on: NodeSelector | None = None
+    reserved_for: tuple[str, ...] = ()
+    terminating: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceClass:
+    """`extended_resource_name` lets a pod ask for its devices as if they were an extended resource."""
+
+    name: str
+    extended_resource_name: str | None = None

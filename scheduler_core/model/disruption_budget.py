@@ -1,0 +1,31 @@
+"""A disruption budget and how many evictions it still allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler_core.model.labels import LabelSelector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisruptionBudget:
+    """`disrupted_pods` are names already being evicted; preemption counts none of them again.
+
+    `max_unavailable` and `min_available` are kept as written ("1", "50%") because only their being zero or whole says "never".
+    """
+
+    name: str
+    namespace: str
+    selector: LabelSelector
+    disruptions_allowed: int = 0
+    disrupted_pods: frozenset[str] = frozenset()
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    max_unavailable: str | None = None
+    min_available: str | None = None
+    unhealthy_pod_eviction_policy: str = "IfHealthyBudget"
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,626 @@
+"""API objects, as JSON-like mappings or decoded wire structures, to the model. The only place that knows what the JSON means.
+
+Defaulting by the API server is not repeated: live objects have been defaulted, and the scheduler itself adds nothing either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from scheduler_core.model import wire
+from scheduler_core.model.devices import DeviceClass, ResourceClaim
+from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.labels import (
+    EVERYTHING,
+    NOTHING,
+    LabelSelector,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    PreferredNodeTerm,
+    Requirement,
+    equality_selector,
+    is_label_key,
+    is_label_value,
+    parse_int64,
+)
+from scheduler_core.model.manifest_error import ManifestError
+from scheduler_core.model.node import Node, NodeImage
+from scheduler_core.model.pod import (
+    Container,
+    ContainerResize,
+    HostPort,
+    LegacyDisk,
+    OwnerReference,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodResize,
+    PodResourceClaim,
+    PodSpec,
+    PodVolume,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from scheduler_core.model.quantity import QuantityError, parse_nanos
+from scheduler_core.model.resources import whole_amounts
+from scheduler_core.model.selecting_owner import SelectingOwner
+from scheduler_core.model.taints import Taint, Toleration
+from scheduler_core.model.volumes import (
+    ClaimReference,
+    CSIDriver,
+    CSINode,
+    CSINodeDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologyRequirement,
+    VolumeAttachment,
+)
+
+Manifest = Mapping[str, Any]
+W = TypeVar("W", bound=wire.Wire)
+M = TypeVar("M")
+
+
+# ---- one function per kind, for a mapping ----
+
+
+def pod_from_manifest(manifest: Manifest) -> Pod:
+    """The pod in a mapping as the API writes it. Raises ManifestError naming the pod and the field that cannot be read."""
+    return _read(manifest, "Pod", wire.WirePod, PodReader().pod)
+
+
+def node_from_manifest(manifest: Manifest) -> Node:
+    """The node in a mapping as the API writes it. Raises ManifestError naming the node and the field."""
+    return _read(manifest, "Node", wire.WireNode, node)
+
+
+def budget_from_manifest(manifest: Manifest) -> DisruptionBudget:
+    """The PodDisruptionBudget in a mapping as the API writes it. Raises ManifestError."""
+    return _read(manifest, "PodDisruptionBudget", wire.WireBudget, budget)
+
+
+def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinity | None:
+    """A nodeAffinity on its own, such as a profile's addedAffinity."""
+    if manifest is None:
+        return None
+    return node_affinity(_convert(manifest, "NodeAffinity", wire.WireNodeAffinity))
+
+
+def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstraint:
+    """A topologySpreadConstraint on its own, such as a profile's default constraint."""
+    return spread_constraint(_convert(manifest, "TopologySpreadConstraint", wire.WireSpread))
+
+
+def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M]) -> M:
+    try:
+        return build(_convert(manifest, kind, shape))
+    except QuantityError as trouble:
+        raise ManifestError(kind=kind, key=manifest_key(manifest), field="", problem=str(trouble)) from trouble
+
+
+def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
+    try:
+        return msgspec.convert(manifest, shape, strict=True)
+    except msgspec.ValidationError as trouble:
+        text, _, path = str(trouble).partition(" - at `$.")
+        raise ManifestError(kind=kind, key=manifest_key(manifest), field=path.rstrip("`"), problem=text) from trouble
+
+
+def manifest_key(manifest: object) -> str:
+    """"namespace/name" of whatever this is, as far as it has them."""
+    metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
+    if not isinstance(metadata, Mapping):
+        return "without a name"
+    name = str(metadata.get("name") or "without a name")
+    return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+
+
+# ---- quantities, times, labels ----
+
+
+def amounts_nanos(written: wire.Quantities | None, where: str = "") -> dict[str, int]:
+    """Quantities in nano-units; numbers are allowed where strings are usual, as the API allows them."""
+    if not written:
+        return {}
+    return {name: _nanos(amount, f"{where}.{name}") for name, amount in written.items()}
+
+
+def _nanos(written: str | float, where: str = "") -> int:
+    try:
+        return parse_nanos(written if type(written) is str else repr(written))
+    except QuantityError as trouble:
+        raise QuantityError(f"{where.lstrip('.')}: {trouble}" if where else str(trouble)) from None
+
+
+def _seconds(text: str | None) -> float | None:
+    if not text:
+        return None
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _labels(written: wire.Pairs | None) -> wire.Pairs:
+    return written if written is not None else {}
+
+
+_LABEL_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
+_NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
+
+
+def label_selector(written: wire.WireSelector | None) -> LabelSelector:
+    """None selects nothing, an empty one everything; one that cannot be read selects nothing and says why."""
+    if written is None:
+        return NOTHING
+    pairs, expressions = written.match_labels or {}, written.match_expressions or ()
+    if not pairs and not expressions:
+        return EVERYTHING
+    requirements = tuple(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items()))
+    requirements += tuple(Requirement(e.key, e.operator, e.values or ()) for e in expressions)
+    problem = next((text for text in (_requirement_problem(r, _LABEL_OPERATORS) for r in requirements) if text), "")
+    return LabelSelector(None, problem) if problem else LabelSelector(requirements)
+
+
+def _requirement_problem(requirement: Requirement, operators: frozenset[str]) -> str:
+    """Why the API machinery would not accept it (apimachinery/pkg/labels NewRequirement, v1.36); empty when it would."""
+    key, operator, values = requirement.key, requirement.operator, requirement.values
+    if operator not in operators:
+        return f'"{operator}" is not a valid label selector operator'
+    if not is_label_key(key):
+        return f"{key!r} is not a valid label key"
+    if operator in ("In", "NotIn") and not values:
+        return f"{key}: operator {operator} needs values"
+    if operator in ("Exists", "DoesNotExist") and values:
+        return f"{key}: operator {operator} takes no values"
+    if operator in ("Gt", "Lt") and (len(values) != 1 or parse_int64(values[0]) is None):
+        return f"{key}: operator {operator} needs exactly one integer"
+    wrong = next((value for value in values if not is_label_value(value)), None)
+    return "" if wrong is None else f"{key}: {wrong!r} is not a valid label value"
+
+
+def node_selector(written: wire.WireNodeSelector) -> NodeSelector:
+    return NodeSelector(tuple(node_selector_term(term) for term in written.node_selector_terms or ()))
+
+
+def node_selector_term(written: wire.WireNodeTerm) -> NodeSelectorTerm:
+    expressions = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_expressions or ())
+    fields = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_fields or ())
+    problems = [*(_requirement_problem(e, _NODE_OPERATORS) for e in expressions), *(_field_problem(f) for f in fields)]
+    return NodeSelectorTerm(expressions=expressions, fields=fields, problem=next((p for p in problems if p), ""))
+
+
+def _field_problem(requirement: Requirement) -> str:
+    if requirement.operator not in ("In", "NotIn"):
+        return f"{requirement.key}: {requirement.operator!r} is not a valid field selector operator"
+    return "" if len(requirement.values) == 1 else f"{requirement.key}: must have one element"
+
+
+def node_affinity(written: wire.WireNodeAffinity) -> NodeAffinity:
+    return NodeAffinity(
+        required=None if written.required is None else node_selector(written.required),
+        preferred=tuple(PreferredNodeTerm(p.weight, node_selector_term(p.preference)) for p in written.preferred or ()),
+    )
+
+
+# ---- pods ----
+
+
+def spread_constraint(written: wire.WireSpread) -> TopologySpreadConstraint:
+    return TopologySpreadConstraint(
+        max_skew=written.max_skew,
+        topology_key=written.topology_key,
+        when_unsatisfiable=written.when_unsatisfiable or "DoNotSchedule",
+        selector=label_selector(written.label_selector),
+        min_domains=written.min_domains,
+        honors_affinity=written.node_affinity_policy != "Ignore",
+        honors_taints=written.node_taints_policy == "Honor",
+        match_label_keys=written.match_label_keys or (),
+    )
+
+
+class PodReader:
+    """Turns wire pods into pods and gives equal specs, and equal label sets, one object each.
+
+    In a cluster most pods are copies of a few templates, so the work of reading a spec is done once per template.
+    """
+
+    def __init__(self) -> None:
+        self._specs: dict[object, PodSpec] = {}
+        self._labels: dict[tuple[tuple[str, str], ...], wire.Pairs] = {}
+        self._owners: dict[tuple[wire.WireOwner, ...], OwnerReference | None] = {}
+
+    def pod(self, written: wire.WirePod) -> Pod:
+        """Raises QuantityError for an amount that cannot be read and ValueError for a start time."""
+        meta, spec, status = written.metadata, written.spec, written.status
+        namespace = meta.namespace or "default"
+        conditions = status.conditions or () if status else ()
+        return Pod(
+            name=meta.name,
+            namespace=namespace,
+            uid=meta.uid,
+            labels=self._shared_labels(meta.labels),
+            spec=self._shared_spec(spec, namespace),
+            owner=self._controller(meta.owner_references),
+            node_name=spec.node_name,
+            nominated_node_name=(status.nominated_node_name or "") if status else "",
+            phase=(status.phase or "Pending") if status else "Pending",
+            terminating=meta.deletion_timestamp is not None,
+            start_time=_seconds(status.start_time) if status else None,
+            is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
+            is_ready=any(c.type == "Ready" and c.status == "True" for c in conditions),
+            preempted_by_scheduler=any(c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler" for c in conditions),
+            resize=_resize(status) if status else None,
+            generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses) if status and status.resource_claim_statuses else (),
+        )
+
+    def _shared_labels(self, written: wire.Pairs | None) -> wire.Pairs:
+        if not written:
+            return {}
+        return self._labels.setdefault(tuple(sorted(written.items())), written)
+
+    def _controller(self, owners: tuple[wire.WireOwner, ...] | None) -> OwnerReference | None:
+        if not owners:
+            return None
+        if owners not in self._owners:
+            found = next((o for o in owners if o.controller), None)
+            self._owners[owners] = None if found is None else OwnerReference(found.api_version, found.kind, found.name, found.uid)
+        return self._owners[owners]
+
+    def _shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
+        key = _spec_identity(written, namespace)
+        known = self._specs.get(key)
+        if known is None:
+            known = self._specs[key] = pod_spec(written, namespace)
+        return known
+
+
+def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
+    """What makes two specs equal for scheduling. The node is left out; volumes count only where scheduling looks at them."""
+    volumes = tuple(v for v in written.volumes or () if _pod_volume(v) is not None)
+    return (
+        namespace,
+        tuple(_container_identity(c) for c in written.containers or ()),
+        tuple(_container_identity(c) for c in written.init_containers or ()),
+        _items(written.overhead),
+        _resources_identity(written.resources),
+        written.scheduler_name,
+        written.priority,
+        written.preemption_policy,
+        _items(written.node_selector),
+        msgspec.json.encode(written.affinity) if written.affinity is not None else None,
+        written.tolerations,
+        msgspec.json.encode(written.topology_spread_constraints) if written.topology_spread_constraints else None,
+        volumes,
+        written.scheduling_gates,
+        written.resource_claims,
+        written.host_network,
+        written.host_users,
+    )
+
+
+def _container_identity(written: wire.WireContainer) -> object:
+    return (written.name, written.image, _resources_identity(written.resources), written.ports, written.restart_policy, written.restart_policy_rules)
+
+
+def _resources_identity(written: wire.WireResources | None) -> object:
+    return None if written is None else (_items(written.requests), _items(written.limits))
+
+
+def _items(written: Mapping[str, Any] | None) -> object:
+    return tuple(written.items()) if written else None
+
+
+def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
+    """The spec of a pod in this namespace: its affinity terms mean that namespace where they name none."""
+    affinity = written.affinity or wire.WireAffinity()
+    pod_level = written.resources
+    return PodSpec(
+        containers=tuple(_container(c, f"spec.containers[{i}]") for i, c in enumerate(written.containers or ())),
+        init_containers=tuple(_container(c, f"spec.initContainers[{i}]") for i, c in enumerate(written.init_containers or ())),
+        overhead=amounts_nanos(written.overhead, "spec.overhead"),
+        pod_level_requests=None if pod_level is None else amounts_nanos(pod_level.requests, "spec.resources.requests"),
+        pod_level_limits=None if pod_level is None else amounts_nanos(pod_level.limits, "spec.resources.limits"),
+        scheduler_name=written.scheduler_name,
+        priority=written.priority or 0,
+        preemption_policy=written.preemption_policy or "PreemptLowerPriority",
+        node_selector=tuple(sorted((written.node_selector or {}).items())),
+        node_affinity=None if affinity.node_affinity is None else node_affinity(affinity.node_affinity),
+        pod_affinity=_pod_affinity(affinity.pod_affinity, namespace),
+        pod_anti_affinity=_pod_affinity(affinity.pod_anti_affinity, namespace),
+        tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in written.tolerations or ()),
+        topology_spread=tuple(spread_constraint(c) for c in written.topology_spread_constraints or ()),
+        volumes=tuple(v for v in (_pod_volume(v) for v in written.volumes or ()) if v is not None),
+        scheduling_gates=tuple(g.name for g in written.scheduling_gates or ()),
+        resource_claims=tuple(PodResourceClaim(name=c.name, claim_name=c.resource_claim_name or "", template_name=c.resource_claim_template_name or "") for c in written.resource_claims or ()),
+        host_network=bool(written.host_network),
+        host_users=written.host_users is not False,
+    )
+
+
+def _container(written: wire.WireContainer, where: str) -> Container:
+    resources = written.resources or wire.WireResources()
+    return Container(
+        name=written.name,
+        image=written.image,
+        requests=amounts_nanos(resources.requests, f"{where}.resources.requests"),
+        limits=amounts_nanos(resources.limits, f"{where}.resources.limits"),
+        restarts_always=written.restart_policy == "Always",
+        host_ports=tuple(HostPort(p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port) for p in written.ports or () if p.host_port > 0),  # noqa: S104 -- compared, never bound
+        may_restart_all=any(r.action == "RestartAllContainers" for r in written.restart_policy_rules or ()),
+    )
+
+
+def _pod_affinity(written: wire.WirePodAffinity | None, namespace: str) -> PodAffinity:
+    if written is None:
+        return PodAffinity()
+    return PodAffinity(
+        required=tuple(_pod_term(t, namespace) for t in written.required or ()),
+        preferred=tuple(WeightedPodAffinityTerm(w.weight, _pod_term(w.pod_affinity_term, namespace)) for w in written.preferred or ()),
+    )
+
+
+def _pod_term(written: wire.WirePodTerm, owner_namespace: str) -> PodAffinityTerm:
+    named = frozenset(written.namespaces or ())
+    if not named and written.namespace_selector is None:
+        named = frozenset({owner_namespace})
+    return PodAffinityTerm(
+        topology_key=written.topology_key,
+        selector=label_selector(written.label_selector),
+        namespaces=named,
+        namespace_selector=label_selector(written.namespace_selector),
+    )
+
+
+_DISK_IDENTITY: Final[Mapping[str, Callable[[wire.WireDisk], str]]] = {
+    "gce_persistent_disk": lambda disk: disk.pd_name,
+    "aws_elastic_block_store": lambda disk: disk.volume_id,
+    "iscsi": lambda disk: disk.iqn,
+    "rbd": lambda disk: disk.image,
+    "azure_disk": lambda disk: disk.disk_name,
+    "azure_file": lambda disk: disk.share_name,
+    "cinder": lambda disk: disk.volume_id,
+    "vsphere_volume": lambda disk: disk.volume_path,
+    "portworx_volume": lambda disk: disk.volume_id,
+}
+_API_NAME: Final = {
+    "gce_persistent_disk": "gcePersistentDisk",
+    "aws_elastic_block_store": "awsElasticBlockStore",
+    "azure_disk": "azureDisk",
+    "azure_file": "azureFile",
+    "vsphere_volume": "vsphereVolume",
+    "portworx_volume": "portworxVolume",
+}
+
+
+def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
+    """The volume if anything in scheduling or draining looks at its kind, else None (config maps, secrets, tokens, host paths)."""
+    if written.persistent_volume_claim is not None:
+        source = written.persistent_volume_claim
+        return PodVolume(name=written.name, kind="persistentVolumeClaim", claim_name=source.claim_name, read_only=source.read_only)
+    if written.ephemeral is not None:
+        return PodVolume(name=written.name, kind="ephemeral", ephemeral=True)
+    if written.empty_dir is not None:
+        return PodVolume(name=written.name, kind="emptyDir")
+    if written.csi is not None:
+        return PodVolume(name=written.name, kind="csi", csi_driver=written.csi.driver)
+    if written.image is not None:
+        return PodVolume(name=written.name, kind="image", image=written.image.reference)
+    return _legacy_volume(written)
+
+
+
+
+
+def _legacy_volume(written: wire.WireVolume) -> PodVolume | None:
+    for field, identity in _DISK_IDENTITY.items():
+        disk: wire.WireDisk | None = getattr(written, field)
+        if disk is not None:
+            kind = _API_NAME.get(field, field)
+            return PodVolume(name=written.name, kind=kind, legacy_disk=_legacy_disk(kind, identity(disk), disk))
+    return None
+
+
+def _legacy_disk(kind: str, identity: str, disk: wire.WireDisk) -> LegacyDisk:
+    return LegacyDisk(
+        kind=kind,
+        identity=identity,
+        read_only=bool(disk.read_only),
+        monitors=disk.monitors or (),
+        pool=disk.pool or ("rbd" if kind == "rbd" else ""),
+        lun=disk.lun,
+        partition=str(disk.partition or ""),
+    )
+
+
+def _resize(status: wire.WirePodStatus) -> PodResize | None:
+    statuses = [s for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ())) if s.resources is not None]
+    if not statuses and status.resources is None:
+        return None
+    pending = next((c for c in status.conditions or () if c.type == "PodResizePending"), None)
+    return PodResize(
+        containers={s.name: _container_resize(s.resources, s.allocated_resources) for s in statuses},
+        pod_level=None if status.resources is None else _container_resize(status.resources, status.allocated_resources),
+        is_infeasible=pending is not None and pending.reason == "Infeasible",
+    )
+
+
+def _container_resize(actuated: wire.WireResources | None, allocated: wire.Quantities | None) -> ContainerResize:
+    return ContainerResize(actuated=amounts_nanos(actuated.requests if actuated else None), allocated=amounts_nanos(allocated))
+
+
+# ---- nodes and the rest ----
+
+
+def node(written: wire.WireNode) -> Node:
+    meta, spec, status = written.metadata, written.spec or wire.WireNodeSpec(), written.status or wire.WireNodeStatus()
+    return Node(
+        name=meta.name,
+        uid=meta.uid,
+        labels=_labels(meta.labels),
+        annotations=_labels(meta.annotations),
+        taints=tuple(Taint(t.key, t.value, t.effect) for t in spec.taints or ()),
+        unschedulable=bool(spec.unschedulable),
+        allocatable=whole_amounts(amounts_nanos(status.allocatable, "status.allocatable")),
+        images=tuple(NodeImage(i.names or (), i.size_bytes) for i in status.images or ()),
+        declared_features=frozenset(status.declared_features or ()),
+    )
+
+
+def budget(written: wire.WireBudget) -> DisruptionBudget:
+    spec, status = written.spec or wire.WireBudgetSpec(), written.status or wire.WireBudgetStatus()
+    return DisruptionBudget(
+        name=written.metadata.name,
+        namespace=written.metadata.namespace or "default",
+        selector=label_selector(spec.selector),
+        disruptions_allowed=status.disruptions_allowed,
+        disrupted_pods=frozenset(status.disrupted_pods or ()),
+        current_healthy=status.current_healthy,
+        desired_healthy=status.desired_healthy,
+        expected_pods=status.expected_pods,
+        max_unavailable=None if spec.max_unavailable is None else str(spec.max_unavailable),
+        min_available=None if spec.min_available is None else str(spec.min_available),
+        unhealthy_pod_eviction_policy=spec.unhealthy_pod_eviction_policy or "IfHealthyBudget",
+    )
+
+
+def selecting_controller(kind: str, written: wire.WireSelectingController) -> SelectingOwner:
+    spec = written.spec or wire.WireSelectorSpec()
+    meta = written.metadata
+    return SelectingOwner(kind=kind, api_version="apps/v1", namespace=meta.namespace or "default", name=meta.name, selector=label_selector(spec.selector), replicas=spec.replicas)
+
+
+def label_selecting(kind: str, written: wire.WireLabelSelecting) -> SelectingOwner:
+    spec = written.spec or wire.WireLabelledSpec()
+    meta, pairs = written.metadata, spec.selector
+    return SelectingOwner(
+        kind=kind,
+        api_version="v1",
+        namespace=meta.namespace or "default",
+        name=meta.name,
+        selector=equality_selector(pairs) if pairs else NOTHING,
+        selects_by_labels=None if pairs is None else tuple(sorted(pairs.items())),
+        replicas=spec.replicas,
+    )
+
+
+def claim(written: wire.WireClaim) -> PersistentVolumeClaim:
+    meta, spec = written.metadata, written.spec
+    requests = amounts_nanos(spec.resources.requests if spec.resources else None, "spec.resources.requests")
+    owner = next((o for o in meta.owner_references or () if o.controller), None)
+    return PersistentVolumeClaim(
+        name=meta.name,
+        namespace=meta.namespace or "default",
+        uid=meta.uid,
+        labels=_labels(meta.labels),
+        annotations=_labels(meta.annotations),
+        class_name=spec.storage_class_name,
+        volume_name=spec.volume_name,
+        access_modes=spec.access_modes or (),
+        volume_mode=spec.volume_mode or "Filesystem",
+        selector=None if spec.selector is None else label_selector(spec.selector),
+        request_nanos=requests.get("storage", 0),
+        attributes_class_name=spec.volume_attributes_class_name,
+        owner=None if owner is None else OwnerReference(owner.api_version, owner.kind, owner.name, owner.uid),
+        terminating=meta.deletion_timestamp is not None,
+        phase=written.status.phase if written.status else "",
+        data_source=spec.data_source is not None or spec.data_source_ref is not None,
+    )
+
+
+def persistent_volume(written: wire.WirePersistentVolume) -> PersistentVolume:
+    meta, spec = written.metadata, written.spec
+    legacy = next(((f, d) for f, d in ((f, getattr(spec, f, None)) for f in _DISK_IDENTITY) if d is not None), None)
+    required = spec.node_affinity.required if spec.node_affinity else None
+    return PersistentVolume(
+        name=meta.name,
+        uid=meta.uid,
+        labels=_labels(meta.labels),
+        annotations=_labels(meta.annotations),
+        class_name=spec.storage_class_name,
+        capacity_nanos=amounts_nanos(spec.capacity, "spec.capacity").get("storage", 0),
+        access_modes=spec.access_modes or (),
+        volume_mode=spec.volume_mode or "Filesystem",
+        phase=written.status.phase if written.status else "",
+        claim=None if spec.claim_ref is None else ClaimReference(spec.claim_ref.namespace, spec.claim_ref.name, spec.claim_ref.uid),
+        node_affinity=None if required is None else node_selector(required),
+        attributes_class_name=spec.volume_attributes_class_name,
+        csi_driver=spec.csi.driver if spec.csi else "",
+        csi_handle=spec.csi.volume_handle if spec.csi else "",
+        legacy_kind="" if legacy is None else _API_NAME.get(legacy[0], legacy[0]),
+        legacy_identity="" if legacy is None else _DISK_IDENTITY[legacy[0]](legacy[1]),
+        terminating=meta.deletion_timestamp is not None,
+    )
+
+
+def storage_class(written: wire.WireStorageClass) -> StorageClass:
+    return StorageClass(
+        name=written.metadata.name,
+        provisioner=written.provisioner,
+        binding_mode=written.volume_binding_mode,
+        allowed_topologies=tuple(tuple(TopologyRequirement(e.key, e.values or ()) for e in term.match_label_expressions or ()) for term in written.allowed_topologies or ()),
+        annotations=_labels(written.metadata.annotations),
+    )
+
+
+def csi_node(written: wire.WireCsiNode) -> CSINode:
+    drivers = (written.spec.drivers if written.spec else None) or ()
+    return CSINode(
+        name=written.metadata.name,
+        annotations=_labels(written.metadata.annotations),
+        drivers=tuple(CSINodeDriver(name=d.name, node_id=d.node_id, allocatable_count=d.allocatable.count if d.allocatable else None, topology_keys=d.topology_keys or ()) for d in drivers),
+    )
+
+
+def csi_driver(written: wire.WireCsiDriver) -> CSIDriver:
+    spec = written.spec or wire.WireCsiDriverSpec()
+    return CSIDriver(name=written.metadata.name, storage_capacity=bool(spec.storage_capacity), prevent_scheduling_if_missing=bool(spec.prevent_pod_scheduling_if_missing))
+
+
+def csi_storage_capacity(written: wire.WireCsiStorageCapacity) -> CSIStorageCapacity:
+    return CSIStorageCapacity(
+        name=written.metadata.name,
+        namespace=written.metadata.namespace or "default",
+        class_name=written.storage_class_name,
+        node_topology=None if written.node_topology is None else label_selector(written.node_topology),
+        capacity_nanos=None if written.capacity is None else _nanos(written.capacity, "capacity"),
+        maximum_volume_size_nanos=None if written.maximum_volume_size is None else _nanos(written.maximum_volume_size, "maximumVolumeSize"),
+    )
+
+
+def attachment(written: wire.WireAttachment) -> VolumeAttachment:
+    inline = written.spec.source.inline_volume_spec
+    return VolumeAttachment(
+        name=written.metadata.name,
+        attacher=written.spec.attacher,
+        node_name=written.spec.node_name,
+        volume_name=written.spec.source.persistent_volume_name,
+        inline_driver=inline.csi.driver if inline and inline.csi else "",
+        inline_handle=inline.csi.volume_handle if inline and inline.csi else "",
+    )
+
+
+def resource_claim(written: wire.WireResourceClaim) -> ResourceClaim:
+    meta, status = written.metadata, written.status or wire.WireResourceClaimStatus()
+    allocation = status.allocation
+    owner = next((o for o in meta.owner_references or () if o.controller), None)
+    return ResourceClaim(
+        name=meta.name,
+        namespace=meta.namespace or "default",
+        uid=meta.uid,
+        owner_uid=owner.uid if owner else "",
+        allocated=allocation is not None,
+        available_on=None if allocation is None or allocation.node_selector is None else node_selector(allocation.node_selector),
+        reserved_for=tuple(c.uid for c in status.reserved_for or ()),
+        terminating=meta.deletion_timestamp is not None,
+    )
+
+
+def device_class(written: wire.WireDeviceClass) -> DeviceClass:
+    return DeviceClass(name=written.metadata.name, extended_resource_name=written.spec.extended_resource_name if written.spec else None)
+
+

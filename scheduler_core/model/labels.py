@@ -1,0 +1,160 @@
+"""Label selectors, and node-selector terms with their Gt and Lt.
+
+Both kinds of requirement read the same and differ in the operators they know. A label selector that cannot be read fails the cycle; a
+node-selector expression that cannot be read makes its own term match nothing while the other terms still count
+(component-helpers/scheduling/corev1/nodeaffinity, v1.36).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label: operator In, NotIn, Exists or DoesNotExist (Gt and Lt too where nodes are selected)."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Labels) -> bool:
+        """Whether the labels meet it; NotIn and DoesNotExist are met where the label is absent."""
+        return self.accepts(labels.get(self.key))
+
+    def accepts(self, value: str | None) -> bool:
+        """The same for the label's value alone; None means that the label is absent."""
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case _:
+                return self._compares(value)
+
+    def _compares(self, value: str | None) -> bool:
+        number, limit = parse_int64(value), parse_int64(self.values[0] if len(self.values) == 1 else None)
+        if number is None or limit is None:
+            return False
+        return number > limit if self.operator == "Gt" else number < limit
+
+
+def parse_int64(text: str | None) -> int | None:
+    """What Go's ParseInt(text, 10, 64) reads: a sign and decimal digits that fit 64 bits, else None."""
+    if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """All requirements together. `requirements=None` selects nothing, an empty tuple selects everything.
+
+    `problem` is set when the selector as written is invalid: then it selects nothing, and a plugin that meets it fails the pod's cycle with
+    that text, as the scheduler does.
+    """
+
+    requirements: tuple[Requirement, ...] | None
+    problem: str = ""
+
+    def matches(self, labels: Labels) -> bool:
+        if self.requirements is None:
+            return False
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing at all and therefore selects everything (Go: Selector.Empty)."""
+        return self.requirements == ()
+
+    def and_labels(self, labels: Iterable[tuple[str, str]]) -> LabelSelector:
+        """The selector with `key in (value)` added for each pair; a selector of nothing stays one."""
+        extra = tuple(Requirement(key, "In", (value,)) for key, value in labels)
+        if self.requirements is None or not extra:
+            return self
+        return LabelSelector(self.requirements + extra, self.problem)
+
+
+NOTHING: Final = LabelSelector(None)
+EVERYTHING: Final = LabelSelector(())
+
+
+def equality_selector(labels: Mapping[str, str]) -> LabelSelector:
+    """The selector that `matchLabels` alone would make, keys sorted."""
+    return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items())))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSelectorTerm:
+    """Expressions on labels and on the field metadata.name, all of which must hold.
+
+    An empty term selects no node. `problem` says why a term cannot be read; such a term selects no node either.
+    """
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+    problem: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.expressions and not self.fields
+
+    def matches(self, labels: Labels, node_name: str) -> bool:
+        if self.is_empty or self.problem:
+            return False
+        return all(e.matches(labels) for e in self.expressions) and all(f.accepts(node_name if f.key == "metadata.name" else "") for f in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelector:
+    """Terms of which one must match; no terms at all match nothing."""
+
+    terms: tuple[NodeSelectorTerm, ...]
+
+    def matches(self, labels: Labels, node_name: str) -> bool:
+        return any(term.matches(labels, node_name) for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredNodeTerm:
+    """A term that is worth `weight` points where it matches."""
+
+    weight: int
+    term: NodeSelectorTerm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAffinity:
+    """`required` None means that nothing is required; a selector without terms means that nothing matches."""
+
+    required: NodeSelector | None = None
+    preferred: tuple[PreferredNodeTerm, ...] = field(default=())
+
+
+# ---- what the API accepts as keys and values; an expression outside of it cannot be read ----
+
+_NAME_PART: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def is_label_key(text: str) -> bool:
+    """An optional DNS prefix (≤ 253) with a slash, then a name (≤ 63)."""
+    prefix, slash, name = text.rpartition("/")
+    if slash and not (0 < len(prefix) <= 253 and _DNS_SUBDOMAIN.fullmatch(prefix)):
+        return False
+    return "/" not in name and len(name) <= 63 and _NAME_PART.fullmatch(name) is not None
+
+
+def is_label_value(text: str) -> bool:
+    """Empty, or like a name part of at most 63 characters."""
+    return text == "" or (len(text) <= 63 and _NAME_PART.fullmatch(text) is not None)

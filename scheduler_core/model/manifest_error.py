@@ -1,0 +1,17 @@
+"""What is wrong with one API object: which object, which field, and why."""
+
+from __future__ import annotations
+
+
+class ManifestError(ValueError):
+    """An object that cannot be read. The object is left out; whoever reads many of them goes on with the others.
+
+    `kind`, `key` ("namespace/name" or the name) and `field` (the API's path, such as spec.containers[0].resources.requests.cpu) say where.
+    """
+
+    def __init__(self, *, kind: str, key: str, field: str, problem: str) -> None:
+        super().__init__(f"{kind} {key}: {field}: {problem}" if field else f"{kind} {key}: {problem}")
+        self.kind = kind
+        self.key = key
+        self.field = field
+        self.problem = problem

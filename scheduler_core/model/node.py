@@ -1,0 +1,45 @@
+"""What scheduling needs of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from scheduler_core.model.taints import NO_SCHEDULE, Taint
+
+UNSCHEDULABLE_TAINT_KEY: Final = "node.kubernetes.io/unschedulable"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeImage:
+    """One image on the node under all its names, with its size in bytes."""
+
+    names: tuple[str, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """`allocatable` counts cpu in millis and everything else in whole units; a missing `pods` means none may run there."""
+
+    name: str
+    uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: Mapping[str, int] = field(default_factory=dict)
+    images: tuple[NodeImage, ...] = ()
+    declared_features: frozenset[str] = frozenset()
+
+    def cordoned(self, *, with_taint: bool = True) -> Node:
+        """The node as it stands shortly after a cordon: marked, and tainted by the node-lifecycle controller.
+
+        `with_taint=False` gives the instant before that controller has acted.
+        """
+        taint = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
+        taints = self.taints if not with_taint or taint in self.taints else (*self.taints, taint)
+        return replace(self, unschedulable=True, taints=taints)

@@ -1,0 +1,222 @@
+"""What scheduling needs of a pod.
+
+A pod is an identity and a spec; pods of one template share one spec object, so what is computed from a spec is computed once. How requests are
+summed lives in requests.py, the JSON names in from_manifest.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from scheduler_core.model.labels import LabelSelector, NodeAffinity
+from scheduler_core.model.taints import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port taken on the node itself: no IP reads 0.0.0.0, no protocol reads TCP."""
+
+    ip: str
+    protocol: str
+    port: int
+
+    def conflicts_with(self, other: HostPort) -> bool:
+        """Same protocol and port, and one IP is the other or 0.0.0.0; "::" is an address like any other (v1.36)."""
+        if self.port != other.port or self.protocol != other.protocol:
+            return False
+        return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)  # noqa: S104 -- compared, never bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """`requests` in nano-units by resource name; `restarts_always` marks a sidecar among the init containers,
+    `may_restart_all` a restart rule with the action RestartAllContainers."""
+
+    name: str
+    image: str = ""
+    requests: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+    restarts_always: bool = False
+    host_ports: tuple[HostPort, ...] = ()
+    may_restart_all: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodAffinityTerm:
+    """Pods chosen by labels, in the named namespaces or in those whose labels match, counted per value of `topology_key`.
+
+    A term that names no namespaces and no namespace selector has its owner's namespace here.
+    """
+
+    topology_key: str
+    selector: LabelSelector
+    namespaces: frozenset[str]
+    namespace_selector: LabelSelector
+
+    def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """Whether the term chooses a pod with these labels in this namespace."""
+        return (namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)) and self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedPodAffinityTerm:
+    weight: int
+    term: PodAffinityTerm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodAffinity:
+    """Terms that must hold and terms that are worth points; used for affinity and anti-affinity alike."""
+
+    required: tuple[PodAffinityTerm, ...] = ()
+    preferred: tuple[WeightedPodAffinityTerm, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.required or self.preferred)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologySpreadConstraint:
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: str = "DoNotSchedule"
+    selector: LabelSelector
+    min_domains: int | None = None
+    honors_affinity: bool = True
+    honors_taints: bool = False
+    match_label_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyDisk:
+    """A disk named in the pod itself. `kind` is the API's field name, such as gcePersistentDisk or rbd.
+
+    `identity` is the disk's name (pdName, volumeID, iqn, image, diskName); monitors and pool are rbd's.
+    """
+
+    kind: str
+    identity: str
+    read_only: bool = False
+    monitors: tuple[str, ...] = ()
+    pool: str = ""
+    lun: int = 0
+    partition: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodVolume:
+    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, an image, or `kind` alone."""
+
+    name: str
+    kind: str = ""
+    claim_name: str | None = None
+    read_only: bool = False
+    ephemeral: bool = False
+    legacy_disk: LegacyDisk | None = None
+    csi_driver: str = ""
+    image: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodResourceClaim:
+    """An entry of spec.resourceClaims: a claim by name, or a template from which one is made."""
+
+    name: str
+    claim_name: str = ""
+    template_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PodSpec:
+    """The part that all pods of a template share. Compared by identity: an equal spec is made the same object where specs are read."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: Mapping[str, int] = field(default_factory=dict)
+    pod_level_requests: Mapping[str, int] | None = None
+    pod_level_limits: Mapping[str, int] | None = None
+    scheduler_name: str = "default-scheduler"
+    priority: int = 0
+    preemption_policy: str = "PreemptLowerPriority"
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity = PodAffinity()
+    pod_anti_affinity: PodAffinity = PodAffinity()
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread: tuple[TopologySpreadConstraint, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
+    scheduling_gates: tuple[str, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    host_network: bool = False
+    host_users: bool = True
+
+    @property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """Ports of containers and sidecars; an ordinary init container is gone before they matter."""
+        return tuple(port for c in (*self.containers, *(c for c in self.init_containers if c.restarts_always)) for port in c.host_ports)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerReference:
+    api_version: str
+    kind: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerResize:
+    """What a container's status says it has: `actuated` (status.resources) and `allocated`, in nano-units."""
+
+    actuated: Mapping[str, int]
+    allocated: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodResize:
+    """The in-place resize state: per container name, for the pod as a whole, and whether the node said it can never be."""
+
+    containers: Mapping[str, ContainerResize]
+    pod_level: ContainerResize | None = None
+    is_infeasible: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod. `start_time` in seconds since the epoch, None before it started; `terminating` once it has a deletion timestamp."""
+
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    spec: PodSpec = field(default_factory=PodSpec)
+    owner: OwnerReference | None = None
+    node_name: str = ""
+    nominated_node_name: str = ""
+    phase: str = "Pending"
+    terminating: bool = False
+    start_time: float | None = None
+    is_mirror: bool = False
+    is_ready: bool = False
+    preempted_by_scheduler: bool = False
+    resize: PodResize | None = None
+    generated_claims: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """"namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority
+
+    @property
+    def is_finished(self) -> bool:
+        """Succeeded or failed: the scheduler does not see it any more."""
+        return self.phase in ("Succeeded", "Failed")
+
+    def on_node(self, node_name: str) -> Pod:
+        """The same pod, bound."""
+        return replace(self, node_name=node_name, nominated_node_name="")

@@ -1,0 +1,164 @@
+"""How much a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and resizes under way.
+
+Source: component-helpers/resource/helpers.go (PodRequests, v1.36) and the use the scheduler makes of it in
+pkg/scheduler/framework/types.go (CalculateResource).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from scheduler_core.model.pod import Container, ContainerResize, Pod, PodResize, PodSpec
+from scheduler_core.model.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT
+from scheduler_core.model.resources import CPU, DEFAULT_CPU_MILLIS, DEFAULT_MEMORY_BYTES, EPHEMERAL_STORAGE, MEMORY, is_scalar, whole_amounts
+
+Nanos = Mapping[str, int]
+
+_BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFAULT_MEMORY_BYTES * NANOS_PER_UNIT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRules:
+    """Which sources count, as the feature gates of a release have it; the defaults are 1.36's."""
+
+    status_resources: bool = True
+    pod_level: bool = True
+    pod_level_resize: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """Sums in cpu millis and whole units. `scalars` holds the others, in the order their names sort.
+
+    `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container that says nothing; only scores read them.
+    """
+
+    cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    scalars: Mapping[str, int] = field(default_factory=dict)
+    nonzero_cpu: int = 0
+    nonzero_memory: int = 0
+
+    def amount(self, resource: str) -> int:
+        """The exact request for a resource by name; 0 where there is none."""
+        if resource == CPU:
+            return self.cpu
+        if resource == MEMORY:
+            return self.memory
+        return self.ephemeral_storage if resource == EPHEMERAL_STORAGE else self.scalars.get(resource, 0)
+
+    @property
+    def is_nothing(self) -> bool:
+        """No resource is even named, apart from zeros of cpu, memory and ephemeral storage."""
+        return not (self.cpu or self.memory or self.ephemeral_storage or self.scalars)
+
+
+@lru_cache(maxsize=65536)
+def incoming_requests(spec: PodSpec, rules: RequestRules) -> Requests:
+    """What a pod asks of the node it has yet to get; a resize is not looked at."""
+    return _requests(spec, None, rules)
+
+
+def running_requests(pod: Pod, rules: RequestRules) -> Requests:
+    """What a pod on a node takes there: during a resize the larger of wanted, actuated and allocated."""
+    if pod.resize is None or not rules.status_resources:
+        return incoming_requests(pod.spec, rules)
+    return _requests(pod.spec, pod.resize, rules)
+
+
+@lru_cache(maxsize=65536)
+def scored_requests(spec: PodSpec) -> Mapping[str, int]:
+    """What NodeResourcesFit's score takes the incoming pod to ask: defaults for silent containers, pod-level resources not looked at.
+
+    The latter is how the scheduler builds its Fit scorer, though existing pods' pod-level requests are counted (noderesources/fit.go, v1.36).
+    """
+    return whole_amounts(_sum(spec, None, RequestRules(pod_level=False), _BOTH_DEFAULTS))
+
+
+def _requests(spec: PodSpec, resize: PodResize | None, rules: RequestRules) -> Requests:
+    nanos = _sum(spec, resize, rules, {})
+    amounts = whole_amounts(nanos)
+    missing = _defaults_that_apply(spec, rules, nanos)
+    nonzero = whole_amounts(_sum(spec, resize, rules, missing)) if missing else amounts
+    return Requests(
+        cpu=amounts.get(CPU, 0),
+        memory=amounts.get(MEMORY, 0),
+        ephemeral_storage=amounts.get(EPHEMERAL_STORAGE, 0),
+        scalars={name: amount for name, amount in sorted(amounts.items()) if is_scalar(name)},
+        nonzero_cpu=nonzero.get(CPU, 0),
+        nonzero_memory=nonzero.get(MEMORY, 0),
+    )
+
+
+def _defaults_that_apply(spec: PodSpec, rules: RequestRules, sums: Nanos) -> Nanos:
+    # With pod-level requests a default is used only for a resource that nobody, neither pod nor container, names.
+    if rules.pod_level and _pod_level(spec):
+        return {name: amount for name, amount in _BOTH_DEFAULTS.items() if name not in sums}
+    return _BOTH_DEFAULTS
+
+
+def _sum(spec: PodSpec, resize: PodResize | None, rules: RequestRules, defaults: Nanos) -> dict[str, int]:
+    total = _containers(spec, resize, defaults)
+    if rules.pod_level:
+        total.update(_effective_pod_level(spec, resize, rules))
+    return _plus(total, spec.overhead)
+
+
+def _containers(spec: PodSpec, resize: PodResize | None, defaults: Nanos) -> dict[str, int]:
+    """The larger of all containers with all sidecars, and any single init step with the sidecars started before it."""
+    running: dict[str, int] = {}
+    for container in spec.containers:
+        running = _plus(running, _of_container(container, resize, defaults))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.init_containers:
+        own = _of_container(container, resize if container.restarts_always else None, defaults)
+        step = _plus(sidecars, own)
+        if container.restarts_always:
+            running, sidecars = _plus(running, own), step
+        peak = _largest((peak, step))
+    return _largest((running, peak))
+
+
+def _of_container(container: Container, resize: PodResize | None, defaults: Nanos) -> Nanos:
+    own = container.requests
+    state = None if resize is None else resize.containers.get(container.name)
+    if state is not None:
+        own = _effective(own, state, infeasible=resize is not None and resize.is_infeasible)
+    return {**defaults, **own} if defaults else own
+
+
+def _effective_pod_level(spec: PodSpec, resize: PodResize | None, rules: RequestRules) -> Nanos:
+    wanted = _pod_level(spec)
+    if not wanted or resize is None or resize.pod_level is None or not rules.pod_level_resize:
+        return wanted
+    effective = _effective(spec.pod_level_requests or {}, resize.pod_level, infeasible=resize.is_infeasible)
+    return {name: effective.get(name, 0) for name in wanted}
+
+
+def _pod_level(spec: PodSpec) -> Nanos:
+    return {name: amount for name, amount in (spec.pod_level_requests or {}).items() if name in (CPU, MEMORY) or name.startswith("hugepages-")}
+
+
+def _effective(wanted: Nanos, state: ContainerResize, *, infeasible: bool) -> Nanos:
+    return _largest((state.actuated, state.allocated)) if infeasible else _largest((wanted, state.actuated, state.allocated))
+
+
+def _plus(one: Nanos, other: Nanos) -> dict[str, int]:
+    total = dict(one)
+    for name, amount in other.items():
+        total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _largest(several: Iterable[Nanos]) -> dict[str, int]:
+    result: dict[str, int] = {}
+    for amounts in several:
+        for name, amount in amounts.items():
+            if name not in result or amount > result[name]:
+                result[name] = amount
+    return result

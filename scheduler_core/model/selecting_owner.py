@@ -1,0 +1,23 @@
+"""Services and controllers, for the one thing that scheduling asks of them: which pods they select."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler_core.model.labels import LabelSelector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectingOwner:
+    """A Service, ReplicationController, ReplicaSet or StatefulSet. `service_labels` is a Service's or RC's plain selector, else None.
+
+    `replicas` is what the spec asks for, None where the kind has none.
+    """
+
+    kind: str
+    api_version: str
+    namespace: str
+    name: str
+    selector: LabelSelector
+    selects_by_labels: tuple[tuple[str, str], ...] | None = None
+    replicas: int | None = None

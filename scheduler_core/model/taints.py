@@ -1,0 +1,59 @@
+"""Taints, tolerations, and who tolerates whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+NO_SCHEDULE: Final = "NoSchedule"
+PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str
+    effect: str
+
+    @property
+    def keeps_pods_away(self) -> bool:
+        """NoSchedule and NoExecute filter; PreferNoSchedule only lowers a score."""
+        return self.effect in (NO_SCHEDULE, NO_EXECUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Effect, key and value are compared independently; an empty effect or key stands for any.
+
+        Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing: their feature gate is off by default.
+        """
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator in ("", "Equal"):
+            return self.value == taint.value
+        return self.operator == "Exists"
+
+
+def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return any(toleration.tolerates(taint) for toleration in tolerations)
+
+
+def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
+    """The first NoSchedule or NoExecute taint that no toleration covers."""
+    return next((taint for taint in taints if taint.keeps_pods_away and not tolerated(taint, tolerations)), None)
+
+
+def count_unpreferred(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> int:
+    """How many PreferNoSchedule taints no toleration covers; only tolerations for that effect, or for any, are asked."""
+    soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+    return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints)

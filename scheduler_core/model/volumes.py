@@ -1,0 +1,132 @@
+"""Claims, volumes, storage classes, and what nodes can attach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduler_core.model.labels import LabelSelector, NodeSelector
+from scheduler_core.model.pod import OwnerReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistentVolumeClaim:
+    """`request_nanos` is the storage asked for, in nano-bytes; `class_name` None when the claim names no class at all."""
+
+    name: str
+    namespace: str
+    uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    class_name: str | None = None
+    volume_name: str = ""
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = "Filesystem"
+    selector: LabelSelector | None = None
+    request_nanos: int = 0
+    attributes_class_name: str | None = None
+    owner: OwnerReference | None = None
+    terminating: bool = False
+    phase: str = ""
+    data_source: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReference:
+    """PV.spec.claimRef: who the volume belongs or is promised to; an empty uid is a promise by name."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistentVolume:
+    """`csi_driver` and `csi_handle` when it is a CSI volume; `legacy_kind`, `legacy_identity` when it is one of the old in-tree kinds."""
+
+    name: str
+    uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    class_name: str = ""
+    capacity_nanos: int = 0
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = "Filesystem"
+    phase: str = ""
+    claim: ClaimReference | None = None
+    node_affinity: NodeSelector | None = None
+    attributes_class_name: str | None = None
+    csi_driver: str = ""
+    csi_handle: str = ""
+    legacy_kind: str = ""
+    legacy_identity: str = ""
+    terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyRequirement:
+    """One key with its allowed values, from StorageClass.allowedTopologies."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageClass:
+    """`binding_mode` None when the object does not say, which the scheduler reports; `allowed_topologies` are terms of which one must hold."""
+
+    name: str
+    provisioner: str = ""
+    binding_mode: str | None = None
+    allowed_topologies: tuple[tuple[TopologyRequirement, ...], ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CSINodeDriver:
+    name: str
+    node_id: str = ""
+    allocatable_count: int | None = None
+    topology_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CSINode:
+    name: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    drivers: tuple[CSINodeDriver, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CSIDriver:
+    name: str
+    storage_capacity: bool = False
+    prevent_scheduling_if_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CSIStorageCapacity:
+    """How much a class can still provision where `node_topology` matches; amounts in nano-bytes, None when not said."""
+
+    name: str
+    namespace: str
+    class_name: str
+    node_topology: LabelSelector | None = None
+    capacity_nanos: int | None = None
+    maximum_volume_size_nanos: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeAttachment:
+    """A volume that is, or is being, attached to a node; inline migrated volumes have a driver and handle instead of a volume name."""
+
+    name: str
+    attacher: str
+    node_name: str
+    volume_name: str | None = None
+    inline_driver: str = ""
+    inline_handle: str = ""

@@ -1,0 +1,488 @@
+"""The API's JSON, narrowed to the fields that are read. Decoding skips everything else, which is most of a pod.
+
+These structures hold what arrived and mean nothing yet; from_manifest.py turns them into the model. Names are the API's, in snake case.
+Tuples and frozen structs throughout, so that equal parts of different pods compare and hash equal and are turned into the model once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Pairs = dict[str, str]
+Quantities = dict[str, str | int | float]
+
+
+class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Base: camelCase names, unknown fields skipped, nulls read as absent where a field allows None."""
+
+
+class WireOwner(Wire):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class WireMeta(Wire):
+    name: str = ""
+    namespace: str | None = None
+    uid: str = ""
+    labels: Pairs | None = None
+    annotations: Pairs | None = None
+    owner_references: tuple[WireOwner, ...] | None = None
+    deletion_timestamp: str | None = None
+
+
+class WireExpression(Wire):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class WireSelector(Wire):
+    match_labels: Pairs | None = None
+    match_expressions: tuple[WireExpression, ...] | None = None
+
+
+class WireNodeTerm(Wire):
+    match_expressions: tuple[WireExpression, ...] | None = None
+    match_fields: tuple[WireExpression, ...] | None = None
+
+
+class WireNodeSelector(Wire):
+    node_selector_terms: tuple[WireNodeTerm, ...] | None = None
+
+
+class WirePreferredNodeTerm(Wire):
+    weight: int = 0
+    preference: WireNodeTerm = WireNodeTerm()
+
+
+class WireNodeAffinity(Wire):
+    required: WireNodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[WirePreferredNodeTerm, ...] | None = msgspec.field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class WirePodTerm(Wire):
+    label_selector: WireSelector | None = None
+    namespaces: tuple[str, ...] | None = None
+    topology_key: str = ""
+    namespace_selector: WireSelector | None = None
+
+
+class WireWeightedPodTerm(Wire):
+    weight: int = 0
+    pod_affinity_term: WirePodTerm = WirePodTerm()
+
+
+class WirePodAffinity(Wire):
+    required: tuple[WirePodTerm, ...] | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[WireWeightedPodTerm, ...] | None = msgspec.field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class WireAffinity(Wire):
+    node_affinity: WireNodeAffinity | None = None
+    pod_affinity: WirePodAffinity | None = None
+    pod_anti_affinity: WirePodAffinity | None = None
+
+
+class WireSpread(Wire):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: WireSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+class WireToleration(Wire):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class WireResources(Wire):
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class WirePort(Wire):
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class WireRestartRule(Wire):
+    action: str = ""
+
+
+class WireContainer(Wire):
+    name: str = ""
+    image: str = ""
+    resources: WireResources | None = None
+    ports: tuple[WirePort, ...] | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[WireRestartRule, ...] | None = None
+
+
+class WireClaimSource(Wire):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class WireDisk(Wire):
+    """The old in-tree disks together: each uses the few names that are its own."""
+
+    pd_name: str = ""
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    iqn: str = ""
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+    volume_path: str = ""
+    share_name: str = ""
+    read_only: bool | None = None
+    monitors: tuple[str, ...] | None = None
+    pool: str = ""
+    image: str = ""
+    lun: int = 0
+    partition: int = 0
+
+
+class WireCsiSource(Wire):
+    driver: str = ""
+
+
+class WireImageSource(Wire):
+    reference: str = ""
+
+
+class WireNamedSource(Wire):
+    """A source that is known by being there."""
+
+
+class WireVolume(Wire):
+    name: str = ""
+    persistent_volume_claim: WireClaimSource | None = None
+    ephemeral: WireNamedSource | None = None
+    csi: WireCsiSource | None = None
+    image: WireImageSource | None = None
+    empty_dir: WireNamedSource | None = None
+    gce_persistent_disk: WireDisk | None = msgspec.field(default=None, name="gcePersistentDisk")
+    aws_elastic_block_store: WireDisk | None = msgspec.field(default=None, name="awsElasticBlockStore")
+    iscsi: WireDisk | None = None
+    rbd: WireDisk | None = None
+    azure_disk: WireDisk | None = None
+    azure_file: WireDisk | None = None
+    cinder: WireDisk | None = None
+    vsphere_volume: WireDisk | None = None
+    portworx_volume: WireDisk | None = None
+
+
+class WireGate(Wire):
+    name: str = ""
+
+
+class WirePodClaim(Wire):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class WirePodSpec(Wire):
+    node_name: str = ""
+    containers: tuple[WireContainer, ...] | None = None
+    init_containers: tuple[WireContainer, ...] | None = None
+    overhead: Quantities | None = None
+    resources: WireResources | None = None
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+    preemption_policy: str | None = None
+    node_selector: Pairs | None = None
+    affinity: WireAffinity | None = None
+    tolerations: tuple[WireToleration, ...] | None = None
+    topology_spread_constraints: tuple[WireSpread, ...] | None = None
+    volumes: tuple[WireVolume, ...] | None = None
+    scheduling_gates: tuple[WireGate, ...] | None = None
+    resource_claims: tuple[WirePodClaim, ...] | None = None
+    host_network: bool | None = None
+    host_users: bool | None = None
+
+
+class WireCondition(Wire):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class WireContainerStatus(Wire):
+    name: str = ""
+    resources: WireResources | None = None
+    allocated_resources: Quantities | None = None
+
+
+class WireClaimStatus(Wire):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class WirePodStatus(Wire):
+    phase: str = ""
+    nominated_node_name: str | None = None
+    start_time: str | None = None
+    conditions: tuple[WireCondition, ...] | None = None
+    container_statuses: tuple[WireContainerStatus, ...] | None = None
+    init_container_statuses: tuple[WireContainerStatus, ...] | None = None
+    resources: WireResources | None = None
+    allocated_resources: Quantities | None = None
+    resource_claim_statuses: tuple[WireClaimStatus, ...] | None = None
+
+
+class WirePod(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WirePodSpec = WirePodSpec()
+    status: WirePodStatus | None = None
+
+
+class WireTaint(Wire):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class WireImage(Wire):
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
+class WireNodeSpec(Wire):
+    unschedulable: bool | None = None
+    taints: tuple[WireTaint, ...] | None = None
+
+
+class WireNodeStatus(Wire):
+    allocatable: Quantities | None = None
+    images: tuple[WireImage, ...] | None = None
+    declared_features: tuple[str, ...] | None = None
+
+
+class WireNode(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WireNodeSpec | None = None
+    status: WireNodeStatus | None = None
+
+
+class WireSelectorSpec(Wire):
+    """spec of a ReplicaSet or StatefulSet."""
+
+    selector: WireSelector | None = None
+    replicas: int | None = None
+
+
+class WireSelectingController(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WireSelectorSpec | None = None
+
+
+class WireLabelledSpec(Wire):
+    """spec of a Service or ReplicationController."""
+
+    selector: Pairs | None = None
+    replicas: int | None = None
+
+
+class WireLabelSelecting(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WireLabelledSpec | None = None
+
+
+class WireBudgetSpec(Wire):
+    selector: WireSelector | None = None
+    max_unavailable: int | str | None = None
+    min_available: int | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class WireBudgetStatus(Wire):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, Any] | None = None
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+
+
+class WireBudget(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WireBudgetSpec | None = None
+    status: WireBudgetStatus | None = None
+
+
+class WireNamespace(Wire):
+    metadata: WireMeta = WireMeta()
+
+
+class WireDataSource(Wire):
+    kind: str = ""
+
+
+class WireClaimSpec(Wire):
+    storage_class_name: str | None = None
+    volume_name: str = ""
+    access_modes: tuple[str, ...] | None = None
+    volume_mode: str | None = None
+    selector: WireSelector | None = None
+    resources: WireResources | None = None
+    volume_attributes_class_name: str | None = None
+    data_source: WireDataSource | None = None
+    data_source_ref: WireDataSource | None = None
+
+
+class WirePhase(Wire):
+    phase: str = ""
+
+
+class WireClaim(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WireClaimSpec = WireClaimSpec()
+    status: WirePhase | None = None
+
+
+class WireClaimRef(Wire):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class WireVolumeAffinity(Wire):
+    required: WireNodeSelector | None = None
+
+
+class WireVolumeCsi(Wire):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class WirePersistentVolumeSpec(Wire):
+    capacity: Quantities | None = None
+    access_modes: tuple[str, ...] | None = None
+    claim_ref: WireClaimRef | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    node_affinity: WireVolumeAffinity | None = None
+    volume_attributes_class_name: str | None = None
+    csi: WireVolumeCsi | None = None
+    gce_persistent_disk: WireDisk | None = msgspec.field(default=None, name="gcePersistentDisk")
+    aws_elastic_block_store: WireDisk | None = msgspec.field(default=None, name="awsElasticBlockStore")
+    azure_disk: WireDisk | None = None
+    azure_file: WireDisk | None = None
+    cinder: WireDisk | None = None
+    vsphere_volume: WireDisk | None = None
+    portworx_volume: WireDisk | None = None
+
+
+class WirePersistentVolume(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WirePersistentVolumeSpec = WirePersistentVolumeSpec()
+    status: WirePhase | None = None
+
+
+class WireTopologyExpression(Wire):
+    key: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class WireTopologyTerm(Wire):
+    match_label_expressions: tuple[WireTopologyExpression, ...] | None = None
+
+
+class WireStorageClass(Wire):
+    metadata: WireMeta = WireMeta()
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[WireTopologyTerm, ...] | None = None
+
+
+class WireCount(Wire):
+    count: int | None = None
+
+
+class WireCsiNodeDriver(Wire):
+    name: str = ""
+    node_id: str = msgspec.field(default="", name="nodeID")
+    topology_keys: tuple[str, ...] | None = None
+    allocatable: WireCount | None = None
+
+
+class WireCsiNodeSpec(Wire):
+    drivers: tuple[WireCsiNodeDriver, ...] | None = None
+
+
+class WireCsiNode(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WireCsiNodeSpec | None = None
+
+
+class WireCsiDriverSpec(Wire):
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class WireCsiDriver(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WireCsiDriverSpec | None = None
+
+
+class WireCsiStorageCapacity(Wire):
+    metadata: WireMeta = WireMeta()
+    storage_class_name: str = ""
+    node_topology: WireSelector | None = None
+    capacity: str | int | float | None = None
+    maximum_volume_size: str | int | float | None = None
+
+
+class WireAttachmentSource(Wire):
+    persistent_volume_name: str | None = None
+    inline_volume_spec: WirePersistentVolumeSpec | None = None
+
+
+class WireAttachmentSpec(Wire):
+    attacher: str = ""
+    node_name: str = ""
+    source: WireAttachmentSource = WireAttachmentSource()
+
+
+class WireAttachment(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WireAttachmentSpec = WireAttachmentSpec()
+
+
+class WireAllocation(Wire):
+    node_selector: WireNodeSelector | None = None
+
+
+class WireConsumer(Wire):
+    uid: str = ""
+
+
+class WireResourceClaimStatus(Wire):
+    allocation: WireAllocation | None = None
+    reserved_for: tuple[WireConsumer, ...] | None = None
+
+
+class WireResourceClaim(Wire):
+    metadata: WireMeta = WireMeta()
+    status: WireResourceClaimStatus | None = None
+
+
+class WireDeviceClassSpec(Wire):
+    extended_resource_name: str | None = None
+
+
+class WireDeviceClass(Wire):
+    metadata: WireMeta = WireMeta()
+    spec: WireDeviceClassSpec | None = None
