@@ -1,0 +1,68 @@
+"""The source as the architecture tests see it: modules, what they import, what they call. Nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {"careen": ROOT / "operator" / "careen", "scheduler_core": ROOT / "scheduler_core"}
+
+
+@dataclass(frozen=True)
+class Module:
+    """One source file: its dotted name and its syntax tree."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+
+    @property
+    def where(self) -> str:
+        """The path from the top of the repository."""
+        return str(self.path.relative_to(ROOT))
+
+    def imports(self) -> Iterator[str]:
+        """Dotted names of everything imported anywhere in the file, also inside functions; `from a import b` gives a.b."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{self.where}:{node.lineno}: relative import"
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+    def imported_libraries(self) -> set[str]:
+        """Top-level names of what is imported."""
+        return {name.split(".")[0] for name in self.imports()}
+
+    def strings(self) -> Iterator[str]:
+        """Every string literal of the file."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+    def calls(self) -> Iterator[tuple[str, int]]:
+        """Dotted text of every called name, with its line: `datetime.now`, `os.environ.get`."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call):
+                yield ast.unparse(node.func), node.lineno
+
+
+@cache
+def modules(package: str) -> tuple[Module, ...]:
+    """Every module of `careen` or `scheduler_core`."""
+    top = PACKAGES[package]
+    found = []
+    for path in sorted(top.rglob("*.py")):
+        parts = (package, *path.relative_to(top).with_suffix("").parts)
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found.append(Module(name, path, ast.parse(path.read_text(), str(path))))
+    return tuple(found)
+
+
+def all_modules() -> tuple[Module, ...]:
+    """Every module of both packages."""
+    return modules("careen") + modules("scheduler_core")

@@ -1,0 +1,129 @@
+"""Who may import whom: the contracts of contracts.toml, and that each of them can fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from tests.architecture.source_tree import PACKAGES, ROOT, modules
+
+CONTRACTS = ROOT / "tests" / "architecture" / "contracts.toml"
+LINT = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
+
+
+def lint(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, folder / "operator")))}
+    return subprocess.run(
+        [sys.executable, "-c", LINT, "--config", str(CONTRACTS), "--no-cache", "--no-logo", *options],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False,
+    )
+
+
+def test_every_import_contract_holds() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tree")
+    for name, top in PACKAGES.items():
+        shutil.copytree(top, folder / top.relative_to(ROOT), ignore=shutil.ignore_patterns("__pycache__"))
+        assert (folder / top.relative_to(ROOT) / "__init__.py").exists(), name
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("contract", "file", "line"),
+    [
+        pytest.param("layers", "operator/careen/core/phases.py", "import careen.cluster.errors", id="core asks the API server"),
+        pytest.param("layers", "operator/careen/cluster/errors.py", "import careen.agent", id="cluster knows the agent"),
+        pytest.param("layers", "scheduler_core/cycle.py", "import careen.core.phases", id="the library knows careen"),
+        pytest.param("core-is-pure", "operator/careen/core/phases.py", "import time", id="a decision looks at the clock"),
+        pytest.param("core-is-pure", "operator/careen/core/decide.py", "import random", id="a decision throws dice"),
+        pytest.param("scheduler-core-is-pure", "scheduler_core/cycle.py", "import os", id="the cycle reads the environment"),
+        pytest.param("report-is-pure", "operator/careen/report/tables.py", "import careen.cluster.errors", id="a table asks the API server"),
+        pytest.param("plugins-are-independent", "scheduler_core/plugins/node_name.py", "import scheduler_core.plugins.node_ports", id="a plugin leans on another"),
+    ],
+)
+def test_a_contract_refuses(copy: Path, contract: str, file: str, line: str) -> None:
+    source = copy / file
+    before = source.read_text()
+    source.write_text(before + "\n" + line + "\n")
+    try:
+        done = lint(copy, "--contract", contract)
+    finally:
+        source.write_text(before)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert file.removeprefix("operator/").removesuffix(".py").replace("/", ".") in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("library", "importers", "why"),
+    [
+        ("kopf", {"careen.agent.handlers"}, "kopf can be replaced by changing one file"),
+        ("kubernetes", {"careen.cluster.client"}, "the client can be replaced by changing one file"),
+        ("urllib3", {"careen.cluster.client"}, "it is the client's"),
+        ("prometheus_api_client", {"careen.services.prometheus"}, "another server, asked in one place"),
+    ],
+)
+def test_only_one_file_imports(library: str, importers: set[str], why: str) -> None:
+    assert {module.name for module in modules("careen") if library in module.imported_libraries()} == importers, why
+
+
+@pytest.mark.parametrize(
+    ("library", "folders"),
+    [
+        ("rich", ("careen.cli", "careen.demo", "careen.report")),
+        ("aiohttp", ("careen.demo",)),
+        ("click", ("careen.cli", "careen.agent.settings", "careen.settings")),
+        ("prometheus_client", ("careen.agent",)),
+        ("subprocess", ("careen.host", "careen.demo", "careen.agent.forecast")),
+    ],
+)
+def test_a_library_stays_in_its_room(library: str, folders: tuple[str, ...]) -> None:
+    strangers = {
+        module.name
+        for module in modules("careen")
+        if library in module.imported_libraries() and not module.name.startswith(folders)
+    }
+    assert strangers == set()
+
+
+# What computes a forecast runs in a short-lived child process, so the resident agent never carries it.
+HEAVY = {"numpy", "rich", "pandas", "requests", "prometheus_api_client", "kubernetes_asyncio", "kubernetes.aio", "kubernetes.client.models.v1_pod", "kubernetes.client.api.core_v1_api"}
+
+
+def loaded_after(statement: str, *suspects: str) -> set[str]:
+    program = f"{statement}\nimport sys, json\nprint(json.dumps(sorted(set(sys.modules) & set({list(suspects)!r}))))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_resident_agent_loads_neither_numpy_nor_typed_models() -> None:
+    everything_resident = "import careen.cli.agent, careen.agent.wiring, careen.agent.handlers, careen.agent.turn, careen.core.decide"
+    assert loaded_after(everything_resident, *HEAVY) == set()
+
+
+def test_the_probe_for_heavy_libraries_sees_them() -> None:
+    assert loaded_after("import numpy, rich", *HEAVY) == {"numpy", "rich"}
+
+
+def test_importing_the_scheduler_library_does_not_load_numpy() -> None:
+    assert loaded_after("import scheduler_core", "numpy") == set()
+
+
+def test_listing_the_commands_loads_none_of_them() -> None:
+    program = textwrap.dedent("""
+        from click.testing import CliRunner
+        from careen.cli import cli
+        assert CliRunner().invoke(cli, ["--help"]).exit_code == 0
+    """)
+    assert loaded_after(program, "careen.cli.status", "careen.cli.demo", "careen.cli.agent", "kopf", "kubernetes") == set()

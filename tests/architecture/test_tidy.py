@@ -1,0 +1,134 @@
+"""Small rules that keep the tree as ARCHITECTURE.md describes it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+from careen.cli import COMMANDS
+from tests.architecture.source_tree import PACKAGES, ROOT, Module, all_modules, modules
+
+
+def test_the_folder_operator_is_no_package() -> None:
+    assert not (ROOT / "operator" / "__init__.py").exists()
+    assert {path.name for path in (ROOT / "operator").iterdir() if not path.name.startswith((".", "__"))} == {"careen", "README.md"}
+
+
+def test_pythons_own_operator_module_wins_at_the_top_of_the_repository() -> None:
+    program = "import operator; assert operator.itemgetter(0)([7]) == 7 and not hasattr(operator, '__path__')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(PACKAGES))
+def test_every_folder_with_code_is_a_package(name: str) -> None:
+    folders = {path.parent for path in PACKAGES[name].rglob("*.py")}
+    assert {folder for folder in folders if not (folder / "__init__.py").exists()} == set()
+
+
+# Who starts by a name that Python itself never imports.
+ENTRY_POINTS = {"careen.__main__", "scheduler_core.__main__"} | {entry.module for entry in COMMANDS}
+
+
+def test_no_module_is_dead() -> None:
+    """Each is imported by another, is an entry point, or is started as a child process by its name."""
+    wanted = set(ENTRY_POINTS)
+    for module in all_modules():
+        for name in module.imports():
+            wanted |= {name, name.rpartition(".")[0]} - {module.name}
+        wanted |= {text for text in module.strings() if text.startswith(("careen.", "scheduler_core."))}
+    public = {"scheduler_core.testing", "scheduler_core.testing.builders"}  # shipped for those who test with the library
+    packages = {module.name for module in all_modules() if module.path.name == "__init__.py"}
+    assert {module.name for module in all_modules()} - wanted - packages - public == set()
+
+
+def test_every_module_says_what_lives_in_it() -> None:
+    assert [module.where for module in all_modules() if not ast.get_docstring(module.tree)] == []
+
+
+# The wall clock and chance come in through one file each; everything else gets them as arguments.
+BANNED = {
+    r"(datetime\.)?datetime\.(now|utcnow|today)": "what time it is",
+    r"(datetime\.)?date\.today": "what time it is",
+    r"time\.(time|time_ns|monotonic|monotonic_ns|perf_counter|sleep)": "what time it is",
+    r"random\.\w+|secrets\.\w+|uuid\.uuid[14]|uuid4": "chance",
+    r"os\.(getenv|environ\.get)": "the environment",
+    r"print|breakpoint|eval|exec|pickle\.loads?|yaml\.load": "not here",
+}
+# module -> the reason why it may
+MAY = {
+    "careen.agent.clock": "the clock itself",
+    "careen.cluster.client": "seconds between two reloads of the credentials; virtual time never runs over a real transport",
+    "scheduler_core.__main__": "a command line",
+}
+MAY_FOLDERS = ("careen.demo",)  # simulated hosts live in real time, and the demo draws its cluster from a seed
+
+
+def banned_calls(module: Module) -> list[str]:
+    return [
+        f"{module.where}:{line}: {name} ({what})"
+        for name, line in module.calls()
+        for pattern, what in BANNED.items()
+        if re.fullmatch(pattern, name)
+    ]
+
+
+def test_time_chance_and_the_environment_come_as_arguments() -> None:
+    found = [
+        call
+        for module in all_modules()
+        if module.name not in MAY and not module.name.startswith(MAY_FOLDERS)
+        for call in banned_calls(module)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", sorted(MAY))
+def test_an_exception_is_taken_back_when_nobody_needs_it(name: str) -> None:
+    (module,) = (each for each in all_modules() if each.name == name)
+    assert banned_calls(module) != []
+
+
+LONG = 450
+
+
+def test_every_long_file_is_listed_with_its_reason() -> None:
+    """Not forbidden: each is a place to ask whether it holds one idea, and the answer is written down."""
+    listed = set(re.findall(r"^\| `([\w./]+\.py)` \|", (ROOT / "docs" / "known-gaps.md").read_text(), re.MULTILINE))
+    long = {module.where for module in all_modules() if len(module.path.read_text().splitlines()) > LONG}
+    assert long == listed
+
+
+def test_a_silenced_check_names_itself() -> None:
+    nameless = re.compile(r"# noqa(?!:)|# type: ignore(?!\[)")
+    found = [module.where for module in all_modules() if nameless.search(module.path.read_text())]
+    assert found == []
+
+
+def test_no_leftovers() -> None:
+    leftovers = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
+    found = [f"{module.where}: {match.group()}" for module in all_modules() if (match := leftovers.search(module.path.read_text()))]
+    assert found == []
+
+
+def test_names_say_something() -> None:
+    empty = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "data"}
+    assert {module.where for module in all_modules() if module.path.stem in empty} == set()
+
+
+@pytest.mark.parametrize("package", ["careen.core", "careen.cluster", "careen.report"])
+def test_each_part_has_its_mirror_among_the_tests(package: str) -> None:
+    top = ROOT / "tests" / package.replace(".", "/")
+    missing = []
+    for module in modules("careen"):
+        if module.name.startswith(package + ".") and module.path.name != "__init__.py":
+            inside = module.name.removeprefix(package + ".").split(".")
+            mirror = top.joinpath(*inside[:-1], f"test_{inside[-1]}.py")
+            spoken_of = any(module.name in path.read_text() for path in top.rglob("test_*.py"))
+            if not mirror.exists() and not spoken_of:
+                missing.append(module.where)
+    assert missing == []
