@@ -1,0 +1,41 @@
+# The same agents on a real control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler built from
+# their Go modules, nodes and pods played by kwok. Nothing is installed by hand: see tests/cluster/install-programs.
+
+CONTROLPLANE := .cache/bin/controlplane
+KWOK := .cache/bin/kwok
+KWOK_VERSION := v0.8.0
+KUBERNETES_RELEASE := $(shell sed -n "s/^\tk8s.io.kubernetes \(v[0-9.]*\)$$/\1/p" tests/controlplane/go.mod)
+
+# One file, one story or a few words of pytest: make test-cluster STORIES='tests/cluster/test_blocked.py -k alert'
+STORIES ?= tests/cluster
+# For bench-rollout, see `python -m bench.rollout --help`.
+AGENT ?=
+KURED_BIN ?=
+ROLLOUT_FLAGS ?=
+
+.PHONY: test-cluster
+test-cluster: $(INSTALLED) cluster-programs ## the agents on a real control plane, with a real scheduler and Prometheus
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m pytest -m cluster -p no:cacheprovider -ra --durations=10 $(STORIES)
+
+.PHONY: bench-rollout
+bench-rollout: $(INSTALLED) cluster-programs ## a roll-out over 12 nodes, measured, for any AGENT='command' or KURED_BIN=file
+	$(PYTHON) -m bench.rollout $(if $(AGENT),--agent '$(AGENT)') $(if $(KURED_BIN),--kured '$(KURED_BIN)') $(ROLLOUT_FLAGS)
+
+.PHONY: cluster-programs
+cluster-programs: $(INSTALLED) $(CONTROLPLANE) $(KWOK)
+	@tests/cluster/install-programs $(VENV) prometheus
+
+# The server answers with the version that the linker writes into it; a server that is v0.0.0 confuses its clients.
+$(CONTROLPLANE): tests/controlplane/main.go tests/controlplane/go.mod tests/controlplane/go.sum | $(INSTALLED)
+	@tests/cluster/install-programs $(VENV) go
+	@echo "building the control plane $(KUBERNETES_RELEASE) (3 to 4 minutes the first time)"
+	cd tests/controlplane && PATH="$(CURDIR)/$(VENV)/bin:$$PATH" nice go build -p 2 -trimpath -o ../../$@ -ldflags "-s -w \
+		-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_RELEASE) \
+		-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_RELEASE:v%=%))) \
+		-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_RELEASE)))" .
+
+$(KWOK): mk/cluster.mk | $(INSTALLED)
+	@tests/cluster/install-programs $(VENV) go
+	@mkdir -p $(@D)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" GOBIN="$(CURDIR)/$(@D)" nice go install -p 2 sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
+	@touch $@

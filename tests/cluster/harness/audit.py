@@ -1,0 +1,30 @@
+"""Requests counted from the audit log: by verb, and how many were answered 429."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    total: int
+    by_verb: dict[str, int]
+    too_many: int  # answered 429
+
+
+def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
+    """`user` is `system:serviceaccount:NAMESPACE:NAME`. A watch counts once, when it begins."""
+    verbs: Counter[str] = Counter()
+    too_many = 0
+    for event in events:
+        if event["user"]["username"] != user:
+            continue
+        # A watch is logged when it begins (ResponseStarted) and when it ends (ResponseComplete).
+        if event["verb"] == "watch" and event["stage"] != "ResponseStarted":
+            continue
+        verbs[event["verb"]] += 1
+        too_many += event.get("responseStatus", {}).get("code") == 429
+    return Requests(total=sum(verbs.values()), by_verb=dict(verbs.most_common()), too_many=too_many)

@@ -1,0 +1,375 @@
+"""Simulated hosts: a folder each, with a sentinel and a boot id, an agent process, and a reboot that takes its time.
+
+One thread plays kubelet and machine for all of them: it kills the agent when the machine goes down, tells the API
+server what a kubelet would, and starts the agent again after the boot. Nothing here knows what an agent does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import urllib3
+
+from tests.cluster.harness.api import Api, ApiError, Object
+from tests.cluster.harness.processes import Guardian, Program
+
+if TYPE_CHECKING:
+    from tests.cluster.harness.observer import Observer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How to start an agent: what an AgentCommand makes of a host."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+# Given a host and the token of its pod, says how its agent is started.
+AgentCommand = Callable[["Host", str], Launch]
+
+
+@dataclass(slots=True, kw_only=True)
+class Reboot:
+    """One reboot as the machine saw it. `at`s are seconds since the epoch."""
+
+    asked_at: float
+    boot_left: str
+    boot: str = ""
+    ready_at: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Host:
+    """A machine. Change the fields in the middle block to make it misbehave."""
+
+    name: str
+    zone: str
+    folder: Path
+    labels: dict[str, str] = field(default_factory=dict)
+    cpus: int = 8
+    memory: str = "32Gi"
+
+    boot_seconds: float = 2.0
+    comes_back: bool = True
+    sentinel_survives: bool = False  # a sentinel on disk, or a command that says yes for ever
+    agent_wanted: bool = True
+    restart_seconds: float = 1.0  # a crashed agent is started again after this
+
+    boot_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    reboots: list[Reboot] = field(default_factory=list)
+    crashes: list[tuple[float, int]] = field(default_factory=list)  # when, exit code
+    starts: int = 0
+    agent: Program | None = None
+    agent_pod: str = ""  # uid of the pod the agent runs for
+    up: bool = True
+    _down_until: float = 0.0
+    _start_after: float = 0.0
+    _requests_taken: int = 0
+    _told_down: bool = True
+
+    # -- files of the machine
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    @property
+    def sentinel(self) -> Path:
+        return self.root / "var" / "run" / "reboot-required"
+
+    @property
+    def boot_id_file(self) -> Path:
+        return self.root / "proc" / "sys" / "kernel" / "random" / "boot_id"
+
+    @property
+    def reboot_command(self) -> Path:
+        return self.folder / "reboot"
+
+    @property
+    def requests(self) -> Path:
+        return self.folder / "reboot-requests"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "agent.log"
+
+    def build(self) -> None:
+        for folder in (self.sentinel.parent, self.boot_id_file.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.boot_id_file.write_text(self.boot_id + "\n")
+        here = shlex.quote(str(self.folder))
+        self.reboot_command.write_text(
+            "#!/bin/sh\n"
+            f"if [ -e {here}/reboot-fails ]; then date +%s.%N >> {here}/reboot-refused; echo 'no reboot today' >&2; exit 1; fi\n"
+            f"if [ -e {here}/reboot-ignored ]; then date +%s.%N >> {here}/reboot-refused; exit 0; fi\n"
+            f"date +%s.%N >> {here}/reboot-requests\n"
+        )
+        self.reboot_command.chmod(0o755)
+
+    def ask_for_reboot(self) -> None:
+        """What the package manager does after a kernel update."""
+        self.sentinel.write_text("*** System restart required ***\n")
+
+    def withdraw(self) -> None:
+        self.sentinel.unlink(missing_ok=True)
+
+    def reboot_fails(self) -> None:
+        (self.folder / "reboot-fails").touch()
+
+    def reboot_ignored(self) -> None:
+        (self.folder / "reboot-ignored").touch()
+
+    def reboot_works(self) -> None:
+        for name in ("reboot-fails", "reboot-ignored"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def failed_requests(self) -> int:
+        refused = self.folder / "reboot-refused"
+        return len(refused.read_text().splitlines()) if refused.exists() else 0
+
+    # -- the node
+
+    def manifest(self) -> Object:
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": self.name,
+                "labels": {
+                    "kubernetes.io/hostname": self.name,
+                    "kubernetes.io/os": "linux",
+                    "kubernetes.io/arch": "amd64",
+                    "topology.kubernetes.io/zone": self.zone,
+                    **self.labels,
+                },
+            },
+            "status": {
+                "capacity": self._capacity(),
+                "allocatable": self._capacity(),
+                "conditions": [_ready(True)],
+                "addresses": [{"type": "InternalIP", "address": "10.1.0.1"}, {"type": "Hostname", "address": self.name}],
+                "nodeInfo": {
+                    "bootID": self.boot_id,
+                    "machineID": self.name,
+                    "systemUUID": self.name,
+                    "architecture": "amd64",
+                    "operatingSystem": "linux",
+                    "osImage": "simulated",
+                    "kernelVersion": "6.1.0",
+                    "kubeletVersion": "v1.36.3",
+                    "kubeProxyVersion": "v1.36.3",
+                    "containerRuntimeVersion": "kwok://0.8.0",
+                },
+            },
+        }
+
+    def _capacity(self) -> dict[str, str]:
+        return {"cpu": str(self.cpus), "memory": self.memory, "pods": "110", "ephemeral-storage": "100Gi"}
+
+    # -- the machine, one small step at a time
+
+    def step(self, now: float, api: Api, observer: Observer, start: Callable[[Host], None]) -> None:
+        if self.up:
+            self._play_up(now, observer, start)
+        elif not self._told_down:
+            tell_ready(api, self, ready=False)
+            self._told_down = True
+        elif self.comes_back and now >= self._down_until:
+            self._boot(api)
+
+    def _play_up(self, now: float, observer: Observer, start: Callable[[Host], None]) -> None:
+        asked = self.requests.read_text().split() if self.requests.exists() else []
+        if len(asked) > self._requests_taken:
+            self._requests_taken = len(asked)
+            self.go_down(now, asked_at=float(asked[-1]))
+            return
+        pod = agent_pod(observer, self.name)
+        if self.agent is not None:
+            code = self.agent.exit_code()
+            if code is not None:
+                self.crashes.append((now, code))
+                self.agent.kill()
+                self.agent = None
+                self._start_after = now + self.restart_seconds
+            elif pod != self.agent_pod or not self.agent_wanted:
+                # Its pod is gone, or another one took its place: a kubelet stops the containers of the old one.
+                self.agent.stop()
+                self.agent = None
+        elif pod and self.agent_wanted and now >= self._start_after:
+            self.agent_pod = pod
+            start(self)
+            self.starts += 1
+
+    def go_down(self, now: float, *, asked_at: float) -> None:
+        if self.agent is not None:
+            self.agent.kill()
+            self.agent = None
+        self.reboots.append(Reboot(asked_at=asked_at, boot_left=self.boot_id))
+        if not self.sentinel_survives:
+            self.withdraw()
+        self.up, self._told_down = False, False
+        self._down_until = now + self.boot_seconds
+
+    def _boot(self, api: Api) -> None:
+        # One new id per boot, also when the API server does not answer and we come here again.
+        reboot = self.reboots[-1]
+        reboot.boot = reboot.boot or str(uuid.uuid4())
+        self.boot_id = reboot.boot
+        self.boot_id_file.write_text(self.boot_id + "\n")
+        if api.find(f"/api/v1/nodes/{self.name}") is None:
+            api.create("/api/v1/nodes", self.manifest())
+        tell_ready(api, self, ready=True)
+        reboot.ready_at = time.time()
+        self.up = True
+
+
+class Fleet:
+    """The hosts of one story and the thread that plays them."""
+
+    def __init__(
+        self, api: Callable[[], Api], observer: Observer, start_agent: AgentCommand, *, folder: Path, guardian: Guardian,
+        token: Callable[[Host], str],
+    ) -> None:
+        self.hosts: dict[str, Host] = {}
+        self.problems: list[str] = []
+        self._connect = api
+        self._observer = observer
+        self._start_agent = start_agent
+        self._token = token
+        self._folder = folder
+        self._guardian = guardian
+        self._ended = threading.Event()
+        self._lock = threading.RLock()
+        self._thread = threading.Thread(target=self._run, name="hosts", daemon=True)
+        self._thread.start()
+
+    def add(self, host: Host) -> Host:
+        """Builds the machine and registers its node, as a kubelet does when it starts."""
+        host.build()
+        self._connect().create("/api/v1/nodes", host.manifest())
+        with self._lock:
+            self.hosts[host.name] = host
+        return host
+
+    def start_another_agent(self, host: Host) -> Program:
+        """A second agent for the same host, as after a forced deletion of a pod that still runs."""
+        return self._launch(host, host.folder / "second-agent.log")
+
+    def restart_agent(self, host: Host) -> None:
+        with self._lock:
+            if host.agent is not None:
+                host.agent.kill()
+                host.agent = None
+
+    def kill_agent(self, host: Host) -> None:
+        """SIGKILL, now; the machine starts it again after `restart_seconds`."""
+        assert host.agent is not None
+        host.agent.kill()
+
+    def power_off(self, host: Host) -> None:
+        """The machine goes down by itself, without being asked by an agent."""
+        with self._lock:
+            host.go_down(time.time(), asked_at=time.time())
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join(timeout=20)
+        for host in self.hosts.values():
+            if host.agent is not None:
+                host.agent.kill()
+
+    def _run(self) -> None:
+        while not self._ended.wait(0.1):
+            for host in list(self.hosts.values()):
+                with self._lock:
+                    # An API server that is away is a thing that happens; the kubelet tries again.
+                    try:
+                        host.step(time.time(), self._connect(), self._observer, self._start)
+                    except (ApiError, urllib3.exceptions.HTTPError) as error:
+                        if len(self.problems) < 1000:
+                            self.problems.append(f"{time.time():.1f} {host.name}: {error}")
+
+    def _start(self, host: Host) -> None:
+        host.agent = self._launch(host, host.log)
+
+    def _launch(self, host: Host, log: Path) -> Program:
+        launch = self._start_agent(host, self._token(host))
+        return Program(f"agent of {host.name}", launch.argv, guardian=self._guardian, log=log, env=launch.env, cwd=host.folder)
+
+
+def agent_pod(observer: Observer, node: str) -> str:
+    """The uid of the pod that the DaemonSet has on this node, or "" when there is none."""
+    namespace, name = observer.daemonset
+    found = [
+        life
+        for life in observer.pods()
+        if life.node == node and life.namespace == namespace and life.owner == f"DaemonSet/{name}" and life.deleting_at is None
+    ]
+    return max(found, key=lambda life: life.created_at).uid if found else ""
+
+
+def tell_ready(api: Api, host: Host, *, ready: bool) -> None:
+    """What the kubelet writes when the machine stops and when it is back: status of the node, then of its pods."""
+    status: Object = {"conditions": [_ready(ready)]}
+    if ready:
+        status["nodeInfo"] = {"bootID": host.boot_id}
+    with contextlib.suppress(ApiError):  # the Node may be deleted while the machine is down
+        api.patch(f"/api/v1/nodes/{host.name}/status", {"status": status}, "application/strategic-merge-patch+json")
+    if ready:
+        restart_containers(api, host.name)
+
+
+def restart_containers(api: Api, node: str) -> None:
+    """The controllers marked the pods of a node that was not ready; the kubelet starts their containers again."""
+    for pod in api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
+        meta = pod["metadata"]
+        if meta.get("deletionTimestamp") or pod["status"].get("phase") != "Running":
+            continue
+        now = _now()
+        conditions = [
+            {"type": kind, "status": "True", "lastTransitionTime": now} for kind in ("Ready", "ContainersReady")
+        ]
+        with contextlib.suppress(ApiError):  # gone in the meantime
+            api.patch(
+                f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status",
+                {"status": {"conditions": conditions}},
+                "application/strategic-merge-patch+json",
+            )
+
+
+def _ready(ready: bool) -> Object:
+    return {
+        "type": "Ready",
+        "status": "True" if ready else "False",
+        "reason": "KubeletReady" if ready else "KubeletNotReady",
+        "message": "kubelet is posting ready status" if ready else "node is shutting down",
+        "lastHeartbeatTime": _now(),
+        "lastTransitionTime": _now(),
+    }
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def in_own_namespaces(argv: tuple[str, ...], secrets: Path) -> tuple[str, ...]:
+    """The command with mount and process namespaces of its own and the token where a pod has it, as in a container.
+
+    Needs root. PID 1 of the namespace is the command itself, so `nsenter` into PID 1 stays inside.
+    """
+    assert shutil.which("unshare"), "unshare (util-linux) is needed to run an agent as in a container"
+    script = (
+        'mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount && '
+        'mount --bind "$1" /run/secrets/kubernetes.io/serviceaccount && shift && exec "$@"'
+    )
+    return ("unshare", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", str(secrets), *argv)

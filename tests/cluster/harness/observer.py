@@ -1,0 +1,288 @@
+"""What happened in the cluster, as the API server told it: nodes, pods and the lock, by watches, with times.
+
+Kept as values so that stories and the bench can judge afterwards; judging is in `rules.py` and `figures.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import urllib3
+
+from tests.cluster.harness.api import Api, ApiError, Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSeen:
+    """A node from this instant on, until the next value for the same name."""
+
+    at: float
+    name: str
+    uid: str
+    exists: bool
+    unschedulable: bool
+    ready: bool
+    boot_id: str
+    taints: tuple[tuple[str, str], ...]  # key, effect
+    labels: dict[str, str]
+    annotations: dict[str, str]
+
+    @property
+    def down(self) -> bool:
+        return self.exists and (self.unschedulable or not self.ready)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockSeen:
+    """The lock annotation from this instant on; None when the annotation or its object is not there."""
+
+    at: float
+    uid: str
+    text: str | None
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """Names of the nodes in the lock, whichever of kured's forms it is written in."""
+        try:
+            content = json.loads(self.text or "{}")
+        except ValueError:
+            return ()
+        entries = content.get("locks") if isinstance(content.get("locks"), list) else [content]
+        names = [entry.get("nodeID", "") for entry in entries if isinstance(entry, dict)]
+        return tuple(name for name in names if name)
+
+
+@dataclass(slots=True, kw_only=True)
+class PodLife:
+    """One pod, from the first to the last we heard of it. Times are seconds since the epoch."""
+
+    uid: str
+    namespace: str
+    name: str
+    owner: str  # "StatefulSet/db", or "" for a bare pod
+    created_at: float
+    labels: dict[str, str]
+    node: str = ""
+    scheduled_at: float | None = None
+    ready_at: float | None = None
+    deleting_at: float | None = None
+    gone_at: float | None = None
+    finished: bool = False
+
+    @property
+    def from_daemonset(self) -> bool:
+        return self.owner.startswith("DaemonSet/")
+
+
+@dataclass(slots=True)
+class Seen:
+    """Everything seen since the last `forget`."""
+
+    nodes: list[NodeSeen] = field(default_factory=list)
+    locks: list[LockSeen] = field(default_factory=list)
+    pods: dict[str, PodLife] = field(default_factory=dict)
+
+
+Take = Callable[[str, Object, float], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Collection:
+    """One thing to watch: where, which object of it (None: all), who takes it, and what is known to exist."""
+
+    path: str
+    take: Take
+    only: str | None
+    known: dict[str, Object] = field(default_factory=dict)
+
+    def has(self, item: Object) -> bool:
+        return self.only in (None, item["metadata"]["name"])
+
+
+class Observer:
+    """Watches until `close`. `node`, `pods_of`… are the live state; `seen` is the history."""
+
+    def __init__(self, connect: Callable[[], Api], *, daemonset: tuple[str, str], lock_annotation: str) -> None:
+        self.seen = Seen()
+        self.daemonset = daemonset
+        self.lock_annotation = lock_annotation
+        self.nodes: dict[str, Object] = {}
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        self._connect = connect
+        namespace, name = daemonset
+        self._threads = [
+            self._follow("/api/v1/nodes", self._node),
+            self._follow("/api/v1/pods", self._pod),
+            self._follow(f"/apis/apps/v1/namespaces/{namespace}/daemonsets", self._daemonset, only=name),
+        ]
+
+    def forget(self) -> None:
+        """Starts the history anew from the state of this instant."""
+        with self._lock:
+            now = time.time()
+            last = {seen.name: seen for seen in self.seen.nodes}
+            self.seen.nodes = [replace(seen, at=now) for seen in last.values() if seen.exists]
+            self.seen.locks = self.seen.locks[-1:]
+            self.seen.pods = {uid: life for uid, life in self.seen.pods.items() if life.gone_at is None}
+
+    def lock_now(self) -> LockSeen:
+        with self._lock:
+            return self.seen.locks[-1] if self.seen.locks else LockSeen(at=0, uid="", text=None)
+
+    def node_history(self, name: str) -> list[NodeSeen]:
+        with self._lock:
+            return [seen for seen in self.seen.nodes if seen.name == name]
+
+    def node(self, name: str) -> NodeSeen | None:
+        """The node as it is now; None when there is none."""
+        history = self.node_history(name)
+        return history[-1] if history and history[-1].exists else None
+
+    def pods(self) -> list[PodLife]:
+        with self._lock:
+            return [life for life in self.seen.pods.values() if life.gone_at is None]
+
+    def close(self) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+    # -- following one collection
+
+    def _follow(self, path: str, take: Take, only: str | None = None) -> threading.Thread:
+        collection = _Collection(path=path, take=take, only=only)
+        thread = threading.Thread(target=self._watch, args=(collection,), name=f"watch {path}", daemon=True)
+        thread.start()
+        return thread
+
+    def _watch(self, collection: _Collection) -> None:
+        api: Api | None = None
+        while not self._ended.is_set():
+            try:
+                api = api or self._connect()
+                version = self._list(api, collection)
+                self._stream(api, collection, version)
+            except (ApiError, urllib3.exceptions.HTTPError, ValueError):
+                # The server restarts, or the version is too old: list again.
+                if api is not None:
+                    api.close()
+                api = None
+                self._ended.wait(0.3)
+        if api is not None:
+            api.close()
+
+    def _list(self, api: Api, collection: _Collection) -> str:
+        answer = api.get(collection.path)
+        items = {item["metadata"]["uid"]: item for item in answer["items"] if collection.has(item)}
+        now = time.time()
+        for uid in collection.known.keys() - items.keys():
+            self._hand(collection, "DELETED", collection.known[uid], now)
+        for item in items.values():
+            self._hand(collection, "MODIFIED", item, now)
+        return str(answer["metadata"]["resourceVersion"])
+
+    def _stream(self, api: Api, collection: _Collection, version: str) -> None:
+        # Short watches: `close` needs one to end, and one that goes on keeps its version.
+        while not self._ended.is_set():
+            for event in api.watch(collection.path, version, seconds=5):
+                item = event["object"]
+                if event["type"] == "ERROR":
+                    raise ApiError(int(item.get("code", 500)), item)
+                version = item["metadata"]["resourceVersion"]
+                if event["type"] != "BOOKMARK" and collection.has(item):
+                    self._hand(collection, event["type"], item, time.time())
+
+    def _hand(self, collection: _Collection, kind: str, item: Object, at: float) -> None:
+        with self._lock:
+            if kind == "DELETED":
+                collection.known.pop(item["metadata"]["uid"], None)
+            else:
+                collection.known[item["metadata"]["uid"]] = item
+            collection.take(kind, item, at)
+
+    # -- one object at a time
+
+    def _node(self, kind: str, item: Object, at: float) -> None:
+        name = item["metadata"]["name"]
+        if kind == "DELETED":
+            self.nodes.pop(name, None)
+        else:
+            self.nodes[name] = item
+        fresh = node_seen(item, at, exists=kind != "DELETED")
+        last = next((seen for seen in reversed(self.seen.nodes) if seen.name == name), None)
+        if last is None or replace(last, at=at) != fresh:
+            self.seen.nodes.append(fresh)
+
+    def _daemonset(self, kind: str, item: Object, at: float) -> None:
+        text = item["metadata"].get("annotations", {}).get(self.lock_annotation) if kind != "DELETED" else None
+        fresh = LockSeen(at=at, uid=item["metadata"]["uid"] if kind != "DELETED" else "", text=text)
+        if not self.seen.locks or replace(self.seen.locks[-1], at=at) != fresh:
+            self.seen.locks.append(fresh)
+
+    def _pod(self, kind: str, item: Object, at: float) -> None:
+        meta = item["metadata"]
+        life = self.seen.pods.get(meta["uid"])
+        if life is None:
+            life = PodLife(
+                uid=meta["uid"],
+                namespace=meta["namespace"],
+                name=meta["name"],
+                owner=owner_of(item),
+                created_at=at,
+                labels=meta.get("labels", {}),
+            )
+            self.seen.pods[meta["uid"]] = life
+        if node := item["spec"].get("nodeName", ""):
+            life.node = node
+            life.scheduled_at = life.scheduled_at or at
+        if condition(item, "Ready") == "True":
+            life.ready_at = life.ready_at or at
+        if item.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+            life.finished = True
+        if meta.get("deletionTimestamp"):
+            life.deleting_at = life.deleting_at or at
+        if kind == "DELETED":
+            life.gone_at = life.gone_at or at
+            life.deleting_at = life.deleting_at or at
+
+
+def node_seen(item: Object, at: float, *, exists: bool) -> NodeSeen:
+    meta, spec = item["metadata"], item.get("spec", {})
+    return NodeSeen(
+        at=at,
+        name=meta["name"],
+        uid=meta["uid"],
+        exists=exists,
+        unschedulable=bool(spec.get("unschedulable", False)),
+        ready=condition(item, "Ready") == "True",
+        boot_id=item.get("status", {}).get("nodeInfo", {}).get("bootID", ""),
+        taints=tuple(sorted((taint["key"], taint["effect"]) for taint in spec.get("taints", ()))),
+        labels=dict(meta.get("labels", {})),
+        annotations={key: value for key, value in meta.get("annotations", {}).items() if "kwok" not in key},
+    )
+
+
+def condition(item: Object, kind: str) -> str:
+    found = (entry["status"] for entry in item.get("status", {}).get("conditions", ()) if entry["type"] == kind)
+    return next(found, "Unknown")
+
+
+def owner_of(item: Object) -> str:
+    """The controller people know: a ReplicaSet counts as its Deployment."""
+    for owner in item["metadata"].get("ownerReferences", ()):
+        if owner.get("controller"):
+            if owner["kind"] == "ReplicaSet":
+                return "Deployment/" + owner["name"].rpartition("-")[0]
+            return f"{owner['kind']}/{owner['name']}"
+    return ""
+
+
+def as_json(text: str | None) -> Any:
+    """The content of an annotation; an empty dictionary when it is not there."""
+    return json.loads(text) if text else {}

@@ -1,0 +1,137 @@
+"""Starts other programs and makes sure that none of them outlives us. What is started is decided elsewhere.
+
+Every program gets a session (and so a process group) of its own. A guardian process holds the other end of a pipe and
+the list of groups: when the pipe closes, for whatever reason (normal end, Ctrl-C, SIGKILL of the test run), it kills
+what is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_GUARDIAN = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN)
+groups = set()
+for line in sys.stdin:
+    (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
+for group in groups:
+    try: os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError): pass
+"""
+
+
+def free_port() -> int:
+    """A TCP port on 127.0.0.1 that nobody listens on at this instant."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Guardian:
+    """Knows every process group that is alive; kills them when this process ends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _GUARDIAN], stdin=subprocess.PIPE, start_new_session=True, text=True
+        )
+
+    def watch(self, group: int) -> None:
+        self._tell(f"+{group}\n")
+
+    def forget(self, group: int) -> None:
+        self._tell(f"-{group}\n")
+
+    def _tell(self, line: str) -> None:
+        with self._lock:
+            assert self._process.stdin is not None
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        with self._lock:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        self._process.wait(timeout=10)
+
+
+class Program:
+    """One started program, its process group and its log file."""
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        guardian: Guardian,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.log = log
+        self._guardian = guardian
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as sink:
+            self._process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=None if env is None else dict(env),
+                cwd=cwd,
+            )
+        guardian.watch(self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._process.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the whole group; nothing happens when it is gone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        self._reap(10)
+
+    def stop(self, patience_seconds: float = 10) -> int | None:
+        """SIGTERM, and SIGKILL for what is left after the patience. Returns the exit code."""
+        self.signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=patience_seconds)
+        self.kill()
+        return self._process.returncode
+
+    def _reap(self, seconds: float) -> None:
+        self._process.wait(timeout=seconds)
+        self._guardian.forget(self._process.pid)
+
+    def tail(self, lines: int = 25) -> str:
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+
+def descendants(pid: int) -> list[int]:
+    """The process and everything below it, parents first."""
+    found = [pid]
+    for parent in found:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{parent}/task").iterdir():
+                found += [int(child) for child in (task / "children").read_text().split()]
+    return found
