@@ -13,7 +13,15 @@ from typing import Final
 
 from scheduler_core.model.pod import Container, ContainerResize, Pod, PodResize, PodSpec
 from scheduler_core.model.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT
-from scheduler_core.model.resources import CPU, DEFAULT_CPU_MILLIS, DEFAULT_MEMORY_BYTES, EPHEMERAL_STORAGE, MEMORY, is_scalar, whole_amounts
+from scheduler_core.model.resources import (
+    CPU,
+    DEFAULT_CPU_MILLIS,
+    DEFAULT_MEMORY_BYTES,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    is_scalar,
+    whole_amounts,
+)
 
 Nanos = Mapping[str, int]
 

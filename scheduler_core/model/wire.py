@@ -18,7 +18,7 @@ class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=
     """Base: camelCase names, unknown fields skipped, nulls read as absent where a field allows None."""
 
 
-class WireOwner(Wire):
+class WireOwner(Wire, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -26,7 +26,7 @@ class WireOwner(Wire):
     controller: bool | None = None
 
 
-class WireMeta(Wire):
+class WireMeta(Wire, frozen=True):
     name: str = ""
     namespace: str | None = None
     uid: str = ""
@@ -36,60 +36,60 @@ class WireMeta(Wire):
     deletion_timestamp: str | None = None
 
 
-class WireExpression(Wire):
+class WireExpression(Wire, frozen=True):
     key: str = ""
     operator: str = ""
     values: tuple[str, ...] | None = None
 
 
-class WireSelector(Wire):
+class WireSelector(Wire, frozen=True):
     match_labels: Pairs | None = None
     match_expressions: tuple[WireExpression, ...] | None = None
 
 
-class WireNodeTerm(Wire):
+class WireNodeTerm(Wire, frozen=True):
     match_expressions: tuple[WireExpression, ...] | None = None
     match_fields: tuple[WireExpression, ...] | None = None
 
 
-class WireNodeSelector(Wire):
+class WireNodeSelector(Wire, frozen=True):
     node_selector_terms: tuple[WireNodeTerm, ...] | None = None
 
 
-class WirePreferredNodeTerm(Wire):
+class WirePreferredNodeTerm(Wire, frozen=True):
     weight: int = 0
     preference: WireNodeTerm = WireNodeTerm()
 
 
-class WireNodeAffinity(Wire):
+class WireNodeAffinity(Wire, frozen=True):
     required: WireNodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: tuple[WirePreferredNodeTerm, ...] | None = msgspec.field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
 
 
-class WirePodTerm(Wire):
+class WirePodTerm(Wire, frozen=True):
     label_selector: WireSelector | None = None
     namespaces: tuple[str, ...] | None = None
     topology_key: str = ""
     namespace_selector: WireSelector | None = None
 
 
-class WireWeightedPodTerm(Wire):
+class WireWeightedPodTerm(Wire, frozen=True):
     weight: int = 0
     pod_affinity_term: WirePodTerm = WirePodTerm()
 
 
-class WirePodAffinity(Wire):
+class WirePodAffinity(Wire, frozen=True):
     required: tuple[WirePodTerm, ...] | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: tuple[WireWeightedPodTerm, ...] | None = msgspec.field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
 
 
-class WireAffinity(Wire):
+class WireAffinity(Wire, frozen=True):
     node_affinity: WireNodeAffinity | None = None
     pod_affinity: WirePodAffinity | None = None
     pod_anti_affinity: WirePodAffinity | None = None
 
 
-class WireSpread(Wire):
+class WireSpread(Wire, frozen=True):
     max_skew: int = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
@@ -100,29 +100,29 @@ class WireSpread(Wire):
     match_label_keys: tuple[str, ...] | None = None
 
 
-class WireToleration(Wire):
+class WireToleration(Wire, frozen=True):
     key: str = ""
     operator: str = ""
     value: str = ""
     effect: str = ""
 
 
-class WireResources(Wire):
+class WireResources(Wire, frozen=True):
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
-class WirePort(Wire):
+class WirePort(Wire, frozen=True):
     host_port: int = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = ""
 
 
-class WireRestartRule(Wire):
+class WireRestartRule(Wire, frozen=True):
     action: str = ""
 
 
-class WireContainer(Wire):
+class WireContainer(Wire, frozen=True):
     name: str = ""
     image: str = ""
     resources: WireResources | None = None
@@ -131,12 +131,12 @@ class WireContainer(Wire):
     restart_policy_rules: tuple[WireRestartRule, ...] | None = None
 
 
-class WireClaimSource(Wire):
+class WireClaimSource(Wire, frozen=True):
     claim_name: str = ""
     read_only: bool = False
 
 
-class WireDisk(Wire):
+class WireDisk(Wire, frozen=True):
     """The old in-tree disks together: each uses the few names that are its own."""
 
     pd_name: str = ""
@@ -154,19 +154,19 @@ class WireDisk(Wire):
     partition: int = 0
 
 
-class WireCsiSource(Wire):
+class WireCsiSource(Wire, frozen=True):
     driver: str = ""
 
 
-class WireImageSource(Wire):
+class WireImageSource(Wire, frozen=True):
     reference: str = ""
 
 
-class WireNamedSource(Wire):
+class WireNamedSource(Wire, frozen=True):
     """A source that is known by being there."""
 
 
-class WireVolume(Wire):
+class WireVolume(Wire, frozen=True):
     name: str = ""
     persistent_volume_claim: WireClaimSource | None = None
     ephemeral: WireNamedSource | None = None
@@ -184,17 +184,17 @@ class WireVolume(Wire):
     portworx_volume: WireDisk | None = None
 
 
-class WireGate(Wire):
+class WireGate(Wire, frozen=True):
     name: str = ""
 
 
-class WirePodClaim(Wire):
+class WirePodClaim(Wire, frozen=True):
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
-class WirePodSpec(Wire):
+class WirePodSpec(Wire, frozen=True):
     node_name: str = ""
     containers: tuple[WireContainer, ...] | None = None
     init_containers: tuple[WireContainer, ...] | None = None
@@ -214,24 +214,24 @@ class WirePodSpec(Wire):
     host_users: bool | None = None
 
 
-class WireCondition(Wire):
+class WireCondition(Wire, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
 
 
-class WireContainerStatus(Wire):
+class WireContainerStatus(Wire, frozen=True):
     name: str = ""
     resources: WireResources | None = None
     allocated_resources: Quantities | None = None
 
 
-class WireClaimStatus(Wire):
+class WireClaimStatus(Wire, frozen=True):
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class WirePodStatus(Wire):
+class WirePodStatus(Wire, frozen=True):
     phase: str = ""
     nominated_node_name: str | None = None
     start_time: str | None = None
@@ -243,72 +243,72 @@ class WirePodStatus(Wire):
     resource_claim_statuses: tuple[WireClaimStatus, ...] | None = None
 
 
-class WirePod(Wire):
+class WirePod(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WirePodSpec = WirePodSpec()
     status: WirePodStatus | None = None
 
 
-class WireTaint(Wire):
+class WireTaint(Wire, frozen=True):
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
-class WireImage(Wire):
+class WireImage(Wire, frozen=True):
     names: tuple[str, ...] | None = None
     size_bytes: int = 0
 
 
-class WireNodeSpec(Wire):
+class WireNodeSpec(Wire, frozen=True):
     unschedulable: bool | None = None
     taints: tuple[WireTaint, ...] | None = None
 
 
-class WireNodeStatus(Wire):
+class WireNodeStatus(Wire, frozen=True):
     allocatable: Quantities | None = None
     images: tuple[WireImage, ...] | None = None
     declared_features: tuple[str, ...] | None = None
 
 
-class WireNode(Wire):
+class WireNode(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireNodeSpec | None = None
     status: WireNodeStatus | None = None
 
 
-class WireSelectorSpec(Wire):
+class WireSelectorSpec(Wire, frozen=True):
     """spec of a ReplicaSet or StatefulSet."""
 
     selector: WireSelector | None = None
     replicas: int | None = None
 
 
-class WireSelectingController(Wire):
+class WireSelectingController(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireSelectorSpec | None = None
 
 
-class WireLabelledSpec(Wire):
+class WireLabelledSpec(Wire, frozen=True):
     """spec of a Service or ReplicationController."""
 
     selector: Pairs | None = None
     replicas: int | None = None
 
 
-class WireLabelSelecting(Wire):
+class WireLabelSelecting(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireLabelledSpec | None = None
 
 
-class WireBudgetSpec(Wire):
+class WireBudgetSpec(Wire, frozen=True):
     selector: WireSelector | None = None
     max_unavailable: int | str | None = None
     min_available: int | str | None = None
     unhealthy_pod_eviction_policy: str | None = None
 
 
-class WireBudgetStatus(Wire):
+class WireBudgetStatus(Wire, frozen=True):
     disruptions_allowed: int = 0
     disrupted_pods: dict[str, Any] | None = None
     current_healthy: int = 0
@@ -316,21 +316,21 @@ class WireBudgetStatus(Wire):
     expected_pods: int = 0
 
 
-class WireBudget(Wire):
+class WireBudget(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireBudgetSpec | None = None
     status: WireBudgetStatus | None = None
 
 
-class WireNamespace(Wire):
+class WireNamespace(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
 
 
-class WireDataSource(Wire):
+class WireDataSource(Wire, frozen=True):
     kind: str = ""
 
 
-class WireClaimSpec(Wire):
+class WireClaimSpec(Wire, frozen=True):
     storage_class_name: str | None = None
     volume_name: str = ""
     access_modes: tuple[str, ...] | None = None
@@ -342,32 +342,32 @@ class WireClaimSpec(Wire):
     data_source_ref: WireDataSource | None = None
 
 
-class WirePhase(Wire):
+class WirePhase(Wire, frozen=True):
     phase: str = ""
 
 
-class WireClaim(Wire):
+class WireClaim(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireClaimSpec = WireClaimSpec()
     status: WirePhase | None = None
 
 
-class WireClaimRef(Wire):
+class WireClaimRef(Wire, frozen=True):
     namespace: str = ""
     name: str = ""
     uid: str = ""
 
 
-class WireVolumeAffinity(Wire):
+class WireVolumeAffinity(Wire, frozen=True):
     required: WireNodeSelector | None = None
 
 
-class WireVolumeCsi(Wire):
+class WireVolumeCsi(Wire, frozen=True):
     driver: str = ""
     volume_handle: str = ""
 
 
-class WirePersistentVolumeSpec(Wire):
+class WirePersistentVolumeSpec(Wire, frozen=True):
     capacity: Quantities | None = None
     access_modes: tuple[str, ...] | None = None
     claim_ref: WireClaimRef | None = None
@@ -385,59 +385,59 @@ class WirePersistentVolumeSpec(Wire):
     portworx_volume: WireDisk | None = None
 
 
-class WirePersistentVolume(Wire):
+class WirePersistentVolume(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WirePersistentVolumeSpec = WirePersistentVolumeSpec()
     status: WirePhase | None = None
 
 
-class WireTopologyExpression(Wire):
+class WireTopologyExpression(Wire, frozen=True):
     key: str = ""
     values: tuple[str, ...] | None = None
 
 
-class WireTopologyTerm(Wire):
+class WireTopologyTerm(Wire, frozen=True):
     match_label_expressions: tuple[WireTopologyExpression, ...] | None = None
 
 
-class WireStorageClass(Wire):
+class WireStorageClass(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: tuple[WireTopologyTerm, ...] | None = None
 
 
-class WireCount(Wire):
+class WireCount(Wire, frozen=True):
     count: int | None = None
 
 
-class WireCsiNodeDriver(Wire):
+class WireCsiNodeDriver(Wire, frozen=True):
     name: str = ""
     node_id: str = msgspec.field(default="", name="nodeID")
     topology_keys: tuple[str, ...] | None = None
     allocatable: WireCount | None = None
 
 
-class WireCsiNodeSpec(Wire):
+class WireCsiNodeSpec(Wire, frozen=True):
     drivers: tuple[WireCsiNodeDriver, ...] | None = None
 
 
-class WireCsiNode(Wire):
+class WireCsiNode(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireCsiNodeSpec | None = None
 
 
-class WireCsiDriverSpec(Wire):
+class WireCsiDriverSpec(Wire, frozen=True):
     storage_capacity: bool | None = None
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
-class WireCsiDriver(Wire):
+class WireCsiDriver(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireCsiDriverSpec | None = None
 
 
-class WireCsiStorageCapacity(Wire):
+class WireCsiStorageCapacity(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     storage_class_name: str = ""
     node_topology: WireSelector | None = None
@@ -445,44 +445,44 @@ class WireCsiStorageCapacity(Wire):
     maximum_volume_size: str | int | float | None = None
 
 
-class WireAttachmentSource(Wire):
+class WireAttachmentSource(Wire, frozen=True):
     persistent_volume_name: str | None = None
     inline_volume_spec: WirePersistentVolumeSpec | None = None
 
 
-class WireAttachmentSpec(Wire):
+class WireAttachmentSpec(Wire, frozen=True):
     attacher: str = ""
     node_name: str = ""
     source: WireAttachmentSource = WireAttachmentSource()
 
 
-class WireAttachment(Wire):
+class WireAttachment(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireAttachmentSpec = WireAttachmentSpec()
 
 
-class WireAllocation(Wire):
+class WireAllocation(Wire, frozen=True):
     node_selector: WireNodeSelector | None = None
 
 
-class WireConsumer(Wire):
+class WireConsumer(Wire, frozen=True):
     uid: str = ""
 
 
-class WireResourceClaimStatus(Wire):
+class WireResourceClaimStatus(Wire, frozen=True):
     allocation: WireAllocation | None = None
     reserved_for: tuple[WireConsumer, ...] | None = None
 
 
-class WireResourceClaim(Wire):
+class WireResourceClaim(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     status: WireResourceClaimStatus | None = None
 
 
-class WireDeviceClassSpec(Wire):
+class WireDeviceClassSpec(Wire, frozen=True):
     extended_resource_name: str | None = None
 
 
-class WireDeviceClass(Wire):
+class WireDeviceClass(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireDeviceClassSpec | None = None

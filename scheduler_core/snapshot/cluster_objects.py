@@ -1,0 +1,38 @@
+"""Everything in the cluster that is neither a node nor a pod, by the names under which plugins look it up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduler_core.model.devices import DeviceClass, ResourceClaim
+from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.selecting_owner import SelectingOwner
+from scheduler_core.model.volumes import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+
+_NO_LABELS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterObjects:
+    """Claims, volumes, classes, services, controllers, budgets and namespaces. Keys are "namespace/name", or the name alone.
+
+    `namespaces` maps a name to its labels. `owners` are services and controllers by namespace, in the order in which they were given.
+    """
+
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    owners: Mapping[str, tuple[SelectingOwner, ...]] = field(default_factory=dict)
+    budgets: tuple[DisruptionBudget, ...] = ()
+    claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
+    storage_classes: Mapping[str, StorageClass] = field(default_factory=dict)
+    csi_nodes: Mapping[str, CSINode] = field(default_factory=dict)
+    csi_drivers: Mapping[str, CSIDriver] = field(default_factory=dict)
+    capacities: tuple[CSIStorageCapacity, ...] = ()
+    attachments: tuple[VolumeAttachment, ...] = ()
+    resource_claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
+    device_classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """The namespace's labels; none for a namespace that is not known, as in the scheduler."""
+        return self.namespaces.get(namespace, _NO_LABELS)

@@ -1,0 +1,88 @@
+"""One node with its pods and running sums: what a plugin's per-node form sees.
+
+A value like any other: with a pod more or less it is another one. The sums are kept, not recomputed, so that preemption may try many
+pods on one node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import HostPort, Pod
+from scheduler_core.model.requests import RequestRules, running_requests
+from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+
+_NOTHING: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeInfo:
+    """`row` is the node's place in the snapshot. Requested amounts count cpu in millis and everything else in whole units.
+
+    `image_nodes` says for each image name here how many nodes of the snapshot have it.
+    """
+
+    node: Node
+    row: int = 0
+    rules: RequestRules = RequestRules()
+    pods: tuple[Pod, ...] = ()
+    requested: Mapping[str, int] = field(default_factory=dict)
+    nonzero_cpu: int = 0
+    nonzero_memory: int = 0
+    image_sizes: Mapping[str, int] = field(default_factory=dict)
+    image_nodes: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, node: Node, pods: Iterable[Pod] = (), *, row: int = 0, rules: RequestRules = RequestRules(), image_nodes: Mapping[str, int] = _NOTHING) -> Self:
+        """The node with these pods on it."""
+        requested: Counter[str] = Counter()
+        nonzero_cpu = nonzero_memory = 0
+        pods = tuple(pods)
+        for pod in pods:
+            amounts, cpu, memory = _amounts(pod, rules)
+            requested.update(amounts)
+            nonzero_cpu += cpu
+            nonzero_memory += memory
+        sizes = {name: image.size_bytes for image in node.images for name in image.names}
+        return cls(node=node, row=row, rules=rules, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, image_sizes=sizes, image_nodes=image_nodes)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def allowed_pods(self) -> int:
+        return self.node.allocatable.get(PODS, 0)
+
+    @property
+    def used_ports(self) -> tuple[HostPort, ...]:
+        """Host ports of the pods here, in no particular order."""
+        return tuple(port for pod in self.pods for port in pod.spec.host_ports)
+
+    def with_pod(self, pod: Pod) -> Self:
+        """The node with one pod more, as it would stand on this node."""
+        return self._changed((*self.pods, pod), pod, 1)
+
+    def without_pod(self, pod: Pod) -> Self:
+        """The node without this pod, known by its key; ValueError when it is not here."""
+        remaining = tuple(other for other in self.pods if other.key != pod.key)
+        if len(remaining) == len(self.pods):
+            raise ValueError(f"pod {pod.key} is not on node {self.name}")
+        return self._changed(remaining, pod, -1)
+
+    def _changed(self, pods: tuple[Pod, ...], pod: Pod, sign: int) -> Self:
+        amounts, cpu, memory = _amounts(pod, self.rules)
+        requested = dict(self.requested)
+        for name, amount in amounts.items():
+            requested[name] = requested.get(name, 0) + sign * amount
+        return replace(self, pods=pods, requested=requested, nonzero_cpu=self.nonzero_cpu + sign * cpu, nonzero_memory=self.nonzero_memory + sign * memory)
+
+
+def _amounts(pod: Pod, rules: RequestRules) -> tuple[Mapping[str, int], int, int]:
+    requests = running_requests(pod, rules)
+    amounts = {CPU: requests.cpu, MEMORY: requests.memory, EPHEMERAL_STORAGE: requests.ephemeral_storage, **requests.scalars}
+    return amounts, requests.nonzero_cpu, requests.nonzero_memory

@@ -1,0 +1,53 @@
+"""Some of a snapshot's nodes, in a given order: what pre_filter, pre_score and the all-nodes forms are handed.
+
+It reads as a sequence of NodeInfo, each built when it is asked for; all-nodes forms take `rows` and the snapshot's columns instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.model.requests import RequestRules
+from scheduler_core.snapshot.node_info import NodeInfo
+
+if TYPE_CHECKING:
+    from scheduler_core.snapshot.snapshot import Snapshot
+
+Rows = NDArray[np.intp]
+
+
+class NodeList(Sequence[NodeInfo]):
+    """Nodes of one snapshot. `rows` are their places in it; `is_all` says that they are all of it, in its own order."""
+
+    __slots__ = ("is_all", "rows", "rules", "snapshot")
+
+    def __init__(self, snapshot: Snapshot, rows: Rows | None = None, rules: RequestRules = RequestRules()) -> None:
+        self.snapshot = snapshot
+        self.rules = rules
+        self.is_all = rows is None
+        self.rows: Rows = snapshot.columns.all_rows if rows is None else rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> NodeInfo: ...
+    @overload
+    def __getitem__(self, index: slice) -> NodeList: ...
+    def __getitem__(self, index: int | slice) -> NodeInfo | NodeList:
+        if isinstance(index, slice):
+            return NodeList(self.snapshot, self.rows[index], self.rules)
+        return self.snapshot.node_info(int(self.rows[index]), self.rules)
+
+    def take(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
+        """The column's values for these nodes; the column itself when these are all nodes."""
+        return column if self.is_all else column[self.rows]
+
+    @property
+    def names(self) -> list[str]:
+        names = self.snapshot.columns.names
+        return list(names) if self.is_all else [names[row] for row in self.rows]
