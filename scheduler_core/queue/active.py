@@ -1,0 +1,96 @@
+"""Who is next, and what has happened since those under way were taken out.
+
+Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks: one thread owns a queue here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.events import ClusterEvent
+from scheduler_core.queue.heap import KeyedHeap
+from scheduler_core.queue.queued_pod import QueuedPod, identity
+
+QueueOrder = Callable[[QueuedPod, QueuedPod], bool]
+"""The QueueSort plugin's answer: does the first go before the second?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event with the objects before and after, numbered in the order in which it was heard of."""
+
+    number: int
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+class ActiveRoom:
+    """The pods that may be tried now, in order, and the pods being tried."""
+
+    def __init__(self, goes_before: QueueOrder) -> None:
+        self._heap: KeyedHeap[QueuedPod] = KeyedHeap(lambda queued: queued.key, goes_before)
+        self._in_flight: dict[str, int] = {}  # identity → how much had happened when the pod was taken out
+        self._happenings: deque[Happening] = deque()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    @property
+    def pods(self) -> tuple[QueuedPod, ...]:
+        return tuple(self._heap)
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """The identities of the pods being tried, oldest first."""
+        return tuple(self._in_flight)
+
+    @property
+    def remembered_happenings(self) -> int:
+        return len(self._happenings)
+
+    def get(self, key: str) -> QueuedPod | None:
+        return self._heap.get(key)
+
+    def put(self, queued: QueuedPod) -> None:
+        self._heap.put(queued)
+
+    def remove(self, key: str) -> QueuedPod | None:
+        return self._heap.remove(key)
+
+    def take_next(self) -> QueuedPod | None:
+        return self._heap.pop()
+
+    def begin(self, queued: QueuedPod) -> bool:
+        """Marks the pod as being tried; False when it already is, in which case this copy of it must be dropped."""
+        queued.attempts += 1
+        if identity(queued.pod) in self._in_flight:
+            return False
+        self._in_flight[identity(queued.pod)] = self._count
+        return True
+
+    def done(self, pod: Pod) -> None:
+        """Ends a pod's attempt and forgets what no remaining attempt can still ask for."""
+        self._in_flight.pop(identity(pod), None)
+        oldest = min(self._in_flight.values(), default=self._count)
+        while self._happenings and self._happenings[0].number < oldest:
+            self._happenings.popleft()
+
+    def is_in_flight(self, pod: Pod) -> bool:
+        return identity(pod) in self._in_flight
+
+    def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Remembers an event for the pods being tried, if there are any."""
+        if self._in_flight:
+            self._happenings.append(Happening(self._count, event, old, new))
+            self._count += 1
+
+    def happened_since_taken(self, pod: Pod) -> tuple[Happening, ...] | None:
+        """What has happened since this pod was taken out; None when it is not being tried."""
+        since = self._in_flight.get(identity(pod))
+        return None if since is None else tuple(happening for happening in self._happenings if happening.number >= since)

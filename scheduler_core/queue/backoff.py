@@ -1,0 +1,113 @@
+"""Who must wait, and until when; `now` is an argument.
+
+Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scheduler_core.queue.active import QueueOrder
+from scheduler_core.queue.heap import KeyedHeap
+from scheduler_core.queue.queued_pod import QueuedPod
+
+WINDOW_SECONDS = 1
+"""Back-offs end in whole seconds, so that within one second priority decides and not a few milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackoffPolicy:
+    """How long a pod waits after its n-th failure: initial·2^(n−1), at most the maximum; a maximum of 0 switches waiting off.
+
+    `aligned` goes with taking pods out of their back-off early (gate SchedulerPopFromBackoffQ): ends are cut to whole seconds.
+    """
+
+    initial_seconds: float = 1
+    max_seconds: float = 10
+    aligned: bool = True
+
+    def duration_seconds(self, failures: int) -> float:
+        if failures == 0 or self.max_seconds == 0:
+            return 0
+        if failures > 63:  # the shift below would be pointless, and in Go it gives the maximum as well
+            return self.max_seconds
+        return min(self.max_seconds, self.initial_seconds * float(1 << (failures - 1)))
+
+    def align(self, instant: float) -> float:
+        return math.floor(instant / WINDOW_SECONDS) * WINDOW_SECONDS if self.aligned else instant
+
+    def ends_at(self, queued: QueuedPod) -> float | None:
+        """When the pod's back-off ends; None when it has none. Computed once per attempt and kept on the pod."""
+        failures = queued.consecutive_errors or queued.unschedulable_count
+        if self.max_seconds == 0 or failures == 0:
+            return None
+        if queued.backoff_until is None:
+            queued.backoff_until = self.align(queued.timestamp + self.duration_seconds(failures))
+        return queued.backoff_until
+
+    def is_waiting(self, queued: QueuedPod, now: float) -> bool:
+        """Whether the pod must still wait; in the very second in which its back-off ends it still does."""
+        end = self.ends_at(queued)
+        return end is not None and end >= self.align(now)
+
+
+class BackoffRoom:
+    """Pods that wait out their back-off: those that were refused, and apart from them those that failed by error.
+
+    Only the refused ones may be taken out early: after an error (an unreachable API server) trying at once would add to the trouble.
+    """
+
+    def __init__(self, policy: BackoffPolicy, goes_before: QueueOrder) -> None:
+        self.policy = policy
+        self._goes_before = goes_before
+        self._refused: KeyedHeap[QueuedPod] = KeyedHeap(_key, self._ends_first_then_queue_order if policy.aligned else self._ends_first)
+        self._failed: KeyedHeap[QueuedPod] = KeyedHeap(_key, self._ends_first)
+
+    def __len__(self) -> int:
+        return len(self._refused) + len(self._failed)
+
+    @property
+    def pods(self) -> tuple[QueuedPod, ...]:
+        return (*self._refused, *self._failed)
+
+    def put(self, queued: QueuedPod) -> None:
+        room, other = (self._refused, self._failed) if queued.rejectors else (self._failed, self._refused)
+        other.remove(queued.key)
+        room.put(queued)
+
+    def get(self, key: str) -> QueuedPod | None:
+        return self._refused.get(key) or self._failed.get(key)
+
+    def remove(self, key: str) -> QueuedPod | None:
+        return self._refused.remove(key) or self._failed.remove(key)
+
+    def take_early(self) -> QueuedPod | None:
+        """The refused pod whose back-off ends first; None when there is none."""
+        return self._refused.pop()
+
+    def take_finished(self, now: float) -> list[QueuedPod]:
+        """All pods whose back-off is over, the refused ones first."""
+        return [*self._finished(self._refused, now), *self._finished(self._failed, now)]
+
+    def _finished(self, room: KeyedHeap[QueuedPod], now: float) -> list[QueuedPod]:
+        finished: list[QueuedPod] = []
+        while (first := room.peek()) is not None and not self.policy.is_waiting(first, now):
+            room.pop()
+            finished.append(first)
+        return finished
+
+    def _ends_first(self, one: QueuedPod, other: QueuedPod) -> bool:
+        return self._end(one) < self._end(other)
+
+    def _ends_first_then_queue_order(self, one: QueuedPod, other: QueuedPod) -> bool:
+        ends = self._end(one), self._end(other)
+        return ends[0] < ends[1] if ends[0] != ends[1] else self._goes_before(one, other)
+
+    def _end(self, queued: QueuedPod) -> float:
+        end = self.policy.ends_at(queued)
+        return -math.inf if end is None else end
+
+
+def _key(queued: QueuedPod) -> str:
+    return queued.key

@@ -1,0 +1,123 @@
+"""What can happen in a cluster that might help a waiting pod.
+
+An event is a kind of resource and what was done to it. Names and matching follow k8s.io/kube-scheduler/framework/types.go and
+pkg/scheduler/framework/types.go (v1.36). Which event helps whom is decided by the hints, in hints/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntFlag, StrEnum
+from typing import Any, Final
+
+from scheduler_core.model.pod import Pod
+
+
+class Action(IntFlag):
+    """What was done; the order of the bits is part of the matching rule."""
+
+    ADD = 1 << 0
+    DELETE = 1 << 1
+    UPDATE_NODE_ALLOCATABLE = 1 << 2
+    UPDATE_NODE_LABEL = 1 << 3
+    UPDATE_NODE_TAINT = 1 << 4
+    UPDATE_NODE_CONDITION = 1 << 5
+    UPDATE_NODE_ANNOTATION = 1 << 6
+    UPDATE_NODE_DECLARED_FEATURE = 1 << 7
+    UPDATE_POD_LABEL = 1 << 8
+    UPDATE_POD_SCALE_DOWN = 1 << 9
+    UPDATE_POD_TOLERATION = 1 << 10
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
+    ALL = (1 << 13) - 1
+    UPDATE = ALL & ~0b11
+
+
+class Resource(StrEnum):
+    """The kinds of object whose changes the queue hears of."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULED_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    ANY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """One kind of change. As a registration it may combine several actions; as something that happened it is usually one."""
+
+    resource: Resource
+    action: Action
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource is Resource.ANY and self.action == Action.ALL
+
+    def matches(self, happened: ClusterEvent) -> bool:
+        """Whether a plugin that registered this event wants to hear of the one that happened."""
+        if self.is_wildcard:
+            return True
+        # The second comparison keeps a general update, which sets every update bit, away from plugins that asked for one sort only.
+        return self._covers(happened.resource) and bool(self.action & happened.action) and happened.action <= self.action
+
+    def _covers(self, resource: Resource) -> bool:
+        if self.resource in (Resource.ANY, resource):
+            return True
+        return self.resource is Resource.POD and resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD)
+
+
+Hint = Callable[[Pod, Any, Any], bool]
+"""May the change from `old` to `new` (None: did not exist, no longer exists) make this waiting pod schedulable?"""
+
+
+def always(_pod: Pod, _old: Any, _new: Any) -> bool:
+    """The hint of a plugin that cannot tell: every such event may help."""
+    return True
+
+
+def never(_pod: Pod, _old: Any, _new: Any) -> bool:
+    """The hint of a plugin that registers an event only to be asked again at the queue's door."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class EventHint:
+    """An event that a plugin wants to hear of, and how it tells whether one instance helps a pod that it refused."""
+
+    event: ClusterEvent
+    helps: Hint = always
+
+
+ASSIGNED_POD_ADDED: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETED: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(Resource.ANY, Action.ALL)
+FORCE_ACTIVATE: Final = ClusterEvent(Resource.ANY, Action.ALL)
+
+EVERY_EVENT: Final = tuple(
+    EventHint(ClusterEvent(resource, Action.ALL))
+    for resource in (
+        Resource.POD,
+        Resource.NODE,
+        Resource.PERSISTENT_VOLUME,
+        Resource.PERSISTENT_VOLUME_CLAIM,
+        Resource.CSI_NODE,
+        Resource.CSI_DRIVER,
+        Resource.CSI_STORAGE_CAPACITY,
+        Resource.STORAGE_CLASS,
+        Resource.RESOURCE_CLAIM,
+        Resource.DEVICE_CLASS,
+    )
+)
+"""What a plugin without registrations of its own hears of, and an extender that refused nodes."""

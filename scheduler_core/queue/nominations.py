@@ -1,0 +1,53 @@
+"""Which pods are nominated to which node: they have preempted there and hold the room until they are placed.
+
+Source: pkg/scheduler/backend/queue/nominator.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.queued_pod import identity
+
+
+class Nominations:
+    """Nominated pods by node. What the scheduler decided counts before what the pod object says, which may be older."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, dict[str, Pod]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def on(self, node_name: str) -> tuple[Pod, ...]:
+        """The pods nominated to this node, in the order of their nomination."""
+        return tuple(self._pods.get(node_name, {}).values())
+
+    def node_of(self, pod: Pod) -> str | None:
+        return self._node_of.get(identity(pod))
+
+    @property
+    def all(self) -> tuple[tuple[Pod, str], ...]:
+        return tuple((pod, node) for node, pods in self._pods.items() for pod in pods.values())
+
+    def add(self, pod: Pod, node_name: str | None = None) -> None:
+        """Nominates the pod to `node_name`, or to the node its status names; an empty name withdraws the nomination."""
+        self.remove(pod)
+        node = pod.nominated_node_name if node_name is None else node_name
+        if node:
+            self._node_of[identity(pod)] = node
+            self._pods.setdefault(node, {})[identity(pod)] = pod
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Takes over a changed pod.
+
+        When neither version names a node, an earlier decision stands: this update is simply older than the patch that will announce it.
+        """
+        standing = self._node_of.get(identity(old)) if not old.nominated_node_name and not new.nominated_node_name else None
+        self.remove(old)
+        self.add(new, standing)
+
+    def remove(self, pod: Pod) -> None:
+        node = self._node_of.pop(identity(pod), None)
+        if node is None:
+            return
+        del self._pods[node][identity(pod)]
+        if not self._pods[node]:
+            del self._pods[node]

@@ -1,0 +1,49 @@
+"""A pod in the queue, with what its past attempts left behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.events import ClusterEvent
+
+
+def identity(pod: Pod) -> str:
+    """What tells this pod from a later one of the same name: its uid, or its name where the object was given without one."""
+    return pod.uid or pod.key
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class QueuedPod:
+    """One pod's stay in the queue; times are seconds since the epoch.
+
+    `timestamp` is when it last entered the queue: refreshed each time it comes back unschedulable, because the order among equals goes by it.
+    `unschedulable_count` counts refusals, `consecutive_errors` the failures since the last answer; only one of them sets the back-off.
+    """
+
+    pod: Pod
+    timestamp: float
+    first_attempt_at: float | None = None
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    backoff_until: float | None = None
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+    gating_plugin: str = ""
+    gating_events: tuple[ClusterEvent, ...] = ()
+    was_flushed: bool = False
+
+    @property
+    def key(self) -> str:
+        return self.pod.key
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether a PreEnqueue plugin keeps it out of the active and back-off rooms."""
+        return bool(self.gating_plugin)
+
+    @property
+    def rejectors(self) -> set[str]:
+        """The plugins that refused it or asked it to wait; empty after a mere error."""
+        return self.unschedulable_plugins | self.pending_plugins

@@ -1,0 +1,312 @@
+"""The three rooms and the doors between them: active, back-off, and waiting for an event.
+
+A pod enters the active room unless a PreEnqueue plugin gates it. Taken out and refused, it waits for an event that may help; when one comes, it
+sits out the rest of its back-off and becomes active again. Source: pkg/scheduler/backend/queue/scheduling_queue.go (v1.36). No clock is read
+here: `now`, in seconds since the epoch, is an argument everywhere, and who owns the queue calls the two flushes as time goes by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from scheduler_core.framework.verdict import Verdict
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.active import ActiveRoom, QueueOrder
+from scheduler_core.queue.backoff import BackoffPolicy, BackoffRoom
+from scheduler_core.queue.events import ASSIGNED_POD_ADDED, FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from scheduler_core.queue.nominations import Nominations
+from scheduler_core.queue.queued_pod import QueuedPod
+from scheduler_core.queue.waiting import RegisteredHints, Requeue, WaitingRoom
+
+SPREAD_PLUGIN = "PodTopologySpread"
+
+
+class Room(Enum):
+    """Where a pod of the queue is."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    WAITING = "waiting"
+
+
+class Gatekeeper(Protocol):
+    """A PreEnqueue plugin: may this pod enter the queue's active and back-off rooms?"""
+
+    name: str
+
+    def pre_enqueue(self, pod: Pod) -> Verdict:
+        """Success lets the pod in; anything else keeps it gated until an event that this plugin registered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileInQueue:
+    """What the queue needs of one profile's plugins."""
+
+    gatekeepers: tuple[Gatekeeper, ...] = ()
+    hints: RegisteredHints = field(default_factory=RegisteredHints)
+
+
+NamespaceLabels = Callable[[str], Mapping[str, str]]
+
+
+def _no_namespace_labels(_namespace: str) -> Mapping[str, str]:
+    return {}
+
+
+class SchedulingQueue:
+    """The pods that want a node, and the nominations that preemption has made.
+
+    `goes_before` is the QueueSort plugin's order; `profiles` are keyed by schedulerName; `namespace_labels` gives a namespace's labels, for the
+    affinity terms of waiting pods.
+    """
+
+    def __init__(
+        self,
+        goes_before: QueueOrder,
+        profiles: Mapping[str, ProfileInQueue],
+        *,
+        policy: BackoffPolicy | None = None,
+        namespace_labels: NamespaceLabels = _no_namespace_labels,
+    ) -> None:
+        self._profiles = profiles
+        self._policy = policy or BackoffPolicy()
+        self._namespace_labels = namespace_labels
+        self._active = ActiveRoom(goes_before)
+        self._backoff = BackoffRoom(self._policy, goes_before)
+        self._waiting = WaitingRoom()
+        self.nominations = Nominations()
+
+    # ---- looking ----
+
+    def __len__(self) -> int:
+        return len(self._active) + len(self._backoff) + len(self._waiting)
+
+    def pods_in(self, room: Room) -> tuple[Pod, ...]:
+        """The pods of one room; the active and back-off rooms in heap order, whose first is next."""
+        rooms: Mapping[Room, ActiveRoom | BackoffRoom | WaitingRoom] = {Room.ACTIVE: self._active, Room.BACKOFF: self._backoff, Room.WAITING: self._waiting}
+        return tuple(queued.pod for queued in rooms[room].pods)
+
+    def find(self, key: str) -> tuple[Room, QueuedPod] | None:
+        """Where the pod "namespace/name" is; None when it is in no room, perhaps because it is being tried."""
+        for room, queued in ((Room.ACTIVE, self._active.get(key)), (Room.BACKOFF, self._backoff.get(key)), (Room.WAITING, self._waiting.get(key))):
+            if queued is not None:
+                return room, queued
+        return None
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """The uids of the pods taken out and not yet done."""
+        return self._active.in_flight
+
+    # ---- coming in, going out ----
+
+    def add(self, pod: Pod, now: float) -> Room:
+        """Takes in a new pod; a gated one goes to the waiting room."""
+        room = self._to_active(QueuedPod(pod=pod, timestamp=now), now)
+        if room is Room.ACTIVE:
+            self.nominations.add(pod)
+        return room
+
+    def pop(self) -> QueuedPod | None:
+        """The next pod to try; None when there is none. Whoever takes it calls `add_unschedulable` or `done` afterwards.
+
+        With the active room empty, the refused pod whose back-off ends first is taken early (gate SchedulerPopFromBackoffQ).
+        """
+        while True:
+            queued = self._active.take_next()
+            if queued is None and self._policy.aligned:
+                queued = self._backoff.take_early()
+            if queued is None or self._active.begin(queued):
+                return queued
+
+    def pop_pod(self, key: str, now: float) -> QueuedPod | None:
+        """This very pod, whatever its turn; None when it is gated or not in the queue."""
+        self._activate(key, now)
+        queued = self._active.remove(key)
+        return queued if queued is not None and self._active.begin(queued) else None
+
+    def done(self, pod: Pod) -> None:
+        """Ends the attempt of a pod that was placed or is gone."""
+        self._active.done(pod)
+
+    def add_unschedulable(self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()) -> Room:
+        """Takes back a pod after a failed attempt: refused by these plugins, or told by those to wait; by none after an error.
+
+        Events that came meanwhile are looked at as if they came now. Raises ValueError when the pod is in the queue already: our bug.
+        """
+        if self.find(queued.key) is not None:
+            raise ValueError(f"pod {queued.key} is in the queue already")
+        queued.unschedulable_plugins, queued.pending_plugins = set(refused_by), set(pending_for)
+        queued.gating_plugin, queued.gating_events = "", ()
+        if queued.rejectors:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
+        queued.timestamp = now
+        queued.backoff_until = None
+        queued.was_flushed = False
+        room = self._requeue(queued, self._judge_missed(queued), now)
+        self._active.done(queued.pod)
+        return room
+
+    def update(self, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float) -> Room | None:
+        """Takes over a changed pending pod; `changes` are the events that the change amounts to (see hints.changes.pod_changes).
+
+        None when the pod is being tried: the change is then looked at when it comes back.
+        """
+        if self._active.is_in_flight(new):
+            for event in changes:
+                self._active.note(event, old, new)
+            return None
+        found = self.find(new.key)
+        if found is None:
+            return self.add(new, now)
+        room, queued = found
+        queued.pod = new
+        self.nominations.update(old, new)
+        if room is Room.WAITING:
+            return self._update_waiting(queued, old, new, changes, now)
+        (self._active if room is Room.ACTIVE else self._backoff).put(queued)
+        return room
+
+    def delete(self, pod: Pod) -> None:
+        """Forgets a pod that is gone."""
+        self.nominations.remove(pod)
+        for room in (self._active, self._backoff, self._waiting):
+            room.remove(pod.key)
+
+    # ---- moving ----
+
+    def move_all(self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None) -> None:
+        """Tells every waiting pod of something that happened; those that it may help become active or sit out their back-off."""
+        if self._is_of_interest(event):
+            self._move([queued for queued in self._waiting.pods if may_move is None or may_move(queued.pod)], event, old, new, now)
+
+    def assigned_pod_added(self, pod: Pod, now: float) -> None:
+        """A pod has been bound: that helps only those whose rules count other pods."""
+        self._move(self._counting_others(pod), ASSIGNED_POD_ADDED, None, pod, now)
+
+    def assigned_pod_updated(self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool) -> None:
+        """A bound pod has changed; one that asks for less now may help anybody."""
+        if frees_resources:
+            self.move_all(event, old, new, now)
+        else:
+            self._move(self._counting_others(new), event, old, new, now)
+
+    def activate(self, pods: Iterable[Pod], now: float) -> None:
+        """Makes pods active at once; one that is being tried is tried again when it comes back, and a stranger is left alone."""
+        for pod in pods:
+            if not self._activate(pod.key, now) and self._active.is_in_flight(pod):
+                self._active.note(FORCE_ACTIVATE, None, pod)
+
+    def flush_backoff(self, now: float) -> None:
+        """Makes those active whose back-off is over; to be called every second, on the second."""
+        for queued in self._backoff.take_finished(now):
+            self._to_active(queued, now, from_backoff=True)
+
+    def flush_waiting(self, now: float) -> None:
+        """Tries those again that have waited for five minutes; to be called every 30 seconds."""
+        stale = self._waiting.out_of_patience(now)
+        for queued in stale:
+            queued.was_flushed = True
+        self._move(stale, UNSCHEDULABLE_TIMEOUT, None, None, now)
+
+    # ---- the doors ----
+
+    def _requeue(self, queued: QueuedPod, requeue: Requeue, now: float) -> Room:
+        if requeue is Requeue.STAY:
+            self._waiting.put(queued)
+            return Room.WAITING
+        if requeue is Requeue.AFTER_BACKOFF and self._policy.is_waiting(queued, now):
+            return self._to_backoff(queued)
+        return self._to_active(queued, now)
+
+    def _to_active(self, queued: QueuedPod, now: float, *, from_backoff: bool = False) -> Room:
+        # Pods in back-off passed the gatekeepers on their way in, because they may be taken out early; without that they are asked here.
+        if not (from_backoff and self._policy.aligned):
+            self._ask_gatekeepers(queued)
+        if queued.is_gated:
+            self._waiting.put(queued)
+            return Room.WAITING
+        if queued.first_attempt_at is None:
+            queued.first_attempt_at = now
+        self._waiting.remove(queued.key)
+        self._backoff.remove(queued.key)
+        self._active.put(queued)
+        return Room.ACTIVE
+
+    def _to_backoff(self, queued: QueuedPod) -> Room:
+        if self._policy.aligned:
+            self._ask_gatekeepers(queued)
+            if queued.is_gated:
+                self._waiting.put(queued)
+                return Room.WAITING
+        self._waiting.remove(queued.key)
+        self._backoff.put(queued)
+        return Room.BACKOFF
+
+    def _ask_gatekeepers(self, queued: QueuedPod) -> None:
+        profile = self._profile_of(queued.pod)
+        # Whoever gated the pod last is asked first: most likely it still does.
+        for gatekeeper in sorted(profile.gatekeepers, key=lambda gatekeeper: gatekeeper.name != queued.gating_plugin):
+            if not gatekeeper.pre_enqueue(queued.pod).is_success:
+                queued.unschedulable_plugins.add(gatekeeper.name)
+                queued.gating_plugin = gatekeeper.name
+                queued.gating_events = profile.hints.events_of(gatekeeper.name)
+                return
+        queued.gating_plugin = ""
+
+    def _move(self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any, now: float) -> None:
+        if not self._is_of_interest(event):
+            return
+        for queued in candidates:
+            if queued.is_gated and not any(gating.matches(event) for gating in queued.gating_events):
+                continue
+            requeue = self._profile_of(queued.pod).hints.judge(queued, event, old, new)
+            if requeue is not Requeue.STAY:
+                self._waiting.remove(queued.key)
+                self._requeue(queued, requeue, now)
+        self._active.note(event, old, new)
+
+    def _activate(self, key: str, now: float) -> bool:
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            return self._to_active(waiting, now) is Room.ACTIVE
+        resting = self._backoff.remove(key)
+        return resting is not None and self._to_active(resting, now, from_backoff=True) is Room.ACTIVE
+
+    def _update_waiting(self, queued: QueuedPod, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float) -> Room:
+        for event in changes:
+            room = self._requeue(queued, self._profile_of(new).hints.judge(queued, event, old, new), now)
+            if room is not Room.WAITING:
+                return room
+        return Room.WAITING
+
+    def _judge_missed(self, queued: QueuedPod) -> Requeue:
+        """What the events say that came while the pod was being tried."""
+        happenings = self._active.happened_since_taken(queued.pod)
+        if not queued.rejectors or happenings is None:
+            return Requeue.AFTER_BACKOFF
+        hints = self._profile_of(queued.pod).hints
+        answers = {hints.judge(queued, happening.event, happening.old, happening.new) for happening in happenings}
+        return next((answer for answer in (Requeue.AT_ONCE, Requeue.AFTER_BACKOFF) if answer in answers), Requeue.STAY)
+
+    def _counting_others(self, pod: Pod) -> list[QueuedPod]:
+        """Waiting pods with a rule about other pods that this pod may fulfil: spreading, or a required affinity term."""
+        labels = self._namespace_labels(pod.namespace)
+        return [
+            queued
+            for queued in self._waiting.pods
+            if (SPREAD_PLUGIN in queued.unschedulable_plugins and queued.pod.namespace == pod.namespace)
+            or any(term.matches(pod.namespace, pod.labels, labels) for term in queued.pod.spec.pod_affinity.required)
+        ]
+
+    def _is_of_interest(self, event: ClusterEvent) -> bool:
+        return event.is_wildcard or any(profile.hints.interests(event) for profile in self._profiles.values())
+
+    def _profile_of(self, pod: Pod) -> ProfileInQueue:
+        return self._profiles.get(pod.spec.scheduler_name) or ProfileInQueue()

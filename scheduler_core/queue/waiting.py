@@ -1,0 +1,88 @@
+"""Who waits for an event, and which event would help.
+
+Source: unschedulable_pods.go and isPodWorthRequeuing in pkg/scheduler/backend/queue (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.events import ClusterEvent, EventHint
+from scheduler_core.queue.queued_pod import QueuedPod, identity
+
+UNSCHEDULABLE_PATIENCE_SECONDS = 5 * 60
+"""A pod that no event helped for this long is tried again anyway: some hint may have been wrong."""
+
+
+class Requeue(Enum):
+    """What an event means for a waiting pod."""
+
+    STAY = "stay where it is"
+    AFTER_BACKOFF = "try again once its back-off is over"
+    AT_ONCE = "try again at once"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredHints:
+    """Which events the plugins of one profile want to hear of: plugin name → its registrations."""
+
+    by_plugin: Mapping[str, tuple[EventHint, ...]] = field(default_factory=dict)
+
+    def interests(self, event: ClusterEvent) -> bool:
+        return any(hint.event.matches(event) for hints in self.by_plugin.values() for hint in hints)
+
+    def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
+        return tuple(hint.event for hint in self.by_plugin.get(plugin, ()))
+
+    def judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
+        """Whether the event may have removed what stopped this pod: only the plugins that stopped it are asked."""
+        if not queued.rejectors:
+            return Requeue.AFTER_BACKOFF
+        if event.is_wildcard:
+            is_for_another = new is not None and not (isinstance(new, Pod) and identity(new) == identity(queued.pod))
+            return Requeue.STAY if is_for_another else Requeue.AFTER_BACKOFF
+        if any(self._helps(plugin, queued, event, old, new) for plugin in queued.pending_plugins):
+            return Requeue.AT_ONCE
+        if any(self._helps(plugin, queued, event, old, new) for plugin in queued.unschedulable_plugins):
+            return Requeue.AFTER_BACKOFF
+        return Requeue.STAY
+
+    def _helps(self, plugin: str, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
+        return any(hint.event.matches(event) and _asked(hint, queued, old, new) for hint in self.by_plugin.get(plugin, ()))
+
+
+def _asked(hint: EventHint, queued: QueuedPod, old: Any, new: Any) -> bool:
+    try:
+        return hint.helps(queued.pod, old, new)
+    except Exception:  # a hint that breaks must not leave its pod stuck: the worst of a needless attempt is its cost
+        return True
+
+
+class WaitingRoom:
+    """Pods that were refused and wait for an event, and gated pods; in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, QueuedPod] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    @property
+    def pods(self) -> tuple[QueuedPod, ...]:
+        return tuple(self._pods.values())
+
+    def get(self, key: str) -> QueuedPod | None:
+        return self._pods.get(key)
+
+    def put(self, queued: QueuedPod) -> None:
+        self._pods[queued.key] = queued
+
+    def remove(self, key: str) -> QueuedPod | None:
+        return self._pods.pop(key, None)
+
+    def out_of_patience(self, now: float) -> tuple[QueuedPod, ...]:
+        return tuple(queued for queued in self._pods.values() if now - queued.timestamp > UNSCHEDULABLE_PATIENCE_SECONDS)

@@ -1,0 +1,96 @@
+"""How long a pod waits, in which order, and who may be taken out early."""
+
+import pytest
+
+from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.queue.backoff import BackoffPolicy, BackoffRoom
+from scheduler_core.queue.queued_pod import QueuedPod
+
+POLICY = BackoffPolicy()
+
+
+def refused(name: str, *, at: float = 100.0, times: int = 1, priority: int = 0) -> QueuedPod:
+    return QueuedPod(pod=Pod(name=name, spec=PodSpec(priority=priority)), timestamp=at, unschedulable_count=times, unschedulable_plugins={"NodeResourcesFit"})
+
+
+def failed(name: str, *, at: float = 100.0, times: int = 1) -> QueuedPod:
+    return QueuedPod(pod=Pod(name=name), timestamp=at, consecutive_errors=times)
+
+
+def higher_priority(one: QueuedPod, other: QueuedPod) -> bool:
+    return one.pod.priority > other.pod.priority
+
+
+def room(*pods: QueuedPod, policy: BackoffPolicy = POLICY) -> BackoffRoom:
+    backoff = BackoffRoom(policy, higher_priority)
+    for queued in pods:
+        backoff.put(queued)
+    return backoff
+
+
+def names(pods: list[QueuedPod]) -> list[str]:
+    return [queued.pod.name for queued in pods]
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (64, 10), (10_000, 10)])
+def test_the_wait_doubles_from_one_second_to_ten(failures: int, seconds: float) -> None:
+    assert POLICY.duration_seconds(failures) == seconds
+
+
+def test_a_maximum_of_zero_switches_waiting_off() -> None:
+    assert BackoffPolicy(max_seconds=0).is_waiting(refused("a", at=100), now=100) is False
+
+
+@pytest.mark.parametrize(
+    ("aligned", "now", "waits"),
+    [
+        (True, 101.2, True),
+        (True, 101.999, True),
+        (True, 102.0, False),
+        (False, 101.5, True),
+        (False, 101.6, False),
+    ],
+)
+def test_a_wait_that_began_at_half_past_ends_with_its_whole_second(aligned: bool, now: float, waits: bool) -> None:
+    assert BackoffPolicy(aligned=aligned).is_waiting(refused("a", at=100.5), now) is waits
+
+
+def test_errors_count_before_refusals() -> None:
+    queued = QueuedPod(pod=Pod(name="a"), timestamp=100, unschedulable_count=5, consecutive_errors=2)
+    assert POLICY.ends_at(queued) == 102
+
+
+def test_a_pod_that_never_failed_does_not_wait() -> None:
+    assert POLICY.ends_at(QueuedPod(pod=Pod(name="a"), timestamp=100)) is None
+
+
+def test_within_one_second_priority_decides_whose_turn_comes_first() -> None:
+    backoff = room(refused("low", at=100.1), refused("later", at=101.5, priority=9), refused("high", at=100.9, priority=5))
+    assert names(backoff.take_finished(110)) == ["high", "low", "later"]
+
+
+def test_without_alignment_the_end_alone_decides() -> None:
+    backoff = room(refused("high", at=100.9, priority=5), refused("low", at=100.1), policy=BackoffPolicy(aligned=False))
+    assert names(backoff.take_finished(110)) == ["low", "high"]
+
+
+def test_only_those_whose_wait_is_over_are_taken_and_the_refused_ones_first() -> None:
+    backoff = room(failed("error", at=100), refused("once", at=100), refused("thrice", at=100, times=3))
+    assert names(backoff.take_finished(102)) == ["once", "error"]
+    assert names(backoff.take_finished(104.9)) == []
+    assert names(backoff.take_finished(105)) == ["thrice"]
+
+
+def test_a_refused_pod_may_be_taken_early_but_one_that_failed_by_error_may_not() -> None:
+    backoff = room(failed("error", at=1), refused("second", at=100), refused("first", at=50))
+    taken = [backoff.take_early(), backoff.take_early(), backoff.take_early()]
+    assert [queued and queued.pod.name for queued in taken] == ["first", "second", None]
+    assert [queued.pod.name for queued in backoff.pods] == ["error"]
+
+
+def test_a_pod_stands_in_one_of_the_two_rooms_only() -> None:
+    queued = refused("a")
+    backoff = room(queued)
+    queued.unschedulable_plugins.clear()
+    backoff.put(queued)
+    assert (len(backoff), backoff.take_early(), backoff.get("default/a"), backoff.remove("default/a"), len(backoff)) == (1, None, queued, queued, 0)

@@ -1,0 +1,46 @@
+"""The heap: always the smallest first, found by key, and sifting as Go's container/heap does."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler_core.queue.heap import KeyedHeap
+
+Item = tuple[str, int]
+
+
+def heap_of(*items: Item) -> KeyedHeap[Item]:
+    heap: KeyedHeap[Item] = KeyedHeap(lambda item: item[0], lambda one, other: one[1] < other[1])
+    for item in items:
+        heap.put(item)
+    return heap
+
+
+def drained(heap: KeyedHeap[Item]) -> list[Item]:
+    items = []
+    while (item := heap.pop()) is not None:
+        items.append(item)
+    return items
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 5), st.booleans()), max_size=60))
+def test_whatever_is_put_replaced_and_removed_comes_out_in_order(steps: list[tuple[str, int, bool]]) -> None:
+    heap, model = heap_of(), {}
+    for key, rank, removes in steps:
+        if removes:
+            assert heap.remove(key) == (None if key not in model else (key, model.pop(key)))
+        else:
+            heap.put((key, rank))
+            model[key] = rank
+    assert {key: heap.get(key) for key in model} == {key: (key, rank) for key, rank in model.items()}
+    assert len(heap) == len(model)
+    assert [rank for _, rank in drained(heap)] == sorted(model.values())
+
+
+def test_items_that_compare_equal_come_out_in_the_order_of_gos_heap() -> None:
+    # container/heap: the last item takes the place of the first, so equals do not come out first in, first out.
+    assert [key for key, _ in drained(heap_of(*((key, 1) for key in "abcdef")))] == ["a", "f", "e", "d", "c", "b"]
+
+
+def test_an_empty_heap_gives_nothing() -> None:
+    heap = heap_of()
+    assert (heap.pop(), heap.peek(), heap.get("a"), heap.remove("a"), len(heap)) == (None, None, None, None, 0)

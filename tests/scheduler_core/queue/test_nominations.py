@@ -1,0 +1,55 @@
+"""Who is nominated where."""
+
+from dataclasses import replace
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.nominations import Nominations
+
+POD = Pod(name="a", uid="1")
+
+
+def test_a_pod_is_nominated_where_it_says_or_where_the_scheduler_decided() -> None:
+    nominations = Nominations()
+    nominations.add(replace(POD, nominated_node_name="n1"))
+    assert nominations.node_of(POD) == "n1"
+    nominations.add(POD, "n2")
+    assert (nominations.on("n1"), nominations.on("n2"), nominations.node_of(POD)) == ((), (POD,), "n2")
+
+
+def test_a_pod_that_names_no_node_is_not_nominated() -> None:
+    nominations = Nominations()
+    nominations.add(POD)
+    assert nominations.all == ()
+
+
+def test_an_empty_name_withdraws_the_nomination() -> None:
+    nominations = Nominations()
+    nominations.add(replace(POD, nominated_node_name="n1"))
+    nominations.add(replace(POD, nominated_node_name="n1"), "")
+    assert nominations.all == ()
+
+
+def test_a_decision_outlives_an_update_that_does_not_know_of_it_yet() -> None:
+    nominations = Nominations()
+    nominations.add(POD, "n1")
+    newer = replace(POD, labels={"x": "y"})
+    nominations.update(POD, newer)
+    assert nominations.all == ((newer, "n1"),)
+
+
+def test_an_update_that_changes_the_nominated_node_is_followed() -> None:
+    nominations = Nominations()
+    nominations.add(POD, "n1")
+    nominations.update(POD, replace(POD, nominated_node_name="n2"))
+    assert nominations.node_of(POD) == "n2"
+    nominations.update(replace(POD, nominated_node_name="n2"), POD)
+    assert nominations.node_of(POD) is None
+
+
+def test_nominated_pods_of_a_node_keep_their_order() -> None:
+    nominations = Nominations()
+    pods = [Pod(name=name, uid=name) for name in "cab"]
+    for pod in pods:
+        nominations.add(pod, "n1")
+    nominations.remove(pods[1])
+    assert nominations.on("n1") == (pods[0], pods[2])

@@ -1,0 +1,382 @@
+"""Pods on their way through the three rooms."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
+from scheduler_core.model.labels import LabelSelector, Requirement
+from scheduler_core.model.pod import Pod, PodAffinity, PodAffinityTerm, PodSpec
+from scheduler_core.queue.backoff import BackoffPolicy
+from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource, never
+from scheduler_core.queue.queued_pod import QueuedPod
+from scheduler_core.queue.scheduling_queue import ProfileInQueue, Room, SchedulingQueue
+from scheduler_core.queue.waiting import RegisteredHints
+
+NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_GONE = ClusterEvent(Resource.NODE, Action.DELETE)
+POD_GONE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+GATES_GONE = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+
+
+class Gates:
+    name = "Gates"
+
+    def pre_enqueue(self, pod: Pod) -> Verdict:
+        return unresolvable("gated") if pod.spec.scheduling_gates else SUCCESS
+
+
+class Doorman:
+    """Lets nobody in until told."""
+
+    name = "Doorman"
+
+    def __init__(self) -> None:
+        self.lets_in = True
+        self.asked: list[str] = []
+
+    def pre_enqueue(self, pod: Pod) -> Verdict:
+        self.asked.append(pod.name)
+        return SUCCESS if self.lets_in else unresolvable("closed")
+
+
+def broken(_pod: Pod, _old: Any, _new: Any) -> bool:
+    raise RuntimeError("a hint with a bug")
+
+
+HINTS = RegisteredHints(
+    by_plugin={
+        "Fit": (EventHint(ClusterEvent(Resource.NODE, Action.ADD), lambda pod, old, new: new == f"room for {pod.name}"),),
+        "Patient": (EventHint(ClusterEvent(Resource.NODE, Action.ADD)),),
+        "Broken": (EventHint(ClusterEvent(Resource.NODE, Action.ADD), broken),),
+        "Gates": (EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)),),
+        "Doorman": (EventHint(ClusterEvent(Resource.POD, Action.DELETE), never),),
+        "PodTopologySpread": (EventHint(ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL)),),
+        "InterPodAffinity": (EventHint(ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL)),),
+    }
+)
+
+
+def order(one: QueuedPod, other: QueuedPod) -> bool:
+    return (-one.pod.priority, one.timestamp) < (-other.pod.priority, other.timestamp)
+
+
+def queue(*gatekeepers: Any, **settings: Any) -> SchedulingQueue:
+    return SchedulingQueue(order, {"default-scheduler": ProfileInQueue(gatekeepers=gatekeepers or (Gates(),), hints=HINTS)}, **settings)
+
+
+def pod(name: str, *, priority: int = 0, gates: tuple[str, ...] = (), **fields: Any) -> Pod:
+    return Pod(name=name, uid=f"uid-{name}", spec=PodSpec(priority=priority, scheduling_gates=gates), **fields)
+
+
+def taken(line: SchedulingQueue) -> QueuedPod:
+    queued = line.pop()
+    assert queued is not None
+    return queued
+
+
+def names(line: SchedulingQueue, room: Room) -> list[str]:
+    return sorted(p.name for p in line.pods_in(room))
+
+
+def refuse(line: SchedulingQueue, name: str, *plugins: str, at: float, pending_for: tuple[str, ...] = ()) -> Room:
+    """Adds a pod, tries it and sends it back, refused."""
+    line.add(pod(name), at)
+    queued = line.pop_pod(f"default/{name}", at)
+    assert queued is not None
+    return line.add_unschedulable(queued, at, refused_by=plugins, pending_for=pending_for)
+
+
+# ---- order ----
+
+
+def test_the_higher_priority_goes_first_and_among_equals_the_one_that_waited_longer() -> None:
+    line = queue()
+    for name, priority, at in (("late", 0, 3.0), ("early", 0, 1.0), ("important", 7, 9.0)):
+        line.add(pod(name, priority=priority), at)
+    assert [taken(line).pod.name for _ in range(3)] == ["important", "early", "late"]
+    assert line.pop() is None
+
+
+def test_a_pod_that_comes_back_goes_behind_those_that_waited() -> None:
+    line = queue(policy=BackoffPolicy(max_seconds=0))
+    line.add(pod("a"), 1.0)
+    line.add(pod("b"), 2.0)
+    line.add_unschedulable(taken(line), 3.0)
+    assert [taken(line).pod.name for _ in range(2)] == ["b", "a"]
+
+
+# ---- back-off ----
+
+
+def test_a_refused_pod_waits_for_an_event_and_then_sits_out_its_backoff() -> None:
+    line = queue()
+    assert refuse(line, "a", "Fit", at=100.0) is Room.WAITING
+    line.move_all(NODE_ADDED, None, "room for a", 100.5)
+    assert names(line, Room.BACKOFF) == ["a"]
+    line.flush_backoff(101.0)
+    assert names(line, Room.BACKOFF) == ["a"]
+    line.flush_backoff(102.0)
+    assert names(line, Room.ACTIVE) == ["a"]
+
+
+def test_an_event_after_the_backoff_makes_a_pod_active_at_once() -> None:
+    line = queue()
+    refuse(line, "a", "Fit", at=100.0)
+    line.move_all(NODE_ADDED, None, "room for a", 102.0)
+    assert names(line, Room.ACTIVE) == ["a"]
+
+
+def test_an_idle_scheduler_takes_the_next_pod_out_of_its_backoff_early() -> None:
+    line = queue()
+    refuse(line, "a", "Fit", at=100.0)
+    line.move_all(NODE_ADDED, None, "room for a", 100.1)
+    line.add(pod("b"), 100.2)
+    assert [taken(line).pod.name, taken(line).pod.name, line.pop()] == ["b", "a", None]
+
+
+def test_before_1_33_nobody_is_taken_out_of_the_backoff_early() -> None:
+    line = queue(policy=BackoffPolicy(aligned=False))
+    refuse(line, "a", "Fit", at=100.0)
+    line.move_all(NODE_ADDED, None, "room for a", 100.1)
+    assert (names(line, Room.BACKOFF), line.pop()) == (["a"], None)
+
+
+def test_a_pod_that_failed_by_error_backs_off_and_is_never_taken_early() -> None:
+    line = queue()
+    assert refuse(line, "a", at=100.0) is Room.BACKOFF
+    assert line.pop() is None
+    line.flush_backoff(102.0)
+    assert taken(line).pod.name == "a"
+
+
+def test_refusals_and_errors_are_counted_apart() -> None:
+    line = queue(policy=BackoffPolicy(max_seconds=0))
+    line.add(pod("a"), 0.0)
+    counts = []
+    for plugins in (("Fit",), (), (), ("Fit",)):
+        queued = line.pop_pod("default/a", 0.0)
+        assert queued is not None
+        line.add_unschedulable(queued, 0.0, refused_by=plugins)
+        counts.append((queued.unschedulable_count, queued.consecutive_errors))
+    assert counts == [(1, 0), (1, 1), (1, 2), (2, 0)]
+    assert queued.attempts == 4
+
+
+# ---- events and hints ----
+
+
+@pytest.mark.parametrize(
+    ("plugins", "event", "new", "moves"),
+    [
+        pytest.param(("Fit",), NODE_ADDED, "room for a", True, id="the hint of the plugin that refused says yes"),
+        pytest.param(("Fit",), NODE_ADDED, "room for b", False, id="its hint says no"),
+        pytest.param(("Fit",), NODE_GONE, "room for a", False, id="it did not register this event"),
+        pytest.param(("Other",), NODE_ADDED, "room for a", False, id="only plugins that refused are asked"),
+        pytest.param(("Other", "Fit"), NODE_ADDED, "room for a", True, id="one of several is enough"),
+        pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that breaks counts as yes"),
+    ],
+)
+def test_an_event_moves_a_pod_only_when_it_may_help(plugins: tuple[str, ...], event: ClusterEvent, new: str, moves: bool) -> None:
+    line = queue()
+    refuse(line, "a", *plugins, at=0.0)
+    line.move_all(event, None, new, 100.0)
+    assert names(line, Room.ACTIVE) == (["a"] if moves else [])
+
+
+def test_an_event_for_which_a_pod_was_told_to_wait_moves_it_past_its_backoff() -> None:
+    line = queue()
+    refuse(line, "a", "Fit", at=100.0, pending_for=("Patient",))
+    line.move_all(NODE_ADDED, None, "no room", 100.1)
+    assert names(line, Room.ACTIVE) == ["a"]
+
+
+def test_a_caller_may_spare_pods_an_event() -> None:
+    line = queue()
+    for name in ("a", "b"):
+        refuse(line, name, "Patient", at=0.0)
+    line.move_all(NODE_ADDED, None, None, 100.0, may_move=lambda waiting: waiting.name == "b")
+    assert (names(line, Room.WAITING), names(line, Room.ACTIVE)) == (["a"], ["b"])
+
+
+def test_an_event_that_came_during_the_attempt_counts_when_the_pod_comes_back() -> None:
+    line = queue()
+    line.add(pod("a"), 0.0)
+    queued = taken(line)
+    line.move_all(NODE_ADDED, None, "room for a", 1.0)
+    assert line.add_unschedulable(queued, 2.0, refused_by=("Fit",)) is Room.BACKOFF
+
+
+def test_an_event_before_the_attempt_does_not_count() -> None:
+    line = queue()
+    line.add(pod("a"), 0.0)
+    line.add(pod("b", priority=1), 0.0)
+    other = taken(line)
+    line.move_all(NODE_ADDED, None, "room for a", 1.0)
+    queued = taken(line)
+    assert line.add_unschedulable(queued, 2.0, refused_by=("Fit",)) is Room.WAITING
+    line.done(other.pod)
+    assert line.in_flight == ()
+
+
+def test_a_pod_that_no_event_helped_is_tried_again_after_five_minutes() -> None:
+    line = queue()
+    refuse(line, "a", "Fit", at=100.0)
+    line.flush_waiting(400.0)
+    assert names(line, Room.WAITING) == ["a"]
+    line.flush_waiting(400.1)
+    found = line.find("default/a")
+    assert found is not None
+    assert (found[0], found[1].was_flushed) == (Room.ACTIVE, True)
+
+
+# ---- pods that count other pods ----
+
+APP = LabelSelector((Requirement("app", "In", ("x",)),))
+
+
+def waiting_for(name: str, plugin: str, spec: PodSpec, line: SchedulingQueue) -> None:
+    waiting = Pod(name=name, uid=name, spec=spec)
+    line.add(waiting, 0.0)
+    queued = line.pop_pod(waiting.key, 0.0)
+    assert queued is not None
+    line.add_unschedulable(queued, 0.0, refused_by=(plugin,))
+
+
+def test_a_bound_pod_wakes_those_whose_affinity_it_meets_and_those_that_spread_in_its_namespace() -> None:
+    line = queue()
+    term = PodAffinityTerm(topology_key="zone", selector=APP, namespaces=frozenset({"default"}), namespace_selector=LabelSelector(None))
+    waiting_for("affine", "InterPodAffinity", PodSpec(pod_affinity=PodAffinity(required=(term,))), line)
+    waiting_for("spread", "PodTopologySpread", PodSpec(), line)
+    waiting_for("fit", "Patient", PodSpec(), line)
+    line.assigned_pod_added(Pod(name="new", labels={"app": "y"}, node_name="n"), 50.0)
+    assert names(line, Room.ACTIVE) == ["spread"]
+    line.assigned_pod_added(Pod(name="new", labels={"app": "x"}, node_name="n"), 50.0)
+    assert names(line, Room.ACTIVE) == ["affine", "spread"]
+
+
+def test_a_bound_pod_in_another_namespace_wakes_no_spread_pod() -> None:
+    line = queue()
+    waiting_for("spread", "PodTopologySpread", PodSpec(), line)
+    line.assigned_pod_added(Pod(name="new", namespace="other", node_name="n"), 50.0)
+    assert names(line, Room.WAITING) == ["spread"]
+
+
+# ---- gates ----
+
+
+def test_a_gated_pod_stays_outside_until_its_gate_is_gone() -> None:
+    line = queue()
+    gated = pod("a", gates=("g",))
+    assert line.add(gated, 0.0) is Room.WAITING
+    line.move_all(NODE_ADDED, None, None, 400.0)
+    line.flush_waiting(1000.0)
+    assert names(line, Room.WAITING) == ["a"]
+    assert line.update(gated, pod("a"), (GATES_GONE,), 1000.0) is Room.ACTIVE
+    assert taken(line).is_gated is False
+
+
+def test_removing_one_of_two_gates_is_not_enough() -> None:
+    line = queue()
+    gated = pod("a", gates=("g", "h"))
+    line.add(gated, 0.0)
+    assert line.update(gated, pod("a", gates=("h",)), (ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE),), 1.0) is Room.WAITING
+
+
+def test_a_gatekeeper_is_asked_on_the_way_into_the_backoff_and_not_again_on_the_way_out() -> None:
+    doorman = Doorman()
+    line = queue(doorman)
+    refuse(line, "a", "Fit", at=100.0)
+    doorman.asked.clear()
+    line.move_all(NODE_ADDED, None, "room for a", 100.1)
+    line.flush_backoff(200.0)
+    assert (doorman.asked, names(line, Room.ACTIVE)) == (["a"], ["a"])
+
+
+def test_a_pod_that_a_gatekeeper_holds_back_is_freed_by_activation_only() -> None:
+    doorman = Doorman()
+    line = queue(doorman)
+    refuse(line, "a", "Fit", at=0.0)
+    doorman.lets_in = False
+    line.activate([pod("a")], 50.0)
+    assert names(line, Room.WAITING) == ["a"]
+    doorman.lets_in = True
+    line.move_all(POD_GONE, None, None, 60.0)
+    assert names(line, Room.WAITING) == ["a"]
+    line.activate([pod("a")], 70.0)
+    assert names(line, Room.ACTIVE) == ["a"]
+
+
+# ---- activation ----
+
+
+def test_activation_skips_the_backoff() -> None:
+    line = queue()
+    refuse(line, "a", at=100.0)
+    line.activate([pod("a"), pod("stranger")], 100.0)
+    assert names(line, Room.ACTIVE) == ["a"]
+
+
+def test_activating_a_pod_that_is_being_tried_brings_it_back_but_nobody_else() -> None:
+    line = queue()
+    for name in ("a", "b"):
+        line.add(pod(name), 0.0)
+    first, second = taken(line), taken(line)
+    line.activate([first.pod], 1.0)
+    rooms = [line.add_unschedulable(queued, 2.0, refused_by=("Fit",)) for queued in (first, second)]
+    assert rooms == [Room.BACKOFF, Room.WAITING]
+
+
+# ---- updates and deletion ----
+
+
+def test_a_changed_pod_takes_its_new_place() -> None:
+    line = queue()
+    line.add(pod("a"), 1.0)
+    line.add(pod("b"), 2.0)
+    line.update(pod("b"), pod("b", priority=3), (), 3.0)
+    assert taken(line).pod.name == "b"
+
+
+def test_a_change_during_the_attempt_is_looked_at_when_the_pod_comes_back() -> None:
+    line = queue()
+    line.add(pod("a"), 0.0)
+    queued = taken(line)
+    event = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL)
+    assert line.update(pod("a"), pod("a", labels={"x": "y"}), (event,), 1.0) is None
+    assert line.add_unschedulable(queued, 2.0, refused_by=("InterPodAffinity",)) is Room.BACKOFF
+
+
+def test_a_changed_pod_that_nobody_knows_is_added() -> None:
+    assert queue().update(pod("a"), pod("a"), (), 0.0) is Room.ACTIVE
+
+
+@pytest.mark.parametrize("room", list(Room))
+def test_a_deleted_pod_is_gone_from_every_room(room: Room) -> None:
+    line = queue()
+    if room is Room.ACTIVE:
+        line.add(pod("a"), 0.0)
+    else:
+        refuse(line, "a", *(("Fit",) if room is Room.WAITING else ()), at=100.0)
+    assert names(line, room) == ["a"]
+    line.delete(pod("a"))
+    assert (len(line), line.find("default/a")) == (0, None)
+
+
+def test_a_pod_cannot_come_back_while_it_is_in_the_queue() -> None:
+    line = queue()
+    line.add(pod("a"), 0.0)
+    queued = taken(line)
+    line.add(replace(pod("a"), uid="another"), 0.0)
+    with pytest.raises(ValueError, match="default/a is in the queue already"):
+        line.add_unschedulable(queued, 1.0)
+
+
+def test_a_pod_that_names_a_nominated_node_is_nominated_when_it_enters_and_forgotten_when_deleted() -> None:
+    line = queue()
+    nominated = pod("a", nominated_node_name="n1")
+    line.add(nominated, 0.0)
+    assert line.nominations.on("n1") == (nominated,)
+    line.delete(nominated)
+    assert line.nominations.all == ()
