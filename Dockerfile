@@ -1,0 +1,47 @@
+# syntax=docker/dockerfile:1
+# The agent's image: Python, careen, and of the Kubernetes client only what the agent uses.
+# tests/architecture/test_image.py carries out the removals below and sees that the agent still starts.
+
+ARG PYTHON_VERSION=3.11
+
+FROM python:${PYTHON_VERSION}-slim-bookworm AS build
+WORKDIR /source
+RUN python -m venv /opt/careen && /opt/careen/bin/python -m pip install --no-cache-dir --quiet --upgrade pip
+# The dependencies change less often than the code: their layer is kept as long as pyproject.toml stays as it is.
+COPY pyproject.toml ./
+RUN python -c 'import tomllib; print("\n".join(tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))' > /tmp/dependencies \
+ && /opt/careen/bin/python -m pip install --no-cache-dir --quiet -r /tmp/dependencies
+COPY README.md LICENSE ./
+COPY operator operator
+COPY scheduler_core scheduler_core
+RUN /opt/careen/bin/python -m pip install --no-cache-dir --quiet --no-deps .
+# Of the client: its asyncio twin (more than half of it) and the typed APIs. Of numpy: headers, tests and its Fortran tool.
+# And what installed all this. Nothing of it is imported by careen or by what careen imports.
+RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
+      kubernetes/aio \
+      kubernetes/client/api \
+      numpy/_core/include \
+      numpy/_core/tests \
+      numpy/f2py \
+      pip \
+      setuptools
+# The root file system is read-only in the cluster: without bytecode in the image each start would compile everything
+# anew, in memory.
+RUN /opt/careen/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/careen/lib
+
+FROM python:${PYTHON_VERSION}-slim-bookworm
+LABEL org.opencontainers.image.title="careen" \
+      org.opencontainers.image.description="Reboots a Kubernetes fleet node by node" \
+      org.opencontainers.image.licenses="Apache-2.0"
+# The official image ships the standard library without bytecode. nsenter carries the reboot command to the host;
+# that it is there is checked here rather than on the first node that wants to reboot.
+RUN python -m compileall -q -j 0 -x '/(test|tests|idlelib|lib2to3|tkinter|turtledemo)/' /usr/local/lib/python3* || true \
+ && nsenter --version
+COPY --from=build /opt/careen /opt/careen
+ENV PATH=/opt/careen/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1
+# Nobody, for the commands for people. The DaemonSet asks for root, because PID 1, which reboots the host, is root's.
+USER 65532:65532
+ENTRYPOINT ["careen"]
+CMD ["agent"]
