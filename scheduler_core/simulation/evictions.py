@@ -1,0 +1,111 @@
+"""How the eviction API would answer, pod by pod, while a simulated drain goes on: each yes spends a budget, each healthy replacement refills it.
+
+The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). Where a pod lands is not asked here: `drain.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.forecast import BudgetNumbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionRefusal:
+    """Why the API would answer 429 or 500. `is_never` says that waiting cannot help as things stand."""
+
+    sentence: str
+    is_never: bool
+    budget: BudgetNumbers | None = None
+
+
+class BudgetLedger:
+    """The budgets of a cluster and what a drain has spent of them so far. Mutable; one simulated drain owns one."""
+
+    def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
+        self._by_namespace: dict[str, list[DisruptionBudget]] = {}
+        self._allowed: dict[str, int] = {}
+        for budget in budgets:
+            self._by_namespace.setdefault(budget.namespace, []).append(budget)
+            self._allowed[budget.key] = budget.disruptions_allowed
+
+    def refusal(self, pod: Pod) -> EvictionRefusal | None:
+        """The refusal that an eviction of the pod would meet now, None when it would be accepted."""
+        budgets = self._covering(pod)
+        if not budgets:
+            return None
+        if len(budgets) > 1:
+            return _two_budgets(pod, budgets)
+        budget = budgets[0]
+        if self._allowed[budget.key] > 0 or _unhealthy_may_go(pod, budget):
+            return None
+        return _spent(budget)
+
+    def spend(self, pod: Pod) -> None:
+        """Book an accepted eviction."""
+        for budget in self._covering(pod):
+            if not _unhealthy_may_go(pod, budget):
+                self._allowed[budget.key] -= 1
+
+    def refill(self, pod: Pod) -> None:
+        """Book the replacement of an evicted pod that found a node and will be healthy there."""
+        for budget in self._covering(pod):
+            if not _unhealthy_may_go(pod, budget):
+                self._allowed[budget.key] += 1
+
+    def _covering(self, pod: Pod) -> list[DisruptionBudget]:
+        if _needs_no_budget(pod):
+            return []
+        return [budget for budget in self._by_namespace.get(pod.namespace, ()) if budget.selector.matches(pod.labels)]
+
+
+def _needs_no_budget(pod: Pod) -> bool:
+    return pod.is_finished or pod.phase == "Pending" or pod.terminating
+
+
+def _unhealthy_may_go(pod: Pod, budget: DisruptionBudget) -> bool:
+    if pod.is_ready:
+        return False
+    if budget.unhealthy_pod_eviction_policy == "AlwaysAllow":
+        return True
+    return budget.current_healthy >= budget.desired_healthy > 0
+
+
+def _two_budgets(pod: Pod, budgets: list[DisruptionBudget]) -> EvictionRefusal:
+    names = " and ".join(sorted(budget.key for budget in budgets))
+    return EvictionRefusal(
+        is_never=True,
+        sentence=f"{pod.key} is covered by the disruption budgets {names}; the eviction API refuses pods with more than one",
+    )
+
+
+def _spent(budget: DisruptionBudget) -> EvictionRefusal:
+    numbers = budget_numbers(budget)
+    never = is_never(budget)
+    helps = (
+        "waiting cannot help: raise maxUnavailable, lower minAvailable or add a replica" if never
+        else "it may allow one when more of its pods are healthy"
+    )
+    return EvictionRefusal(
+        budget=numbers, is_never=never,
+        sentence=(
+            f"disruption budget {budget.key} wants {budget.desired_healthy} healthy of {budget.expected_pods} pods, "
+            f"has {budget.current_healthy}, and allows no eviction now; {helps}"
+        ),
+    )
+
+
+def is_never(budget: DisruptionBudget) -> bool:
+    """Whether the budget would allow no eviction even with every expected pod healthy."""
+    return budget.expected_pods > 0 and budget.desired_healthy >= budget.expected_pods
+
+
+def budget_numbers(budget: DisruptionBudget) -> BudgetNumbers:
+    """The budget's numbers as its status stood."""
+    return BudgetNumbers(
+        namespace=budget.namespace, name=budget.name, disruptions_allowed=budget.disruptions_allowed,
+        current_healthy=budget.current_healthy, desired_healthy=budget.desired_healthy, expected_pods=budget.expected_pods,
+    )

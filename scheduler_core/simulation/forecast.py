@@ -1,0 +1,147 @@
+"""What became of each pod of a node in a simulated drain: the typed answer, and its JSON.
+
+Values only, without numpy, because an agent that reads a forecast does not compute it: `drain.py` does, in another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+
+class Outcome(StrEnum):
+    """What would happen to one pod if its node were drained now."""
+
+    STAYS = "stays"          # a DaemonSet's or a static pod: it waits on the node for the new boot
+    MOVES = "moves"          # a replacement fits on the nodes in `landing`
+    RETURNS = "returns"      # only this node can hold it: it waits out the reboot and comes back
+    PENDING = "pending"      # a replacement fits nowhere; the sentence says why, per plugin
+    BLOCKED = "blocked"      # a disruption budget or a webhook says no; `is_never` tells never-as-things-stand from not-now
+    LOST = "lost"            # no controller recreates it
+    UNKNOWN = "unknown"      # another scheduler, unallocated devices, scheduling gates: not predictable here
+
+
+class UnreadableForecastError(ValueError):
+    """The mapping is no forecast of this version; the caller treats the forecast as one that could not be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetNumbers:
+    """A disruption budget as its status stood: how many evictions it still allowed, and why."""
+
+    namespace: str
+    name: str
+    disruptions_allowed: int
+    current_healthy: int
+    desired_healthy: int
+    expected_pods: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodForecast:
+    """One pod's outcome and the evidence for it.
+
+    `landing` holds every node with the same highest score, sorted by name: the scheduler picks one of them.
+    `loses_data` is set when the pod's emptyDir goes with it, whatever the outcome.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    outcome: Outcome
+    sentence: str
+    landing: tuple[str, ...] = ()
+    is_never: bool = False
+    budget: BudgetNumbers | None = None
+    owner: str = ""                  # "ReplicaSet shop/cart-5d9", empty for a bare pod
+    loses_data: bool = False
+
+    @property
+    def title(self) -> str:
+        """namespace/name, for sentences."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """The answer for one node: an outcome for every pod on it, in eviction order, and what the reader should know besides."""
+
+    node: str
+    made_at: str                     # RFC 3339: when the lists it rests on were read
+    pods: tuple[PodForecast, ...] = ()
+    notes: tuple[str, ...] = ()      # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"
+
+    def count(self, outcome: Outcome) -> int:
+        """How many pods have this outcome."""
+        return sum(1 for pod in self.pods if pod.outcome is outcome)
+
+    @property
+    def counts(self) -> dict[Outcome, int]:
+        """How many pods have each outcome, in the order of `Outcome`, zeros left out."""
+        return {outcome: n for outcome in Outcome if (n := self.count(outcome))}
+
+    def with_outcome(self, outcome: Outcome) -> tuple[PodForecast, ...]:
+        """The pods that have this outcome."""
+        return tuple(pod for pod in self.pods if pod.outcome is outcome)
+
+    @property
+    def never(self) -> tuple[PodForecast, ...]:
+        """The pods that cannot be evicted as things stand, however long one waits."""
+        return tuple(pod for pod in self.pods if pod.outcome is Outcome.BLOCKED and pod.is_never)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The forecast as JSON-ready values; `from_mapping` reads it back."""
+        return {
+            "version": 1, "node": self.node, "madeAt": self.made_at, "notes": list(self.notes),
+            "pods": [_pod_to_mapping(pod) for pod in self.pods],
+        }
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
+        """The forecast that `to_mapping` wrote. Raises UnreadableForecastError for anything else."""
+        try:
+            if mapping["version"] != 1:
+                raise UnreadableForecastError(f"the forecast has version {mapping['version']!r}; this release reads version 1")
+            return cls(
+                node=mapping["node"], made_at=mapping["madeAt"], notes=tuple(mapping["notes"]),
+                pods=tuple(_pod_from_mapping(pod) for pod in mapping["pods"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnreadableForecastError(f"this is no forecast: {error}") from error
+
+
+def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
+    mapping: dict[str, Any] = {
+        "namespace": pod.namespace, "name": pod.name, "uid": pod.uid, "outcome": pod.outcome.value, "sentence": pod.sentence,
+    }
+    if pod.landing:
+        mapping["landing"] = list(pod.landing)
+    if pod.is_never:
+        mapping["never"] = True
+    if pod.owner:
+        mapping["owner"] = pod.owner
+    if pod.loses_data:
+        mapping["losesData"] = True
+    if pod.budget:
+        mapping["budget"] = {
+            "namespace": pod.budget.namespace, "name": pod.budget.name, "disruptionsAllowed": pod.budget.disruptions_allowed,
+            "currentHealthy": pod.budget.current_healthy, "desiredHealthy": pod.budget.desired_healthy,
+            "expectedPods": pod.budget.expected_pods,
+        }
+    return mapping
+
+
+def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:
+    budget = mapping.get("budget")
+    return PodForecast(
+        namespace=mapping["namespace"], name=mapping["name"], uid=mapping["uid"],
+        outcome=Outcome(mapping["outcome"]), sentence=mapping["sentence"],
+        landing=tuple(mapping.get("landing", ())), is_never=mapping.get("never", False),
+        owner=mapping.get("owner", ""), loses_data=mapping.get("losesData", False),
+        budget=budget and BudgetNumbers(
+            namespace=budget["namespace"], name=budget["name"], disruptions_allowed=budget["disruptionsAllowed"],
+            current_healthy=budget["currentHealthy"], desired_healthy=budget["desiredHealthy"], expected_pods=budget["expectedPods"],
+        ),
+    )

@@ -1,0 +1,41 @@
+"""What a controller makes in place of an evicted pod, and when; and which pods no drain moves at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum, auto
+
+from scheduler_core.model.pod import Pod
+
+
+class Recreation(Enum):
+    """What becomes of a pod that a drain meets."""
+
+    STAYS = auto()           # a drain leaves it: DaemonSet or static pod
+    AT_ONCE = auto()         # its controller makes another while the old one still terminates (ReplicaSet, ReplicationController, Job and others)
+    AFTER_IT_IS_GONE = auto()  # its successor bears the same name, so it waits for the old object to go (StatefulSet)
+    NEVER = auto()           # no controller
+
+
+def recreation_of(pod: Pod) -> Recreation:
+    """How the pod comes back after an eviction. A pod owned by its Node is a static pod, with or without the mirror annotation."""
+    if pod.is_mirror or (pod.owner and pod.owner.kind in ("DaemonSet", "Node")):
+        return Recreation.STAYS
+    if pod.owner is None:
+        return Recreation.NEVER
+    return Recreation.AFTER_IT_IS_GONE if pod.owner.kind == "StatefulSet" else Recreation.AT_ONCE
+
+
+def replacement_of(pod: Pod) -> Pod:
+    """The pod as its controller would make it anew: same labels and spec, another identity, no status.
+
+    A StatefulSet's keeps its name. What an in-place resize had changed is gone, because controllers build from their template;
+    generated claims (ephemeral volumes, resource claim templates) are made anew under new names.
+    """
+    keeps_name = recreation_of(pod) is Recreation.AFTER_IT_IS_GONE
+    return replace(
+        pod,
+        name=pod.name if keeps_name else f"{pod.name}~",   # "~" is in no API name, so it collides with none
+        uid=f"{pod.uid}~", node_name="", nominated_node_name="", phase="Pending", terminating=False,
+        start_time=None, is_ready=False, preempted_by_scheduler=False, resize=None, generated_claims=(),
+    )
