@@ -1,0 +1,111 @@
+"""The closed set of things an agent does. Each is idempotent or guarded by a version, and says what the shell owes.
+
+The shell applies a decision's actions in order and stops at the first that did not surely succeed. An unclear answer (time out, lost
+connection, 5xx) is not a failure: the write may land late. The next turn reads again, and every write that follows carries the
+resourceVersion just read, so whichever lands first makes the other a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from careen.core.observation import Taint
+from careen.core.reasons import Code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchNode:
+    """One JSON merge patch of the own Node, with `metadata.resourceVersion`: all of it lands, or nothing.
+
+    `None` as a label's or annotation's value removes the key. `taints` is the whole list (a merge patch replaces lists); None
+    leaves it. 409 stops the turn. `send_before` is an uptime after which the request must not be sent any more.
+    """
+
+    purpose: str
+    resource_version: str
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    taints: tuple[Taint, ...] | None = None
+    unschedulable: bool | None = None
+    send_before: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteLock:
+    """Compare-and-swap of the lock annotation on the DaemonSet (resourceVersion and UID as read); `content` None removes the key."""
+
+    purpose: str
+    expected_resource_version: str
+    daemonset_uid: str
+    content: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmClaim:
+    """Read the lock once more, consistently, and stop unless `lock.confirms(reading, …)` says that the claim stands and nothing is paused."""
+
+    claim: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictPod:
+    """One pod to evict, by UID. `grace_seconds` None leaves the pod's own grace period."""
+
+    namespace: str
+    name: str
+    uid: str
+    grace_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict:
+    """Ask for evictions, `parallel` at a time, each with a UID precondition; never stops the turn.
+
+    Each answer is folded into the memory with `memory.after_eviction`. After a time out the same request may be sent again: the UID
+    keeps it from hitting a successor of the same name.
+    """
+
+    pods: tuple[EvictPod, ...]
+    parallel: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskReboot:
+    """Ask the host to reboot, only within `within_seconds` after ConfirmClaim's answer; else not at all and the turn ends.
+
+    The shell calls `memory.before_reboot_asked` first and `memory.after_reboot_asked` with the answer.
+    """
+
+    within_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostEvent:
+    """A Kubernetes Event on the own Node; best effort, never stops the turn."""
+
+    code: Code
+    sentence: str
+    is_warning: bool
+
+
+class Occasion(StrEnum):
+    """What people are told about, with kured's three message templates and ours."""
+
+    DRAIN = "drain"
+    REBOOT = "reboot"
+    UNCORDON = "uncordon"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """A message to people; sent in the background, never holds up a turn."""
+
+    occasion: Occasion
+    sentence: str
+
+
+Action = PatchNode | WriteLock | ConfirmClaim | Evict | AskReboot | PostEvent | Notify

@@ -1,0 +1,46 @@
+"""What one turn comes to: the phase, ordered actions, the reason, and when to look again.
+
+When `wants` is not empty the decision is provisional: the shell observes exactly that evidence anew and decides again in the same
+turn, without applying anything. When it cannot observe it, it puts `Unknown` in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from careen.core.actions import Action
+from careen.core.memory import Memory
+from careen.core.phases import Evidence, Phase
+from careen.core.reasons import Code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why the node is where it is: a code for machines, a sentence for people."""
+
+    code: Code
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A gate's no: which gate, why, since when, and what would change it. `since` None is filled in from what was stored before."""
+
+    gate: str
+    code: Code
+    sentence: str
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """See the module. `phase` is where the node will stand when the actions have landed."""
+
+    phase: Phase
+    reason: Reason
+    memory: Memory
+    look_again_seconds: float
+    actions: tuple[Action, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    wants: frozenset[Evidence] = frozenset()

@@ -1,0 +1,39 @@
+"""Names under which careen, and kured before it, keep things on Nodes and DaemonSets.
+
+What the values mean is said where they are read and written: `progress.py`, `lock.py`, `steps/`.
+"""
+
+from __future__ import annotations
+
+PREFIX = "careen.dev/"
+
+# Labels and annotations of a Node. Only the node's own agent writes them, except the three a person may set.
+REBOOT_LABEL = "careen.dev/reboot"            # required, ready, in-progress, failed
+PHASE = "careen.dev/phase"                    # for reading; `progress` decides
+REASON = "careen.dev/reason"                  # one sentence, for reading
+SINCE = "careen.dev/since"                    # RFC 3339: since when the phase stands, for reading
+REFUSALS = "careen.dev/refusals"              # JSON list of gate, code, sentence, since
+PROGRESS = "careen.dev/progress"              # versioned JSON: what has to survive the reboot
+FORECAST = "careen.dev/forecast"              # short JSON: counts, landing nodes, at
+LAST_REBOOT = "careen.dev/last-reboot"        # JSON: when, how long, both boot ids, lead time, moves
+
+HOLD = "careen.dev/hold"                      # a person's: reason, optionally until=RFC3339
+REBOOT_NOW = "careen.dev/reboot-now"          # a person's: until=RFC3339 waives windows and the minimum interval
+RETRY = "careen.dev/retry"                    # a person's (`careen retry NODE`): RFC 3339; the agent removes it
+
+# Kured's two, kept behind --annotate-nodes because dashboards read them.
+KURED_IN_PROGRESS = "weave.works/kured-reboot-in-progress"
+KURED_MOST_RECENT = "weave.works/kured-most-recent-reboot-needed"
+
+# On the DaemonSet: kured's key by default, so that both read one lock.
+LOCK_ANNOTATION = "weave.works/kured-node-lock"
+
+DEFAULT_TAINT_KEY = "careen.dev/reboot"
+TAINT_EFFECT = "PreferNoSchedule"
+
+ZONE = "topology.kubernetes.io/zone"
+ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+MASTER = "node-role.kubernetes.io/master"     # before Kubernetes 1.24
+
+MIRROR_POD = "kubernetes.io/config.mirror"

@@ -1,0 +1,101 @@
+"""What one agent process remembers from turn to turn; lost with the process, and nothing may depend on its survival.
+
+A decision carries the next memory. The shell stores it *before* it applies the first action, and then folds in what the actions
+answered with the functions below. What has to survive a restart or the reboot is in `progress.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from scheduler_core.simulation.forecast import Forecast
+
+EVICTION_FIRST_BACKOFF_SECONDS = 2.0   # a replica elsewhere often becomes ready within a few seconds
+EVICTION_LAST_BACKOFF_SECONDS = 60.0   # kured's drain asked without a pause, about twice a second, for ever
+
+
+class EvictAnswer(StrEnum):
+    """What an eviction request came to."""
+
+    ACCEPTED = "accepted"            # the pod terminates, or is gone already
+    GONE = "gone"                    # 404, or 409 because another pod bears the name now: nothing of ours to evict
+    BUDGET = "budget"                # 429 from a disruption budget
+    DENIED = "denied"                # any other 4xx: a webhook or authorisation says no; webhooks change their mind
+    UNCLEAR = "unclear"              # time out, connection lost, 5xx: asking again is safe, the request carries the pod's UID
+
+
+class RebootOutcome(StrEnum):
+    """What became of the reboot that was announced last, as far as this process knows."""
+
+    NOT_ASKED = "not-asked"          # announced by this process, and surely not asked of the host
+    ACCEPTED = "accepted"            # the command exited 0, or the signal was delivered
+    FAILED = "failed"                # the command exited otherwise, or could not be started: the host surely stays up
+    UNCLEAR = "unclear"              # it was started and did not answer in time: the host may go down
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionMemory:
+    """How often this pod's eviction was asked, and from which uptime on it may be asked again."""
+
+    attempts: int
+    not_before: float
+    answer: EvictAnswer
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebootMemory:
+    """The outcome of one announcement, named by its number in the progress."""
+
+    claim: str
+    announcement: int
+    outcome: RebootOutcome
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """See the module; instants are host uptime in seconds."""
+
+    node_uid: str = ""                                             # another UID begins a new memory
+    is_reconciled: bool = False                                    # lock and Node were compared since the start
+    evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)     # by pod UID
+    reboot: RebootMemory | None = None
+    turn_key: str = ""                                             # the hand-over (names and writing instant) being watched
+    turn_since: float = 0.0                                        # since when a slot is free under that hand-over
+    ghosts: Mapping[str, float] = field(default_factory=dict)      # by claim id: first seen without its Node
+    claimers: Mapping[str, float] = field(default_factory=dict)    # by node/resourceVersion: first seen claiming beside us
+    costly_not_before: float = 0.0                                 # alerts and forecast are not asked again before
+    unknown_since: float | None = None                             # since when something that must be known is not
+    refused_since: float | None = None                             # since when a drained node waits for a late gate
+    forecast: Forecast | None = None
+    forecast_at: float = 0.0
+    said: str = ""                                                 # the reason code of the last Event: one per change of mind
+
+
+def after_eviction(
+    memory: Memory, *, pod_uid: str, answer: EvictAnswer, uptime: float, jitter: float,
+    detail: str = "", retry_after_seconds: float = 0.0,
+) -> Memory:
+    """Memory after one eviction request: the pod's next attempt waits exponentially longer, never less than Retry-After.
+
+    `jitter` in [0, 1) spreads agents that were refused by the same budget over half the pause.
+    """
+    attempts = (memory.evictions[pod_uid].attempts if pod_uid in memory.evictions else 0) + 1
+    pause = min(EVICTION_FIRST_BACKOFF_SECONDS * 2 ** (attempts - 1), EVICTION_LAST_BACKOFF_SECONDS) if attempts < 32 else EVICTION_LAST_BACKOFF_SECONDS
+    pause = max(pause * (0.75 + 0.5 * jitter), retry_after_seconds)
+    seen = EvictionMemory(attempts=attempts, not_before=uptime + pause, answer=answer, detail=detail)
+    return replace(memory, evictions={**memory.evictions, pod_uid: seen})
+
+
+def before_reboot_asked(memory: Memory) -> Memory:
+    """Memory just before the host is asked: from here on the process cannot say that it did not ask."""
+    return after_reboot_asked(memory, RebootOutcome.UNCLEAR, "the host was asked and has not answered yet")
+
+
+def after_reboot_asked(memory: Memory, outcome: RebootOutcome, detail: str = "") -> Memory:
+    """Memory with the host's answer."""
+    assert memory.reboot is not None, "a reboot is asked only after it was announced"
+    return replace(memory, reboot=replace(memory.reboot, outcome=outcome, detail=detail))

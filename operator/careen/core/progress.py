@@ -1,0 +1,143 @@
+"""What has to survive the agent and the reboot: versioned JSON in one annotation of the Node, written by the node's own agent.
+
+A record of a newer version is refused, not guessed at: the agent then does nothing and says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from careen.core.observation import OwnerHealth
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """An instant on the host's own clock: seconds since the boot that `boot` names."""
+
+    boot: str
+    uptime: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The record; every field says what it is for. Empty strings and None mean: not so far."""
+
+    # The need.
+    need_since: str = ""                                   # RFC 3339
+    tainted_at: str = ""                                   # RFC 3339: the lead time begins here
+    taint_key: str = ""                                    # the key of the taint that is ours; empty: we set none
+    reboots_for_need: int = 0                              # confirmed reboots since the need was first seen
+
+    # The claim.
+    claim: str = ""                                        # claim id
+    lock: str = ""                                         # which lock object the claim is for
+    is_giving_back: bool = False                           # everything is undone; the entry leaves the lock, then the claim leaves the Node
+    claimed: Mark | None = None
+    boot_left: str = ""                                    # the boot that this claim is to end
+
+    # The drain.
+    is_cordoned_by_us: bool = False
+    prior_unschedulable: bool = False
+    prior_labels: Mapping[str, str | None] = field(default_factory=dict)   # of the keys that --pre-reboot-node-labels changed
+    owners: tuple[OwnerHealth, ...] = ()                   # of displaced pods, as healthy as they were before
+    drain_started: Mark | None = None
+    drain_started_at: str = ""                             # RFC 3339, for the report of the reboot
+    drained: Mark | None = None
+    displaced: int = 0                                     # pods to be evicted when the drain began
+
+    # The reboot.
+    announcement: int = 0                                  # number of the last announcement under this claim
+    announced: Mark | None = None                          # the first announcement under this claim
+    tries: int = 0                                         # reboot commands that failed for this need
+
+    # Afterwards.
+    verify_started: Mark | None = None
+    settle_started: Mark | None = None
+
+    # A failure.
+    failed: str = ""                                       # reason code
+    failed_at: Mark | None = None
+    failures: int = 0                                      # in a row, for the back-off
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableProgress:
+    """The annotation is there and cannot be understood; `why` is a sentence."""
+
+    why: str
+
+
+def to_annotation(progress: Progress) -> str:
+    """The record as short JSON: fields that hold their default are left out."""
+    default = Progress()
+    record: dict[str, Any] = {"version": VERSION}
+    for each in fields(Progress):
+        value = getattr(progress, each.name)
+        if value != getattr(default, each.name):
+            record[each.name] = _plain(value)
+    return json.dumps(record, separators=(",", ":"), sort_keys=True)
+
+
+def from_annotation(text: str | None) -> Progress | UnreadableProgress:
+    """The record that the annotation holds; an empty one when there is no annotation."""
+    if text is None:
+        return Progress()
+    try:
+        record = json.loads(text)
+        version = record["version"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return UnreadableProgress("the annotation careen.dev/progress is not careen's JSON")
+    if not isinstance(version, int) or version > VERSION:
+        return UnreadableProgress(f"the annotation careen.dev/progress has version {version!r}, this release reads up to {VERSION}")
+    try:
+        return _read(record)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return UnreadableProgress(f"the annotation careen.dev/progress does not hold what version {version} holds: {error}")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mark):
+        return {"boot": value.boot, "uptime": round(value.uptime, 3)}
+    if isinstance(value, OwnerHealth):
+        return [value.kind, value.namespace, value.name, value.uid, value.generation, value.replicas, value.ready]
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+_TYPES = {each.name: each.type for each in fields(Progress)}
+
+
+def _read(record: dict[str, Any]) -> Progress:
+    known = {name: _field(name, value) for name, value in record.items() if name != "version"}
+    return Progress(**known)
+
+
+def _field(name: str, value: Any) -> Any:
+    expected = _TYPES[name]                # an unknown name raises KeyError: within one version there are none
+    if expected == "Mark | None":
+        return Mark(boot=_of(str, value["boot"]), uptime=float(value["uptime"]))
+    if name == "owners":
+        return tuple(_owner(each) for each in value)
+    if name == "prior_labels":
+        return {_of(str, key): label if label is None else _of(str, label) for key, label in value.items()}
+    return _of({"str": str, "int": int, "bool": bool}[str(expected)], value)
+
+
+def _owner(row: list[Any]) -> OwnerHealth:
+    kind, namespace, name, uid, generation, replicas, ready = row
+    return OwnerHealth(
+        kind=_of(str, kind), namespace=_of(str, namespace), name=_of(str, name), uid=_of(str, uid),
+        generation=_of(int, generation), replicas=_of(int, replicas), ready=_of(int, ready),
+    )
+
+
+def _of(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value

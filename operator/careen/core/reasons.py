@@ -1,0 +1,176 @@
+"""Every reason code that people see in events, logs, metrics, annotations and commands: what it means and what would change it.
+
+One place. `docs/reasons.md` is generated from here. The sentence of a decision is more exact (it names pods and nodes); the text
+here explains the code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """A reason's name. The values stand in annotations and metrics: never rename one."""
+
+    # Where the node is on its way.
+    NO_NEED = "no-need"
+    NEED_SEEN = "need-seen"
+    NEED_GONE = "need-gone"
+    HOME = "home"
+    REFUSED = "refused"
+    WAITING_FOR_TURN = "waiting-for-turn"
+    TAKING_CLAIM = "taking-claim"
+    GIVING_BACK = "giving-back"
+    PASSED_ON = "passed-on"
+    DRAIN_STARTED = "drain-started"
+    DRAINING = "draining"
+    DRAINED = "drained"
+    REBOOT_ANNOUNCED = "reboot-announced"
+    REBOOT_ASKED = "reboot-asked"
+    REBOOTED = "rebooted"
+    VERIFYING = "verifying"
+    GIVEN_BACK = "given-back"
+    SETTLING = "settling"
+    RELEASED = "released"
+    RETRY = "retry"
+
+    # Gates' refusals.
+    HELD = "held"
+    PAUSED = "paused"
+    FOREIGN_COORDINATOR = "foreign-coordinator"
+    NEED_UNKNOWN = "need-unknown"
+    PACKAGE_MANAGER = "package-manager"
+    CLOCK_SKEW = "clock-skew"
+    LOOP_LIMIT = "loop-limit"
+    OUTSIDE_WINDOW = "outside-window"
+    MINIMUM_INTERVAL = "minimum-interval"
+    LIMIT_REACHED = "limit-reached"
+    NODES_DOWN = "nodes-down"
+    BUDGET_SPENT = "budget-spent"
+    QUORUM = "quorum"
+    BLOCKING_POD = "blocking-pod"
+    ALERT = "alert"
+    ALERTS_UNKNOWN = "alerts-unknown"
+    FORECAST_REFUSES = "forecast-refuses"
+    FORECAST_UNKNOWN = "forecast-unknown"
+    EVICTION_REFUSED = "eviction-refused"
+    SURPLUS = "surplus"
+
+    # Unknown facts that stop a step.
+    NODE_UNKNOWN = "node-unknown"
+    NODE_GONE = "node-gone"
+    BOOT_ID_UNKNOWN = "boot-id-unknown"
+    LOCK_UNKNOWN = "lock-unknown"
+    LOCK_GARBAGE = "lock-garbage"
+    FLEET_UNKNOWN = "fleet-unknown"
+    PODS_UNKNOWN = "pods-unknown"
+    OWNERS_UNKNOWN = "owners-unknown"
+    PROGRESS_UNREADABLE = "progress-unreadable"
+
+    # Things found and mended.
+    ENTRY_PUT_BACK = "entry-put-back"
+    ENTRY_ADOPTED = "entry-adopted"
+    ENTRY_RELEASED = "entry-released"
+    GHOST_FREED = "ghost-freed"
+    UNCORDONED_BY_HAND = "uncordoned-by-hand"
+    UNLOCKED_BY_HAND = "unlocked-by-hand"
+    FORCED = "forced"
+    LATE_REFUSAL = "late-refusal"
+
+    # Failures.
+    DRAIN_TIMEOUT = "drain-timeout"
+    REBOOT_COMMAND_FAILED = "reboot-command-failed"
+    REBOOT_NOT_HAPPENED = "reboot-not-happened"
+    NEVER_READY = "never-ready"
+    SETTLE_TIMEOUT = "settle-timeout"
+    REBOOT_LOOP = "reboot-loop"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonText:
+    """What the code means, what a person can do, and whether it deserves a warning."""
+
+    meaning: str
+    remedy: str
+    is_warning: bool = False
+
+
+_ITSELF = "Nothing to do: it goes on by itself."
+
+REASONS: dict[Code, ReasonText] = {
+    Code.NO_NEED: ReasonText("The host does not ask for a reboot.", "Nothing to do."),
+    Code.NEED_SEEN: ReasonText("The host asks for a reboot; the node is tainted softly and waits.", _ITSELF),
+    Code.NEED_GONE: ReasonText("The host no longer asks for a reboot; what careen had set is being removed.", _ITSELF),
+    Code.HOME: ReasonText("Nothing of careen is left on the node.", "Nothing to do."),
+    Code.REFUSED: ReasonText("At least one gate refuses; each refusal is listed with its own remedy.", "See the refusals: `careen why NODE`."),
+    Code.WAITING_FOR_TURN: ReasonText("The gates pass; other nodes come first or the lock is full.", "Nothing to do, or raise --concurrency."),
+    Code.TAKING_CLAIM: ReasonText("It is the node's turn: it takes a claim in the lock and asks everything once more.", _ITSELF),
+    Code.GIVING_BACK: ReasonText("Everything is undone; the claim is being taken out of the lock.", _ITSELF),
+    Code.PASSED_ON: ReasonText("It was the node's turn, but a gate refuses; the turn goes to the next node.", "See the refusals: `careen why NODE`."),
+    Code.DRAIN_STARTED: ReasonText("The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF),
+    Code.DRAINING: ReasonText("Pods are still leaving the node.", "Look at the pods the sentence names, if it lasts."),
+    Code.DRAINED: ReasonText("The node is empty; the gates are asked a last time.", _ITSELF),
+    Code.REBOOT_ANNOUNCED: ReasonText("The reboot is written on the node; the claim is confirmed and the host is asked.", _ITSELF),
+    Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and has not come back yet.", _ITSELF),
+    Code.REBOOTED: ReasonText("The node runs a new boot.", _ITSELF),
+    Code.VERIFYING: ReasonText("The new boot is not proven well yet: the node or its own DaemonSet pods are not ready.", "Look at the kubelet and the DaemonSet pods that the sentence names."),
+    Code.GIVEN_BACK: ReasonText("The node is proven well and in service again.", _ITSELF),
+    Code.SETTLING: ReasonText("The node is back; displaced workloads are not yet as healthy as before, or the release delay runs.", "Look at the workloads that the sentence names, if it lasts."),
+    Code.RELEASED: ReasonText("The claim is given back; the next node may go.", "Nothing to do."),
+    Code.RETRY: ReasonText("A person asked for another try.", _ITSELF),
+
+    Code.HELD: ReasonText("A person holds this node.", "`careen unhold NODE`, or remove the annotation careen.dev/hold, or wait for its `until`."),
+    Code.PAUSED: ReasonText("The lock is held by hand (`manual`): no node may start.", "`careen lock resume`."),
+    Code.FOREIGN_COORDINATOR: ReasonText("Another reboot coordinator works in this cluster; two would not see each other's claims.", "Remove the other one's DaemonSet, or this one's.", is_warning=True),
+    Code.NEED_UNKNOWN: ReasonText("Whether the host asks for a reboot cannot be told.", "Make the sentinel's path or command readable for the agent.", is_warning=True),
+    Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it is done."),
+    Code.CLOCK_SKEW: ReasonText("The host's clock is far off the API server's.", "Mend the clock of the host or of the API server.", is_warning=True),
+    Code.LOOP_LIMIT: ReasonText("The host still asks for a reboot after as many reboots as allowed.", "Find out what keeps asking, then `careen retry NODE`.", is_warning=True),
+    Code.OUTSIDE_WINDOW: ReasonText("Now is outside the maintenance window.", "Wait, change --reboot-days, --start-time or --end-time, or set careen.dev/reboot-now."),
+    Code.MINIMUM_INTERVAL: ReasonText("The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."),
+    Code.LIMIT_REACHED: ReasonText("As many nodes hold a claim as may.", "Wait, or raise --concurrency."),
+    Code.NODES_DOWN: ReasonText("Nodes are down for other reasons; with one more the limit would be exceeded.", "Bring the named nodes back, or raise --concurrency."),
+    Code.BUDGET_SPENT: ReasonText("A budget for a group of nodes is used up.", "Wait, bring the named nodes back, or change the budget."),
+    Code.QUORUM: ReasonText("Without this node the control plane would lose its quorum.", "Bring the named control-plane nodes back.", is_warning=True),
+    Code.BLOCKING_POD: ReasonText("A pod that forbids interruption runs here.", "Wait until the named pod is done, or change --blocking-pod-selector."),
+    Code.ALERT: ReasonText("An alert is active.", "Resolve the named alert, or leave it out with --alert-filter-regexp."),
+    Code.ALERTS_UNKNOWN: ReasonText("The alert source gave no usable answer.", "Make the alert source answer; unknown never means yes.", is_warning=True),
+    Code.FORECAST_REFUSES: ReasonText("Pods would not find room, or can never be evicted.", "Add capacity, edit the named budget, or allow it with --forecast-pending-allowed."),
+    Code.FORECAST_UNKNOWN: ReasonText("The forecast could not be made.", "See the sentence; --forecast=warn goes on without it.", is_warning=True),
+    Code.EVICTION_REFUSED: ReasonText("A dry-run eviction was refused, so nothing was moved.", "Edit the named budget or webhook, or wait until the workload is healthy."),
+    Code.SURPLUS: ReasonText("Other nodes work under claims that this lock does not show.", "Wait until they are done.", is_warning=True),
+
+    Code.NODE_UNKNOWN: ReasonText("The agent cannot read its own Node.", "Look at the API server and the agent's rights.", is_warning=True),
+    Code.NODE_GONE: ReasonText("The agent's Node does not exist.", "Nothing, if it was deleted on purpose; else let the kubelet register it.", is_warning=True),
+    Code.BOOT_ID_UNKNOWN: ReasonText("Which boot the host runs cannot be read.", "Make --boot-id-file readable for the agent.", is_warning=True),
+    Code.LOCK_UNKNOWN: ReasonText("The lock cannot be read.", "Look at the DaemonSet named by --ds-namespace and --ds-name and the agent's rights.", is_warning=True),
+    Code.LOCK_GARBAGE: ReasonText("The lock's content cannot be understood; no node may start.", "`careen lock show`, then mend or clear the annotation.", is_warning=True),
+    Code.FLEET_UNKNOWN: ReasonText("Which nodes are down cannot be told.", "Look at the API server and the agent's rights.", is_warning=True),
+    Code.PODS_UNKNOWN: ReasonText("The pods of this node cannot be listed.", "Look at the API server and the agent's rights.", is_warning=True),
+    Code.OWNERS_UNKNOWN: ReasonText("The health of the displaced workloads cannot be read.", "Look at the API server and the agent's rights.", is_warning=True),
+    Code.PROGRESS_UNREADABLE: ReasonText("The record on the Node cannot be understood, perhaps written by a newer release.", "Run the newer release again, or remove the annotation careen.dev/progress once the node is seen to be in service.", is_warning=True),
+
+    Code.ENTRY_PUT_BACK: ReasonText("The working node's claim was missing from the lock and was put back.", "If somebody unlocked by hand: a working node keeps its claim. `careen hold NODE` stops it.", is_warning=True),
+    Code.ENTRY_ADOPTED: ReasonText("The lock held a claim of this node without a record on the Node; the node took it up.", _ITSELF, is_warning=True),
+    Code.ENTRY_RELEASED: ReasonText("The lock held a claim of this node that nothing stood behind; it was removed.", "Nothing to do."),
+    Code.GHOST_FREED: ReasonText("A claim was proven to have no holder and was removed from the lock.", "Nothing to do."),
+    Code.UNCORDONED_BY_HAND: ReasonText("Somebody uncordoned the node during the drain; it stays in service.", "Hold the node if it must not reboot.", is_warning=True),
+    Code.UNLOCKED_BY_HAND: ReasonText("Somebody took the failed node's claim out of the lock; the roll-out goes on without it.", "`careen retry NODE` when the cause is mended."),
+    Code.FORCED: ReasonText("The drain did not finish, and --force-reboot lets the node reboot undrained.", "Switch --force-reboot off if that is not wanted.", is_warning=True),
+    Code.LATE_REFUSAL: ReasonText("A gate refuses although the node is drained; --late-policy decides.", "See the refusals: `careen why NODE`.", is_warning=True),
+
+    Code.DRAIN_TIMEOUT: ReasonText("The drain took longer than --drain-timeout; everything is undone.", "Look at the pods that the sentence names. It is tried again after a pause, or at once with `careen retry NODE`.", is_warning=True),
+    Code.REBOOT_COMMAND_FAILED: ReasonText("The host refused to reboot; everything is undone.", "Mend --reboot-command or the agent's rights on the host, then `careen retry NODE`.", is_warning=True),
+    Code.REBOOT_NOT_HAPPENED: ReasonText("The host was asked to reboot and runs the same boot after the deadline; the roll-out halts.", "Look at the host; `careen retry NODE` tries again.", is_warning=True),
+    Code.NEVER_READY: ReasonText("The node rebooted but did not become ready in time; the roll-out halts.", "Look at the kubelet and the DaemonSet pods, then `careen retry NODE`.", is_warning=True),
+    Code.SETTLE_TIMEOUT: ReasonText("Displaced workloads are not as healthy as before; the roll-out halts.", "Bring the named workloads back, or `careen retry NODE` to look again.", is_warning=True),
+    Code.REBOOT_LOOP: ReasonText("The host asks for a reboot again right after a confirmed one; the roll-out halts.", "Find out what keeps asking, then `careen retry NODE`.", is_warning=True),
+}
+
+assert set(REASONS) == set(Code)
+
+
+def event_reason(code: Code) -> str:
+    """The code as an Event's reason: drain-timeout → DrainTimeout."""
+    return "".join(part.capitalize() for part in code.value.split("-"))

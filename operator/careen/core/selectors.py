@@ -1,0 +1,96 @@
+"""Kubernetes label selectors as written on command lines: `app=db,tier in (a,b),!canary`, parsed once and matched in memory.
+
+The grammar is apimachinery's `labels.Parse` (pkg/labels/selector.go): comma-separated requirements that must all hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Self
+
+Operator = Literal["exists", "absent", "in", "notin", "gt", "lt"]
+
+_KEY = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
+_REQUIREMENT = re.compile(
+    rf"\s*(?:(?P<absent>!\s*{_KEY})"
+    rf"|(?P<set_key>{_KEY})\s+(?P<set>in|notin)\s*\((?P<values>[^()]*)\)"
+    rf"|(?P<key>{_KEY})\s*(?:(?P<operator>==|=|!=|>|<)\s*(?P<value>{_VALUE}))?)\s*(?:,|$)"
+)
+
+
+class SelectorError(ValueError):
+    """The text is no label selector; the message says where it stops making sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label key."""
+
+    key: str
+    operator: Operator
+    values: frozenset[str] = frozenset()
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels fulfil it. As in Kubernetes, `!=` and `notin` also hold where the key is missing."""
+        if self.operator == "exists":
+            return self.key in labels
+        if self.operator == "absent":
+            return self.key not in labels
+        if self.operator == "notin":
+            return labels.get(self.key) not in self.values
+        if self.operator == "in":
+            return labels.get(self.key) in self.values
+        return self._compares(labels.get(self.key))
+
+    def _compares(self, value: str | None) -> bool:
+        if value is None or not re.fullmatch(r"[+-]?\d+", value):
+            return False
+        bound = int(next(iter(self.values)))
+        return int(value) > bound if self.operator == "gt" else int(value) < bound
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Requirements that must all hold, with the text they came from. No requirement: everything matches."""
+
+    text: str
+    requirements: tuple[Requirement, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The selector that the text writes. Raises SelectorError, to be answered with exit code 2 at the border."""
+        found: list[Requirement] = []
+        at = 0
+        while text[at:].strip():
+            match = _REQUIREMENT.match(text, at)
+            if match is None or match.end() == at:
+                raise SelectorError(f"{text!r} is no label selector: cannot read {text[at:].strip()!r}")
+            found.append(_requirement(text, match))
+            at = match.end()
+        if text.rstrip().endswith(","):
+            raise SelectorError(f"{text!r} is no label selector: it ends with a comma")
+        return cls(text.strip(), tuple(found))
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether every requirement holds."""
+        return all(requirement.holds(labels) for requirement in self.requirements)
+
+
+def _requirement(text: str, match: re.Match[str]) -> Requirement:
+    if match["absent"]:
+        return Requirement(match["absent"].lstrip("!").strip(), "absent")
+    if match["set_key"]:
+        values = frozenset(value.strip() for value in match["values"].split(","))
+        if bad := sorted(value for value in values if not re.fullmatch(_VALUE, value)):
+            raise SelectorError(f"{text!r} is no label selector: {bad[0]!r} is no label value")
+        return Requirement(match["set_key"], "in" if match["set"] == "in" else "notin", values)
+    if match["operator"] is None:
+        return Requirement(match["key"], "exists")
+    if match["operator"] in "<>":
+        if not re.fullmatch(r"[+-]?\d+", match["value"]):
+            raise SelectorError(f"{text!r} is no label selector: {match['operator']} wants an integer, not {match['value']!r}")
+        return Requirement(match["key"], "gt" if match["operator"] == ">" else "lt", frozenset({match["value"]}))
+    return Requirement(match["key"], "notin" if match["operator"] == "!=" else "in", frozenset({match["value"]}))
