@@ -11,6 +11,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
 from tests.architecture.source_tree import PACKAGES, ROOT, modules
 
 CONTRACTS = ROOT / "tests" / "architecture" / "contracts.toml"

@@ -1,0 +1,94 @@
+"""Text for a terminal: columns as kubectl prints them, paragraphs, ages. What the columns hold is in the neighbours."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+GAP = "   "              # kubectl's distance between two columns
+NARROWEST_LAST = 30      # a last column folded narrower than this is harder to read than one that runs over
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
+    """Aligned columns with a header line; the last column is folded to `width`, or runs on when that is None.
+
+    An empty cell is shown as a dash, so that every row has as many words for `awk` as columns before the last.
+    """
+    cells = [[text or "-" for text in row] for row in (header, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header) - 1)]
+    left = sum(widths) + len(GAP) * len(widths)
+    lines: list[str] = []
+    for row in cells:
+        first, *others = _folded(row[-1], None if width is None else width - left)
+        lines.append(GAP.join([*(text.ljust(size) for text, size in zip(row, widths, strict=False)), first]).rstrip())
+        lines.extend(" " * left + other for other in others)
+    return "\n".join(lines)
+
+
+def paragraph(text: str, *, indent: str = "", width: int | None = None) -> str:
+    """One paragraph, every line indented, folded to `width`."""
+    return "\n".join(indent + line for line in _folded(text, None if width is None else width - len(indent)))
+
+
+def as_json(value: Any) -> str:
+    """The machine-readable form of a report: indented, keys in the order given, times as RFC 3339."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """How long ago, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash when not known.
+
+    An instant ahead of `now` (clocks differ) is 0s.
+    """
+    return "-" if since is None else duration(now - since)
+
+
+def duration(span: timedelta) -> str:
+    """A length of time in its two largest units, as `age` writes it."""
+    seconds = max(0, int(span.total_seconds()))
+    days, seconds = divmod(seconds, 86400)
+    hours, seconds = divmod(seconds, 3600)
+    minutes, seconds = divmod(seconds, 60)
+    parts = [f"{amount}{unit}" for amount, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s"))]
+    first = next((place for place, part in enumerate(parts) if part[0] != "0"), 3)
+    return "".join(part for part in parts[first : first + 2] if part[0] != "0") or "0s"
+
+
+def count_of(number: int, singular: str, plural: str | None = None) -> str:
+    """`1 node`, `3 nodes`."""
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def listed(names: Sequence[str], *, most: int = 5) -> str:
+    """`a, b, c and 4 more`."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def rfc3339(instant: datetime) -> str:
+    """The form in which instants stand in annotations: seconds, UTC written as Z."""
+    return instant.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def instant_of(text: str | None) -> datetime | None:
+    """The instant an RFC 3339 text names; None for none or for something else: a report shows a dash then."""
+    try:
+        instant = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return instant if instant.tzinfo else None
+
+
+def _folded(text: str, width: int | None) -> list[str]:
+    if width is None or width < NARROWEST_LAST:
+        return [text]
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form here: {value!r}")

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.report.tables import age, as_json, count_of, duration, instant_of, listed, paragraph, rfc3339, table
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def test_columns_are_aligned_and_an_empty_cell_is_a_dash() -> None:
+    assert table(["NODE", "PHASE", "REASON"], [["n1", "Waiting", "held by a person"], ["node-12", "", ""]]) == (
+        "NODE      PHASE     REASON\n"
+        "n1        Waiting   held by a person\n"
+        "node-12   -         -"
+    )
+
+
+def test_the_last_column_is_folded_under_itself() -> None:
+    assert table(["NODE", "REASON"], [["n1", "the pods shop/cart-1 and shop/cart-2 would not find room"]], width=40) == (
+        "NODE   REASON\n"
+        "n1     the pods shop/cart-1 and\n"
+        "       shop/cart-2 would not find room"
+    )
+
+
+def test_a_terminal_too_narrow_to_fold_for_gets_whole_sentences() -> None:
+    sentence = "one two three four five six seven eight nine ten"
+    assert table(["NODE", "REASON"], [["n1", sentence]], width=20).splitlines()[1] == f"n1     {sentence}"
+
+
+def test_a_paragraph_is_indented_and_folded() -> None:
+    assert paragraph("one two three four five six seven eight nine", indent="    ", width=40) == "    one two three four five six seven\n    eight nine"
+
+
+@pytest.mark.parametrize(
+    ("span", "text"),
+    [
+        (timedelta(seconds=0), "0s"),
+        (timedelta(seconds=59, milliseconds=900), "59s"),
+        (timedelta(minutes=12, seconds=5), "12m5s"),
+        (timedelta(minutes=12), "12m"),
+        (timedelta(hours=3, minutes=12, seconds=50), "3h12m"),
+        (timedelta(hours=3, seconds=50), "3h"),
+        (timedelta(days=4, hours=3, minutes=59), "4d3h"),
+        (timedelta(days=400), "400d"),
+        (timedelta(days=-1), "0s"),
+    ],
+    ids=str,
+)
+def test_a_duration_has_its_two_largest_units(span: timedelta, text: str) -> None:
+    assert duration(span) == text
+
+
+def test_age_of_what_is_not_known_is_a_dash() -> None:
+    assert age(None, NOON) == "-"
+    assert age(NOON - timedelta(hours=1), NOON) == "1h"
+
+
+@given(st.datetimes(timezones=st.just(UTC), min_value=datetime(1970, 1, 1)))  # noqa: DTZ001 - hypothesis wants the bounds naive
+def test_an_instant_survives_being_written_and_read(instant: datetime) -> None:
+    assert instant_of(rfc3339(instant)) == instant.replace(microsecond=0)
+
+
+@pytest.mark.parametrize("text", [None, "", "yesterday", "2026-03-04T12:00:00"], ids=["none", "empty", "words", "without a zone"])
+def test_what_is_no_instant_is_none(text: str | None) -> None:
+    assert instant_of(text) is None
+
+
+def test_json_keeps_order_and_writes_instants() -> None:
+    assert as_json({"b": NOON, "a": ["ü"]}) == '{\n  "b": "2026-03-04T12:00:00Z",\n  "a": [\n    "ü"\n  ]\n}'
+
+
+def test_json_refuses_what_it_would_have_to_guess() -> None:
+    with pytest.raises(TypeError, match="timedelta has no JSON form"):
+        as_json({"a": timedelta(1)})
+
+
+def test_counts_and_lists_read_like_sentences() -> None:
+    assert (count_of(1, "node"), count_of(3, "node"), count_of(0, "entry", "entries")) == ("1 node", "3 nodes", "0 entries")
+    assert listed(["a", "b", "c"], most=2) == "a, b and 1 more"
+    assert listed(["a", "b"], most=2) == "a, b"
