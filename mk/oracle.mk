@@ -1,26 +1,28 @@
 # The oracle: the packages of the real kube-scheduler, against which scheduler_core is measured.
 # Building it needs Go and the module proxy; `make test` needs neither, it reads tests/goldens.
 
-PYTHON ?= .venv/bin/python
 ORACLE := .cache/oracle
-SEED   ?= 1
-CASES  ?= 2000
+CASES ?= 2000
 
-.PHONY: oracle goldens conformance bench-scheduler
+# NodeDeclaredFeatures asks the binary for its version; go.mod alone does not tell it.
+KUBERNETES := $(shell sed -nE 's/^\tk8s.io.kubernetes (v[0-9.]+)$$/\1/p' tests/oracle/go.mod)
+LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES)
 
-oracle: $(ORACLE)
+.PHONY: oracle
+oracle: $(ORACLE) ## the real scheduler's packages as a judge, in .cache (needs Go)
 
 $(ORACLE): $(wildcard tests/oracle/*.go) tests/oracle/go.mod tests/oracle/go.sum
-	cd tests/oracle && nice go build -p 2 -trimpath -o ../../$(ORACLE) .
+	cd tests/oracle && nice go build -p 2 -trimpath -ldflags "$(LDFLAGS)" -o ../../$(ORACLE) .
 
-# New golden cases and their answers; the answers come from the oracle alone.
-goldens: $(ORACLE)
-	$(PYTHON) tests/oracle/goldens.py --oracle $(ORACLE) --out tests/goldens
+# The answers come from the oracle alone.
+.PHONY: goldens
+goldens: $(INSTALLED) $(ORACLE) ## writes tests/goldens again: cases and the real scheduler's answers (needs Go)
+	$(PYTHON) -m tests.oracle.goldens --oracle $(ORACLE) --out tests/goldens
 
-# Further cases of any seed, answered by both; fails on the first difference and prints it.
-conformance: $(ORACLE)
-	$(PYTHON) tests/oracle/conformance.py --oracle $(ORACLE) --seed $(SEED) --cases $(CASES)
+.PHONY: conformance
+conformance: $(INSTALLED) $(ORACLE) ## CASES=2000 new cases of SEED=1, answered by both, compared (needs Go)
+	$(PYTHON) -m tests.oracle.conformance --oracle $(ORACLE) --seed $(SEED) --cases $(CASES)
 
-# The figures of the documentation about the scheduler's speed; nothing else may state them.
-bench-scheduler: $(ORACLE)
-	$(PYTHON) bench/scheduler/run.py --oracle $(ORACLE)
+.PHONY: bench-scheduler
+bench-scheduler: $(INSTALLED) $(ORACLE) ## the real scheduler and scheduler_core side by side (needs Go)
+	$(PYTHON) -m bench.scheduler.run --oracle $(ORACLE)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/schedulinggates"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
@@ -36,6 +37,7 @@ type Nomination struct {
 
 // Answer is everything one scheduling cycle says about one pod.
 type Answer struct {
+	PreEnqueue  *Verdict           `json:"preenqueue,omitempty"`
 	PreFilter   *Verdict           `json:"prefilter,omitempty"`
 	Nodes       map[string]Verdict `json:"nodes,omitempty"`
 	Scores      map[string]Score   `json:"scores,omitempty"`
@@ -81,6 +83,15 @@ func verdict(status *fwk.Status) Verdict {
 // judge is schedulePod of pkg/scheduler/schedule_one.go with all nodes looked at, nothing
 // sampled and the nominated node given no first refusal.
 func (p *profile) judge(ctx context.Context, pod *v1.Pod) *Answer {
+	for _, plugin := range p.PreEnqueuePlugins() {
+		if plugin.Name() != schedulinggates.Name {
+			continue // the others say beforehand what their own PreFilter says again
+		}
+		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
+			refused := verdict(status.WithPlugin(plugin.Name()))
+			return &Answer{PreEnqueue: &refused}
+		}
+	}
 	state := framework.NewCycleState()
 	diagnosis := newDiagnosis()
 	nodes, err := p.snapshot.NodeInfos().List()

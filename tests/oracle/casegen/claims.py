@@ -1,0 +1,50 @@
+"""Resource claims that are allocated already, or that cannot be judged for a stated reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.oracle.casegen import vocabulary as word
+from tests.oracle.casegen.draw import Draw
+
+
+def give_claim(d: Draw, pod: dict[str, Any], nodes: list[str]) -> list[dict[str, Any]]:
+    """Lets the pod use a claim; returns the objects this adds to the case."""
+    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+    found = []
+    for i in range(d.choice((1, 1, 2))):
+        claim, kind = f"{name}-claim{i}", d.choice(("allocated", "allocated", "allocated", "reserved", "missing", "leaving", "in-use", "templated", "not-generated", "classless"))
+        if kind in ("templated", "not-generated"):
+            pod["spec"].setdefault("resourceClaims", []).append({"name": f"r{i}", "resourceClaimTemplateName": "t"})
+            generated = {"name": f"r{i}"} | ({"resourceClaimName": claim} if kind == "templated" else {})
+            if kind == "templated" or d.maybe(0.5):
+                pod["status"].setdefault("resourceClaimStatuses", []).append(generated)
+            if kind == "not-generated":
+                continue
+        else:
+            pod["spec"].setdefault("resourceClaims", []).append({"name": f"r{i}", "resourceClaimName": claim})
+        if kind != "missing":
+            found.append(_claim(d, namespace, claim, kind, pod, nodes))
+    return found
+
+
+def _claim(d: Draw, namespace: str, name: str, kind: str, pod: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": f"claim-{namespace}-{name}"}
+    if kind == "templated":
+        uid = pod["metadata"]["uid"] if d.maybe(0.8) else "another"
+        metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": uid, "controller": True}]
+    if kind == "leaving":
+        metadata["deletionTimestamp"] = "2026-01-01T02:00:00Z"
+    status: dict[str, Any] = {}
+    if kind != "classless":
+        allocation: dict[str, Any] = {"devices": {"results": [{"request": "d", "driver": "dra.example.com", "pool": "p", "device": "dev1"}]}}
+        if d.maybe(0.8):
+            expression = d.choice(({"key": word.HOSTNAME, "operator": "In", "values": d.some(nodes, 3)}, {"key": word.ZONE, "operator": "In", "values": ["za"]}))
+            allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        status["allocation"] = allocation
+    if kind == "reserved":
+        status["reservedFor"] = [{"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}]
+    if kind == "in-use":
+        status["reservedFor"] = [{"resource": "pods", "name": f"other{i}", "uid": f"other-{i}"} for i in range(d.choice((256, 3)))]
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata,
+            "spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "nobody"}}]}}, "status": status}

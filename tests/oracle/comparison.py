@@ -1,0 +1,60 @@
+"""When two answers about one pod say the same.
+
+Three things are not the real scheduler's to decide, because they follow the random order of a
+Go map: the order of scalar resources among NodeResourcesFit's reasons, the choice between
+equally good preemptions, and above a hundred nodes which candidates are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+FIELDS = ("preenqueue", "prefilter", "nodes", "scores", "best", "fit_error")
+FIXED_ORDER = ("Too many pods", "Insufficient cpu", "Insufficient memory", "Insufficient ephemeral-storage")
+SAMPLED_ABOVE = 100  # nodes; pkg/scheduler/framework/plugins/defaultpreemption, minCandidateNodesAbsolute
+
+
+def differences(want: Mapping[str, Any], got: Mapping[str, Any]) -> list[str]:
+    """The fields in which `got`, an answer of ours, departs from the oracle's `want`."""
+    if "error" in want or "error" in got:
+        return [] if ("error" in want) == ("error" in got) else ["error"]
+    found = [field for field in FIELDS if _settled(field, want.get(field)) != _settled(field, got.get(field))]
+    options, ours = want.get("preemptions", []), got.get("preemption")
+    sampled = len(want.get("nodes") or {}) > SAMPLED_ABOVE
+    if bool(ours) != bool(options) or (ours and not sampled and ours not in options):
+        found.append("preemption")
+    return found
+
+
+def _settled(field: str, value: Any) -> Any:
+    if field != "nodes" or not value:
+        return value
+    return {node: _settled_verdict(verdict) for node, verdict in value.items()}
+
+
+def _settled_verdict(verdict: dict[str, Any]) -> dict[str, Any]:
+    if verdict.get("plugin") != "NodeResourcesFit":
+        return verdict
+    fixed = [reason for reason in verdict["reasons"] if reason in FIXED_ORDER]
+    scalar = sorted(reason for reason in verdict["reasons"] if reason not in FIXED_ORDER)
+    in_order = verdict["reasons"][: len(fixed)] == fixed  # the native resources come first, as they are
+    return verdict | {"reasons": fixed + scalar if in_order else verdict["reasons"]}
+
+
+def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str, most: int = 3) -> str:
+    """The few nodes or the text in which one field departs, for people."""
+    if field == "preemption":
+        return f"one of {want.get('preemptions')} expected, got {got.get('preemption')}"
+    left, right = _settled(field, want.get(field)), _settled(field, got.get(field))
+    if isinstance(left, dict) and isinstance(right, dict):
+        keys = [key for key in sorted(left.keys() | right.keys()) if left.get(key) != right.get(key)]
+        return "; ".join(f"{key}: {_part(left.get(key), right.get(key))} expected, got {_part(right.get(key), left.get(key))}" for key in keys[:most]) + (f" … {len(keys)} in all" if len(keys) > most else "")
+    return f"{left!r} expected, got {right!r}"
+
+
+def _part(one: Any, other: Any) -> Any:
+    """Of two scores only the plugins that disagree."""
+    if not (isinstance(one, dict) and isinstance(other, dict) and "plugins" in one and "plugins" in other):
+        return one
+    return {name: one["plugins"].get(name) for name in sorted(one["plugins"].keys() | other["plugins"].keys()) if one["plugins"].get(name) != other["plugins"].get(name)}

@@ -1,0 +1,97 @@
+"""Writes tests/goldens: cases that between them reach every plugin and every reason, with the oracle's answers.
+
+The first cases of the seed are all taken; of the many that follow only those that show something
+seldom seen. The answers are the oracle's alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.oracle import judges
+from tests.oracle.casegen.cases import case, large_case
+
+PLAIN = 260        # every case up to here
+CANDIDATES = 4000  # looked through for what is seldom
+WANTED = 4         # decisions in which each thing should be seen
+LARGE = (101, 150, 400, 1000, 2500)
+
+
+def main() -> None:
+    """Generates, asks the oracle, chooses, writes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--oracle", required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=2026)
+    options = parser.parse_args()
+    cases = [case(options.seed, number) for number in range(CANDIDATES)]
+    answers = judges.ask((options.oracle, "judge"), cases)
+    chosen = _chosen(cases, answers)
+    large = [large_case(options.seed, number, size) for number, size in enumerate(LARGE)]
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name, some in (("small", chosen), ("large", large)):
+        replies = judges.ask((options.oracle, "judge"), some) if name == "large" else answers
+        _write(options.out / f"{name}.jsonl.gz", some)
+        _write(options.out / f"{name}-answers.jsonl.gz", [{"id": one["id"], "answers": replies[one["id"]]} for one in some])
+        print(f"{name}: {len(some)} cases, {sum(len(one['pods']) for one in some)} decisions")
+
+
+def _chosen(cases: list[dict[str, Any]], answers: dict[str, Any]) -> list[dict[str, Any]]:
+    seen: collections.Counter[str] = collections.Counter()
+    chosen = []
+    for number, one in enumerate(cases):
+        traits = set(traits_of(one, answers[one["id"]]))
+        if number < PLAIN or any(seen[trait] < WANTED for trait in traits):
+            seen.update(traits)
+            chosen.append(one)
+    return chosen
+
+
+def traits_of(one: dict[str, Any], answers: dict[str, Any]) -> Iterator[str]:
+    """What a case shows: refusals by plugin, code and text, score plugins that gave points, arguments set."""
+    for answer in answers.values():
+        for field in ("preenqueue", "prefilter"):
+            if field in answer:
+                yield from _refusals(field, answer[field])
+        for verdict in answer.get("nodes", {}).values():
+            yield from _refusals("filter", verdict)
+        for score in answer.get("scores", {}).values():
+            yield from (f"score {plugin}" for plugin, points in score["plugins"].items() if points)
+        after = re.search(r"\. ((no new|still not|deallocation|preemption:).*|not found)$", answer.get("fit_error", ""))
+        if after:
+            yield "sentence " + re.sub(r"\d+ ", "", after.group(1))[:40]
+        if answer.get("preemptions"):
+            yield f"preemption between {min(2, len(answer['preemptions']))}"
+        if "error" in answer:
+            yield "error " + re.sub(r'"[^"]*"|\S*/\S*|\d+', "…", answer["error"])[:60]
+    for profile in one.get("config", {}).get("profiles", []):
+        for entry in profile.get("pluginConfig", []):
+            yield from (f"argument {entry['name']}.{argument}" for argument in entry["args"] if argument not in ("apiVersion", "kind"))
+        yield from (f"plugins {point}.{what}" for point, sets in profile.get("plugins", {}).items() for what in sets)
+
+
+def _refusals(point: str, verdict: dict[str, Any]) -> Iterator[str]:
+    for reason in verdict.get("reasons", []):
+        yield f"{point} {verdict.get('plugin')} {verdict['code']} {generic(reason)}"
+
+
+def generic(reason: str) -> str:
+    """A reason text without the names of the objects in it."""
+    reason = re.sub(r'"[^"]*"', '"…"', reason)
+    return re.sub(r"\b(default|shop|ops|nowhere)/\S+|\bnew\d\S*|\[.*\]", "…", reason)
+
+
+def _write(path: Path, lines: list[dict[str, Any]]) -> None:
+    text = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+
+
+if __name__ == "__main__":
+    main()

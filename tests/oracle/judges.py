@@ -1,0 +1,38 @@
+"""The two that answer: the oracle's binary and scheduler_core's judge."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from typing import IO, Any
+
+OURS = (sys.executable, "-m", "scheduler_core", "judge")
+
+
+def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """Starts a judge on the cases; its answers go to a file, so that two can run at once."""
+    questions, answers = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+    for case in cases:
+        questions.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
+    questions.seek(0)
+    return subprocess.Popen(list(command), stdin=questions, stdout=answers), answers
+
+
+def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float = 3600) -> dict[str, dict[str, Any]]:
+    """Answers by case id; what a judge that failed did not answer is missing."""
+    process, answers = started
+    process.wait(timeout=timeout)
+    answers.seek(0)
+    found = {}
+    for line in answers:
+        answer = json.loads(line)
+        found[answer["id"]] = answer["answers"]
+    return found
+
+
+def ask(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Starts a judge and waits for its answers."""
+    return finish(start(command, cases))
