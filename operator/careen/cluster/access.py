@@ -1,0 +1,110 @@
+"""The rights an agent needs, each with the call that needs it, and which of them are missing.
+
+The list is the source of `manifests/rbac.yaml`; the start asks the server about each (SelfSubjectAccessReview), because a
+right that is missing shows otherwise only in the middle of a drain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import msgspec
+
+from careen.cluster.api import ApiServer
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """One verb on one resource. `namespace` empty means all of them, `name` empty every object."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    because: str
+
+    @property
+    def title(self) -> str:
+        """`create pods/eviction`, `patch daemonsets.apps careen/careen`."""
+        resource = f"{self.resource}.{self.group}" if self.group else self.resource
+        resource = f"{resource}/{self.subresource}" if self.subresource else resource
+        which = "/".join(part for part in (self.namespace, self.name) if part)
+        return f"{self.verb} {resource} {which}".rstrip()
+
+
+def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str, forecast: bool) -> tuple[Right, ...]:
+    """Everything an agent asks of the API server, in the order of a node's way."""
+    rights = (
+        Right(verb="get", resource="nodes", name=node, because="each turn begins with the own Node"),
+        Right(verb="patch", resource="nodes", name=node, because="taint, cordon and progress are written on the own Node"),
+        Right(verb="list", resource="nodes", because="concurrency and budgets count nodes that are down"),
+        Right(verb="get", resource="daemonsets", group="apps", namespace=namespace, name=daemonset, because="the lock is an annotation of it"),
+        Right(verb="patch", resource="daemonsets", group="apps", namespace=namespace, name=daemonset, because="claims are written into the lock"),
+        Right(verb="list", resource="daemonsets", group="apps", because="another coordinator, such as kured, must be seen"),
+        Right(verb="list", resource="pods", because="the pods of the node are drained"),
+        Right(verb="get", resource="pods", because="an eviction answered with 404 must be told from a missing API"),
+        Right(verb="create", resource="pods", subresource="eviction", because="pods are evicted, never deleted"),
+        *(
+            Right(verb=verb, resource=resource, group=group, because="owners of displaced pods must be as well as before")
+            for group, resource in (("apps", "replicasets"), ("apps", "statefulsets"), ("", "replicationcontrollers"), ("batch", "jobs"))
+            for verb in ("get", "list")
+        ),
+        Right(verb="create", resource="events", namespace="default", because="changes of mind are told as Events of the Node"),
+        Right(verb="list", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"),
+        Right(verb="watch", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"),
+    )
+    return rights + FORECAST_RIGHTS if forecast else rights
+
+
+FORECAST_RIGHTS: tuple[Right, ...] = tuple(
+    Right(verb="list", resource=resource, group=group, because=f"the forecast {why}")
+    for group, resource, why in (
+        ("policy", "poddisruptionbudgets", "says which budgets hold an eviction"),
+        ("", "namespaces", "resolves namespace selectors of pod affinity"),
+        ("", "services", "finds the default spread constraints of a pod"),
+        ("", "persistentvolumeclaims", "follows a pod's volumes"),
+        ("", "persistentvolumes", "knows where a volume can be attached"),
+        ("storage.k8s.io", "storageclasses", "knows how a volume is bound"),
+        ("storage.k8s.io", "csinodes", "counts a node's volumes"),
+        ("storage.k8s.io", "csidrivers", "counts a node's volumes"),
+        ("storage.k8s.io", "csistoragecapacities", "knows where a volume can be made"),
+        ("storage.k8s.io", "volumeattachments", "counts a node's volumes"),
+        ("resource.k8s.io", "resourceclaims", "follows a pod's devices"),
+    )
+)
+
+
+class _ReviewStatus(msgspec.Struct, gc=False, frozen=True):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct, gc=False, frozen=True):
+    status: _ReviewStatus = _ReviewStatus()
+
+
+async def missing_rights(api: ApiServer, rights: tuple[Right, ...]) -> tuple[Right, ...]:
+    """Those of `rights` that we do not have. Raises `ClusterError` if the server cannot be asked."""
+    allowed = await asyncio.gather(*(_is_allowed(api, right) for right in rights))
+    return tuple(right for right, yes in zip(rights, allowed, strict=True) if not yes)
+
+
+async def _is_allowed(api: ApiServer, right: Right) -> bool:
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": right.resource,
+        "subresource": right.subresource,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+    }
+    return (await api.post(REVIEWS, body, _Review)).status.allowed

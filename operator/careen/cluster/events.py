@@ -1,0 +1,58 @@
+"""Kubernetes Events on our Node and our ConfigMap. Texts come from the core; best effort, and never in the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from careen.cluster import objects
+from careen.cluster.api import ApiServer
+from careen.cluster.errors import ClusterError
+
+# `kubectl describe node` looks here for a Node's Events, by its UID; Nodes have no namespace of their own.
+NODE_EVENTS_NAMESPACE = "default"
+COMPONENT = "careen"
+_LONGEST_NOTE = 1_000  # bytes; the server refuses more than 1,024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The object an Event is about."""
+
+    kind: str
+    name: str
+    uid: str
+    namespace: str = ""
+
+
+async def post_event(api: ApiServer, subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str) -> str:
+    """Posts one Event; the empty text, or why it could not be posted."""
+    namespace = subject.namespace or NODE_EVENTS_NAMESPACE
+    body = event(subject, reason=reason, sentence=sentence, is_warning=is_warning, host=host, at=api.clock.now().isoformat().replace("+00:00", "Z"))
+    try:
+        await api.post(f"/api/v1/namespaces/{namespace}/events", body, objects.ObjectHead)
+    except ClusterError as error:
+        return str(error)
+    return ""
+
+
+def event(subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, at: str) -> dict[str, Any]:
+    """The core/v1 Event that is posted."""
+    involved = {"kind": subject.kind, "name": subject.name, "uid": subject.uid, "apiVersion": "v1"}
+    if subject.namespace:
+        involved["namespace"] = subject.namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{subject.name}.", "namespace": subject.namespace or NODE_EVENTS_NAMESPACE},
+        "involvedObject": involved,
+        "type": "Warning" if is_warning else "Normal",
+        "reason": reason,
+        "message": sentence.encode()[:_LONGEST_NOTE].decode(errors="ignore"),
+        "source": {"component": COMPONENT, "host": host},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": host,
+        "firstTimestamp": at.split(".", maxsplit=1)[0].removesuffix("Z") + "Z",
+        "lastTimestamp": at.split(".", maxsplit=1)[0].removesuffix("Z") + "Z",
+        "count": 1,
+    }

@@ -1,0 +1,96 @@
+"""Asks for one eviction (policy/v1) and says what became of it, as one of a closed set of outcomes.
+
+The request carries the pod's UID: after a pod was recreated under its old name, somewhere else, it would otherwise hit
+the successor. With `dry_run` the server answers as if, and budgets and webhooks are asked, but nothing moves.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from careen.cluster import objects
+from careen.cluster.api import ApiServer
+from careen.cluster.errors import ClusterError, Conflict, NotFound, Refused, ServerFailed, TooManyRequests
+from careen.core.actions import EvictPod
+from careen.core.memory import EvictAnswer
+
+# The server counts the pod against its budget before it deletes, and refuses for good when two budgets select it:
+# pkg/registry/core/pod/storage/eviction.go.
+_TWO_BUDGETS = "more than one PodDisruptionBudget"
+# Priority and fairness answers 429 as well, without naming a budget.
+_BUDGET = re.compile(r"disruption budget|DisruptionBudget", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evicted:
+    """The outcome for one pod. `detail` has the server's words; `retry_after_seconds` is what it asks us to wait."""
+
+    answer: EvictAnswer
+    detail: str = ""
+    retry_after_seconds: float = 0.0
+
+
+async def evict(api: ApiServer, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
+    """Asks once. Never raises for what the server says, nor for a lost answer: that is an outcome, too."""
+    path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
+    query = {"dryRun": "All"} if dry_run else {}
+    try:
+        await api.write("POST", f"{path}/eviction", eviction(pod, dry_run=dry_run), query=query, wait_when_busy=False)
+    except NotFound as error:
+        return await _explain_not_found(api, path, pod, error)
+    except Conflict as error:
+        return _explain_conflict(error)
+    except TooManyRequests as error:
+        answer = EvictAnswer.BUDGET if _BUDGET.search(error.message) else EvictAnswer.UNCLEAR
+        return _said(answer, error)
+    except ServerFailed as error:
+        return _said(EvictAnswer.DENIED if _TWO_BUDGETS in error.message else EvictAnswer.UNCLEAR, error)
+    except Refused as error:
+        return _said(EvictAnswer.DENIED, error)
+    except ClusterError as error:
+        return Evicted(answer=EvictAnswer.UNCLEAR, detail=str(error))
+    return Evicted(answer=EvictAnswer.ACCEPTED)
+
+
+def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
+    """The Eviction object that is posted."""
+    options: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
+    if pod.grace_seconds is not None:
+        options["gracePeriodSeconds"] = pod.grace_seconds
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": options,
+    }
+
+
+async def _explain_not_found(api: ApiServer, path: str, pod: EvictPod, error: NotFound) -> Evicted:
+    """404 also comes from a server or a proxy that offers no evictions; only the pod's own 404 proves that it is gone."""
+    try:
+        head = await api.get(path, objects.ObjectHead)
+    except NotFound:
+        return Evicted(answer=EvictAnswer.GONE)
+    except ClusterError as again:
+        return Evicted(answer=EvictAnswer.UNCLEAR, detail=str(again))
+    if head.metadata.uid != pod.uid:
+        return Evicted(answer=EvictAnswer.GONE, detail="another pod bears this name now")
+    return Evicted(answer=EvictAnswer.DENIED, detail=f"the pod exists, but its eviction was answered with: {error}")
+
+
+def _explain_conflict(error: Conflict) -> Evicted:
+    """409 with the UID in its words: another pod bears the name. Any other conflict is the server's own race."""
+    if "uid" in error.message.lower():
+        return Evicted(answer=EvictAnswer.GONE, detail="another pod bears this name now")
+    return _said(EvictAnswer.UNCLEAR, error)
+
+
+def _said(answer: EvictAnswer, error: Refused) -> Evicted:
+    return Evicted(answer=answer, detail=error.message or str(error), retry_after_seconds=error.retry_after_seconds or 0.0)
+
+

@@ -1,0 +1,56 @@
+"""The lock annotation on our DaemonSet: read consistently, written by compare-and-swap on resourceVersion.
+
+What the annotation says is none of this file's business: `core/lock.py` reads and composes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from careen.cluster import objects
+from careen.cluster.api import ApiServer
+from careen.cluster.writes import Written, write_guarded
+from careen.core.actions import WriteLock
+from careen.core.observation import LockReading
+
+
+class LockStore:
+    """One annotation of one DaemonSet."""
+
+    def __init__(self, api: ApiServer, *, namespace: str, name: str, annotation: str) -> None:
+        self._api = api
+        self._path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
+        self._annotation = annotation
+
+    async def read(self) -> LockReading:
+        """The lock as it is now. Raises `ClusterError`; a missing DaemonSet is `NotFound`, and no "free" lock."""
+        return self._reading(await self._api.get(self._path, objects.ObjectHead))
+
+    async def write(self, wanted: WriteLock) -> Written[LockReading]:
+        """Puts `wanted.content` in place of what was read at the expected version; None removes the annotation."""
+
+        async def write(version: str) -> LockReading:
+            return self._reading(await self._api.merge_patch(self._path, self._patch(version, wanted), objects.ObjectHead))
+
+        async def read() -> tuple[str, LockReading]:
+            seen = await self.read()
+            return seen.resource_version, seen
+
+        def stands(seen: LockReading) -> bool:
+            # Not on a successor: a DaemonSet that was recreated meanwhile is another lock.
+            return seen.content == wanted.content and seen.daemonset_uid == wanted.daemonset_uid
+
+        return await write_guarded(version=wanted.expected_resource_version, write=write, read=read, stands=stands)
+
+    def _patch(self, version: str, wanted: WriteLock) -> dict[str, Any]:
+        return {"metadata": {"resourceVersion": version, "annotations": {self._annotation: wanted.content}}}
+
+    def _reading(self, head: objects.ObjectHead) -> LockReading:
+        meta = head.metadata
+        return LockReading(
+            content=(meta.annotations or {}).get(self._annotation),
+            resource_version=meta.resource_version,
+            daemonset_uid=meta.uid,
+            annotation=self._annotation,
+        )

@@ -1,0 +1,85 @@
+"""Nodes: read one, list many, and the one guarded patch of our own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from careen.cluster import objects
+from careen.cluster.api import ApiServer
+from careen.cluster.errors import NotFound
+from careen.cluster.writes import Written, write_guarded
+from careen.core.actions import PatchNode
+from careen.core.keys import REBOOT_LABEL
+from careen.core.observation import Gone, NodeView, Taint
+
+NODES = "/api/v1/nodes"
+
+
+async def read_node(api: ApiServer, name: str) -> NodeView | Gone:
+    """The Node as it is now; `Gone` if a consistent read says that it does not exist."""
+    try:
+        return objects.node_view(await api.get(_path(name), objects.Node))
+    except NotFound:
+        return Gone()
+
+
+async def list_nodes(api: ApiServer, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
+    """Every Node, or those whose reboot label has one of the given values. Consistent: never from an old cache."""
+    query = {"labelSelector": f"{REBOOT_LABEL} in ({','.join(reboot_label)})"} if reboot_label else {}
+    found = await api.items(NODES, objects.Node, query=query)
+    return tuple(objects.node_view(node, all_annotations=False) for node in found)
+
+
+async def patch_node(api: ApiServer, name: str, patch: PatchNode) -> Written[NodeView]:
+    """Sends the patch, guarded by its resourceVersion; all of it lands or nothing."""
+
+    async def write(version: str) -> NodeView:
+        return objects.node_view(await api.merge_patch(_path(name), merge_patch(patch, version), objects.Node))
+
+    async def read() -> tuple[str, NodeView]:
+        seen = objects.node_view(await api.get(_path(name), objects.Node))
+        return seen.resource_version, seen
+
+    return await write_guarded(version=patch.resource_version, write=write, read=read, stands=functools.partial(_stands, patch))
+
+
+def merge_patch(patch: PatchNode, version: str) -> dict[str, Any]:
+    """The patch as JSON: null removes a key, `taints` replaces the whole list."""
+    metadata: dict[str, Any] = {"resourceVersion": version}
+    if patch.labels:
+        metadata["labels"] = dict(patch.labels)
+    if patch.annotations:
+        metadata["annotations"] = dict(patch.annotations)
+    spec: dict[str, Any] = {}
+    if patch.taints is not None:
+        spec["taints"] = [_taint(taint) for taint in patch.taints] or None
+    if patch.unschedulable is not None:
+        # The API leaves the field out when it is false, and kubectl writes null for the same reason.
+        spec["unschedulable"] = True if patch.unschedulable else None
+    return {"metadata": metadata, "spec": spec} if spec else {"metadata": metadata}
+
+
+def _stands(patch: PatchNode, node: NodeView) -> bool:
+    """Whether every part of the patch is in the Node. The annotations of a change of phase are unlike any before."""
+    return (
+        _contains(node.labels, patch.labels)
+        and _contains(node.annotations, patch.annotations)
+        and (patch.taints is None or set(patch.taints) == set(node.taints))
+        and (patch.unschedulable is None or patch.unschedulable == node.unschedulable)
+    )
+
+
+def _contains(present: Mapping[str, str], wanted: Mapping[str, str | None]) -> bool:
+    return all(present.get(key) == value for key, value in wanted.items())
+
+
+def _taint(taint: Taint) -> dict[str, str]:
+    fields = {"key": taint.key, "effect": taint.effect, "value": taint.value, "timeAdded": taint.time_added}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _path(name: str) -> str:
+    return f"{NODES}/{quote(name, safe='')}"

@@ -1,0 +1,205 @@
+"""The few fields of API objects that careen reads, as msgspec structs, and how they become the core's values.
+
+Unknown fields are skipped while decoding, so a Node of 6 KB costs as much memory as what is named here.
+`gc=False`: the cyclic collector need not walk thousands of objects that cannot form cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+
+import msgspec
+
+from careen.core import keys
+from careen.core.observation import NodeView, OwnerHealth, PodView, Taint
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class OwnerReference(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class Meta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: float | None = None
+
+
+class ObjectHead(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    """Any object, as far as its metadata."""
+
+    metadata: Meta = Meta()
+
+
+class NodeTaint(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    key: str
+    effect: str = ""
+    value: str | None = None
+    time_added: str | None = None
+
+
+class NodeSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    taints: list[NodeTaint] | None = None
+    unschedulable: bool | None = None
+
+
+class Condition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+
+
+class NodeSystemInfo(msgspec.Struct, gc=False, frozen=True, rename={"boot_id": "bootID"}):
+    boot_id: str = ""
+
+
+class NodeStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    conditions: list[Condition] | None = None
+    node_info: NodeSystemInfo = NodeSystemInfo()
+
+
+class Node(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    metadata: Meta = Meta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Volume(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    empty_dir: msgspec.Raw | None = None
+
+
+class PodSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    priority: int | None = None
+    volumes: list[Volume] | None = None
+
+
+class PodStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    phase: str = ""
+    conditions: list[Condition] | None = None
+
+
+class Pod(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    metadata: Meta = Meta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class ReplicasSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    replicas: int | None = None
+    parallelism: int | None = None    # a Job's number of pods
+
+
+class ReplicasStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    ready_replicas: int | None = None
+    ready: int | None = None          # a Job's number of ready pods
+
+
+class Workload(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    """A controller of pods, whichever kind it is."""
+
+    metadata: Meta = Meta()
+    spec: ReplicasSpec = ReplicasSpec()
+    status: ReplicasStatus = ReplicasStatus()
+
+
+class Container(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    image: str = ""
+
+
+class PodTemplateSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    containers: list[Container] | None = None
+
+
+class PodTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    spec: PodTemplateSpec = PodTemplateSpec()
+
+
+class DaemonSetSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    template: PodTemplate = PodTemplate()
+
+
+class DaemonSetStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    desired_number_scheduled: int = 0
+    current_number_scheduled: int = 0
+
+
+class DaemonSet(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    metadata: Meta = Meta()
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
+class ConfigMap(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    metadata: Meta = Meta()
+    data: dict[str, str] | None = None
+
+
+def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
+    """The core's view of a Node. For bulk lists only careen's and kured's annotations are kept."""
+    annotations = node.metadata.annotations or _NOTHING
+    if not all_annotations:
+        annotations = {key: value for key, value in annotations.items() if key.startswith((keys.PREFIX, "weave.works/"))} or _NOTHING
+    return NodeView(
+        name=node.metadata.name,
+        uid=node.metadata.uid,
+        resource_version=node.metadata.resource_version,
+        labels=node.metadata.labels or _NOTHING,
+        annotations=annotations,
+        taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value, time_added=taint.time_added) for taint in node.spec.taints or ()),
+        unschedulable=bool(node.spec.unschedulable),
+        ready=_is_true(node.status.conditions, "Ready"),
+        boot_id=node.status.node_info.boot_id,
+    )
+
+
+def pod_view(pod: Pod) -> PodView:
+    """The core's view of a pod."""
+    meta = pod.metadata
+    owner = next((each for each in meta.owner_references or () if each.controller), OwnerReference())
+    return PodView(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        labels=meta.labels or _NOTHING,
+        phase=pod.status.phase,
+        owner_kind=owner.kind,
+        owner_name=owner.name,
+        owner_uid=owner.uid,
+        is_mirror=keys.MIRROR_POD in (meta.annotations or _NOTHING),
+        has_empty_dir=any(volume.empty_dir is not None for volume in pod.spec.volumes or ()),
+        is_ready=_is_true(pod.status.conditions, "Ready"),
+        priority=pod.spec.priority or 0,
+        deletion_timestamp=meta.deletion_timestamp,
+        deletion_grace_seconds=meta.deletion_grace_period_seconds,
+    )
+
+
+def owner_health(kind: str, workload: Workload) -> OwnerHealth:
+    """How many replicas the controller wants and has. The API's default for `replicas` is 1, a Job's `parallelism` likewise."""
+    wanted = workload.spec.parallelism if kind == "Job" else workload.spec.replicas
+    ready = workload.status.ready if kind == "Job" else workload.status.ready_replicas
+    return OwnerHealth(
+        kind=kind,
+        namespace=workload.metadata.namespace,
+        name=workload.metadata.name,
+        uid=workload.metadata.uid,
+        generation=workload.metadata.generation,
+        replicas=1 if wanted is None else wanted,
+        ready=ready or 0,
+    )
+
+
+def _is_true(conditions: list[Condition] | None, kind: str) -> bool:
+    return any(condition.type == kind and condition.status == "True" for condition in conditions or ())

@@ -1,0 +1,70 @@
+"""Pods of one node, and how well the controllers that own pods are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+from urllib.parse import quote
+
+from careen.cluster import objects
+from careen.cluster.api import ApiServer
+from careen.cluster.errors import NotFound
+from careen.core.observation import OwnerHealth, PodView
+
+PODS = "/api/v1/pods"
+
+# Kinds that want a number of ready pods. Others (DaemonSet, Node, custom ones) have no such number to compare.
+WORKLOAD_KINDS: dict[str, str] = {
+    "ReplicaSet": "/apis/apps/v1/namespaces/{namespace}/replicasets",
+    "StatefulSet": "/apis/apps/v1/namespaces/{namespace}/statefulsets",
+    "ReplicationController": "/api/v1/namespaces/{namespace}/replicationcontrollers",
+    "Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
+}
+
+# Up to this many owners of one kind in one namespace are read one by one; beyond, one list is cheaper for everybody.
+_SINGLE_READS = 2
+
+
+class Owner(NamedTuple):
+    """A controller, as an owner reference names it; order is kind, namespace, name."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+async def list_pods_on(api: ApiServer, node: str) -> tuple[PodView, ...]:
+    """Every pod bound to the node, in all namespaces. `spec.nodeName` is indexed in the server's cache of pods."""
+    found = await api.items(PODS, objects.Pod, query={"fieldSelector": f"spec.nodeName={node}"})
+    return tuple(objects.pod_view(pod) for pod in found)
+
+
+def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
+    """The controllers whose health can be compared, of these pods."""
+    return frozenset(Owner(pod.owner_kind, pod.namespace, pod.owner_name) for pod in pods if pod.owner_kind in WORKLOAD_KINDS)
+
+
+async def read_owners(api: ApiServer, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
+    """Each owner's health as it is now; one that does not exist any more, or whose kind has no replicas, is left out."""
+    wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for owner in owners:
+        if owner.kind in WORKLOAD_KINDS:
+            wanted[owner.kind, owner.namespace].add(owner.name)
+    found: list[OwnerHealth] = []
+    for (kind, namespace), names in sorted(wanted.items()):
+        found.extend(objects.owner_health(kind, workload) for workload in await _read_workloads(api, kind, namespace, names))
+    return tuple(sorted(found, key=lambda health: (health.kind, health.namespace, health.name)))
+
+
+async def _read_workloads(api: ApiServer, kind: str, namespace: str, names: set[str]) -> list[objects.Workload]:
+    path = WORKLOAD_KINDS[kind].format(namespace=quote(namespace, safe=""))
+    if len(names) > _SINGLE_READS:
+        return [each for each in await api.items(path, objects.Workload) if each.metadata.name in names]
+    found: list[objects.Workload] = []
+    for name in sorted(names):
+        try:
+            found.append(await api.get(f"{path}/{quote(name, safe='')}", objects.Workload))
+        except NotFound:
+            continue
+    return found

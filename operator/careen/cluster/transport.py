@@ -1,0 +1,67 @@
+"""The two ports the shell stands on: how a request reaches an API server, and what time it is.
+
+The real transport is in `client.py`, the real clock in `agent/clock.py`. A simulator puts its own in their place, so
+that the very same shell runs on virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One HTTP request to the API server. `path` starts with a slash and carries no query."""
+
+    method: Method
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    timeout_seconds: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What came back, whatever the status. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport(Protocol):
+    """Carries one request to the API server and its response back. It never sends a request twice."""
+
+    async def send(self, request: Request) -> Response:
+        """The response, whatever its status.
+
+        Raises `errors.NotSent` if the request certainly did not reach the server and `errors.Unclear` if it may have:
+        the caller then reads again before it believes anything.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """What time it is, and how to wait."""
+
+    def now(self) -> datetime:
+        """The wall clock, aware of its zone (UTC)."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go backwards; only differences mean anything."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Returns after `seconds`."""
+        ...

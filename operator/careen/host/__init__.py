@@ -1,0 +1,1 @@
+"""The node's host: what it asks for, which boot it is in, and how it is told to reboot."""

@@ -1,0 +1,90 @@
+"""Runs a command on the host, with a deadline. Through nsenter into the mount namespace of PID 1, or directly."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+# Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
+NSENTER = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
+_MOST_OUTPUT = 2_000  # characters kept for a sentence; more than that nobody reads
+
+
+class HostExec(StrEnum):
+    """How a command reaches the host: from a container through nsenter, or as an ordinary process."""
+
+    NSENTER = "nsenter"
+    DIRECT = "direct"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exited:
+    """It ended by itself. A code of 128 + N, or a negative one, means that a signal ended it."""
+
+    code: int
+    output: str
+    errors: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """It could not be started: the program is missing or may not be executed. Certainly nothing happened."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """It was still running at the deadline and was killed. What it did is not known."""
+
+    after_seconds: float
+
+
+Outcome = Exited | NotStarted | TimedOut
+
+
+async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: float, outlives_us: bool = False) -> Outcome:
+    """Runs `argv` to its end or to the deadline; never raises for what the command does.
+
+    If we are cancelled the command is killed, unless it `outlives_us`: a reboot that was ordered is not called back.
+    """
+    full = [*NSENTER, *argv] if how is HostExec.NSENTER else list(argv)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *full,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # a signal to our process group must not end a reboot half-way
+        )
+    except (OSError, ValueError) as error:
+        return NotStarted(f"cannot start {full[0]}: {error}")
+    try:
+        output, errors = await asyncio.wait_for(process.communicate(), deadline_seconds)
+    except TimeoutError:
+        await _kill_group(process)
+        return TimedOut(deadline_seconds)
+    except asyncio.CancelledError:
+        if not outlives_us:
+            await _kill_group(process)
+        raise
+    assert process.returncode is not None
+    if how is HostExec.NSENTER and _text(errors).startswith("nsenter:"):
+        # nsenter's own failures leave with 1 (no right to enter) or 127 (no such program), and 1 would read as an answer.
+        return NotStarted(_text(errors))
+    return Exited(code=process.returncode, output=_text(output), errors=_text(errors))
+
+
+async def _kill_group(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").strip()[:_MOST_OUTPUT]

@@ -1,0 +1,72 @@
+"""Does the host want a reboot: from a file or from a command. What cannot be told is unknown, never "no"."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from careen.core.observation import Need, NeedAnswer
+from careen.host.commands import Exited, HostExec, NotStarted, TimedOut, run_on_host
+from careen.host.paths import under_root
+
+# `sh -c "! needs-restarting"` on a host without that program exits with 0: "yes" for ever, reboot after reboot.
+# The shell says so on its standard error, and that is the only trace of it (kured issue 976).
+_PROGRAM_MISSING = re.compile(r"(command |: )not found|No such file or directory", re.IGNORECASE)
+
+
+def read_file(root: Path, path: str) -> Need:
+    """Whether the sentinel file exists. The folder that would hold it must be there and readable."""
+    try:
+        here = under_root(root, path)
+        here.lstat()
+    except FileNotFoundError:
+        return _absent(root, path)
+    except OSError as error:
+        return _unknown(f"cannot look at the sentinel file {path}: {error}")
+    return Need(answer=NeedAnswer.YES, detail=f"the sentinel file {path} exists")
+
+
+def _absent(root: Path, path: str) -> Need:
+    """Absent is "no" only if we could have seen it: a mount that is missing looks exactly like a file that is."""
+    folder = under_root(root, path).parent
+    try:
+        listing = folder.stat()
+    except OSError as error:
+        return _unknown(f"cannot look for the sentinel file {path}: its folder is not there or not readable: {error}")
+    if not listing.st_mode & 0o040000:
+        return _unknown(f"cannot look for the sentinel file {path}: {folder} is not a folder")
+    return Need(answer=NeedAnswer.NO, detail=f"no sentinel file {path}")
+
+
+async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> Need:
+    """What the sentinel command says: exit code 0 is yes, 1 is no, anything else is unknown."""
+    name = " ".join(argv)
+    match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds):
+        case NotStarted(why):
+            return _unknown(f"the sentinel command could not be run: {why}")
+        case TimedOut(seconds):
+            return _unknown(f"the sentinel command `{name}` did not end within {seconds:.0f} s")
+        case Exited(code=0, errors=errors) if _PROGRAM_MISSING.search(errors):
+            return _unknown(f"the sentinel command `{name}` said yes, but also that a program is missing: {errors}")
+        case Exited(code=0):
+            return Need(answer=NeedAnswer.YES, detail=f"the sentinel command `{name}` exited with 0")
+        case Exited(code=1, errors=errors) if _PROGRAM_MISSING.search(errors):
+            return _unknown(f"the sentinel command `{name}` said no, but also that a program is missing: {errors}")
+        case Exited(code=1):
+            return Need(answer=NeedAnswer.NO, detail=f"the sentinel command `{name}` exited with 1")
+        case Exited(code=code, errors=errors):
+            return _unknown(f"the sentinel command `{name}` exited with {code}, which means neither yes (0) nor no (1): {errors}")
+
+
+async def read_file_in_thread(root: Path, path: str, *, deadline_seconds: float) -> Need:
+    """`read_file` for a host whose file system may hang (NFS): a deadline instead of a frozen agent."""
+    try:
+        return await asyncio.wait_for(asyncio.to_thread(read_file, root, path), deadline_seconds)
+    except TimeoutError:
+        return _unknown(f"looking at the sentinel file {path} took longer than {deadline_seconds:.0f} s")
+
+
+def _unknown(why: str) -> Need:
+    return Need(answer=NeedAnswer.UNKNOWN, detail=why)

@@ -1,0 +1,53 @@
+"""A file lock on the host: two agents of one node (a force-deleted pod that still runs) must not both work.
+
+The kernel drops it with the process, however that ends. Where no lock can be had, the resourceVersion of the
+announcement on the Node and the read of the lock before the reboot still hold.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from careen.host.paths import under_root
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """This process is the only agent of the node; keep the value as long as the agent works."""
+
+    descriptor: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldByOther:
+    """Another process of this host is the agent of the node."""
+
+    file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class CannotLock:
+    """The host offers no place for the lock (read-only mount, missing folder)."""
+
+    why: str
+
+
+def take(root: Path, folder: str, node: str) -> Held | HeldByOther | CannotLock:
+    """Tries to become the node's only agent, without waiting."""
+    file = root
+    descriptor = -1
+    try:
+        file = under_root(root, f"{folder}/careen-{node}.lock")
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return HeldByOther(file)
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        return CannotLock(f"cannot lock {file}: {error}")
+    return Held(descriptor)
