@@ -15,15 +15,16 @@ from scheduler_core.model.node import Node
 from scheduler_core.model.pod import HostPort, Pod
 from scheduler_core.model.requests import RequestRules, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from scheduler_core.snapshot.node_images import ImageState
 
-_NOTHING: Mapping[str, int] = {}
+_NO_IMAGES: Mapping[str, ImageState] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInfo:
     """`row` is the node's place in the snapshot. Requested amounts count cpu in millis and everything else in whole units.
 
-    `image_nodes` says for each image name here how many nodes of the snapshot have it.
+    `cluster_images` knows every image name of the snapshot; ask `image_state` for those that are here.
     """
 
     node: Node
@@ -33,11 +34,10 @@ class NodeInfo:
     requested: Mapping[str, int] = field(default_factory=dict)
     nonzero_cpu: int = 0
     nonzero_memory: int = 0
-    image_sizes: Mapping[str, int] = field(default_factory=dict)
-    image_nodes: Mapping[str, int] = field(default_factory=dict)
+    cluster_images: Mapping[str, ImageState] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, node: Node, pods: Iterable[Pod] = (), *, row: int = 0, rules: RequestRules = RequestRules(), image_nodes: Mapping[str, int] = _NOTHING) -> Self:
+    def of(cls, node: Node, pods: Iterable[Pod] = (), *, row: int = 0, rules: RequestRules = RequestRules(), cluster_images: Mapping[str, ImageState] = _NO_IMAGES) -> Self:
         """The node with these pods on it."""
         requested: Counter[str] = Counter()
         nonzero_cpu = nonzero_memory = 0
@@ -47,8 +47,7 @@ class NodeInfo:
             requested.update(amounts)
             nonzero_cpu += cpu
             nonzero_memory += memory
-        sizes = {name: image.size_bytes for image in node.images for name in image.names}
-        return cls(node=node, row=row, rules=rules, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, image_sizes=sizes, image_nodes=image_nodes)
+        return cls(node=node, row=row, rules=rules, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, cluster_images=cluster_images)
 
     @property
     def name(self) -> str:
@@ -57,6 +56,10 @@ class NodeInfo:
     @property
     def allowed_pods(self) -> int:
         return self.node.allocatable.get(PODS, 0)
+
+    def image_state(self, name: str) -> ImageState | None:
+        """What the cluster knows of this image, if the node has it."""
+        return self.cluster_images.get(name) if any(name in image.names for image in self.node.images) else None
 
     @property
     def used_ports(self) -> tuple[HostPort, ...]:

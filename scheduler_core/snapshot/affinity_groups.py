@@ -1,0 +1,131 @@
+"""Pods by the affinity terms they carry, and which carried terms choose a given incoming pod.
+
+Terms of pods that are already placed act on newcomers: required anti-affinity keeps them away, the other terms add to scores. Pods with equal terms
+form a group, so each distinct term is matched once per kind of newcomer. Like pod_classes.py, the register only grows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from scheduler_core.model.pod import PodAffinity, PodAffinityTerm, PodSpec
+
+NO_GROUP: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """What a carried term can tell of an incoming pod: its namespace, that namespace's labels, and its own labels (both sorted)."""
+
+    namespace: str
+    namespace_labels: tuple[tuple[str, str], ...]
+    labels: tuple[tuple[str, str], ...]
+
+
+# Weight per topology key of one group for one kind of newcomer.
+Pulls = Mapping[int, tuple[tuple[str, int], ...]]
+
+
+@dataclass(slots=True)
+class _Matched:
+    """Groups with a matching term among the first `seen`: the keys they keep the newcomer off, and the scores they add."""
+
+    seen: int = 0
+    keeps_off: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    required: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    preferred: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+
+
+class AffinityGroups:
+    """Numbers groups as they appear and matches their terms."""
+
+    def __init__(self) -> None:
+        self._number_by_spec: dict[PodSpec, int] = {}
+        self._number: dict[tuple[PodAffinity, PodAffinity], int] = {}
+        self._members: list[tuple[PodAffinity, PodAffinity]] = []
+        self._by_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        self._unindexed: list[int] = []
+        self._matched: dict[Newcomer, _Matched] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def number_of(self, spec: PodSpec) -> int:
+        """The group of pods with this spec; NO_GROUP when they carry no affinity at all."""
+        if not spec.pod_affinity and not spec.pod_anti_affinity:
+            return NO_GROUP
+        known = self._number_by_spec.get(spec)
+        if known is None:
+            known = self._number_by_spec[spec] = self._number_terms(spec.pod_affinity, spec.pod_anti_affinity)
+        return known
+
+    def _number_terms(self, affinity: PodAffinity, anti_affinity: PodAffinity) -> int:
+        key = (affinity, anti_affinity)
+        if key not in self._number:
+            number = self._number[key] = len(self._members)
+            self._members.append(key)
+            for pair in _pairs_that_could_match(_terms(affinity, anti_affinity)):
+                (self._unindexed if pair is None else self._by_pair[pair]).append(number)
+        return self._number[key]
+
+    def kept_off_by(self, newcomer: Newcomer) -> Pulls:
+        """Group → (topology key, 1) for each required anti-affinity term that matches the newcomer."""
+        return self._match(newcomer).keeps_off
+
+    def drawn_by_requirement(self, newcomer: Newcomer) -> Pulls:
+        """Group → (topology key, 1) for each required affinity term that matches; the scheduler weighs them with a setting."""
+        return self._match(newcomer).required
+
+    def drawn_by_preference(self, newcomer: Newcomer) -> Pulls:
+        """Group → (topology key, ± weight) for each preferred term that matches."""
+        return self._match(newcomer).preferred
+
+    def _match(self, newcomer: Newcomer) -> _Matched:
+        matched = self._matched.get(newcomer)
+        if matched is None:
+            matched = self._matched[newcomer] = _Matched()
+        if matched.seen < len(self._members):
+            labels, namespace_labels = dict(newcomer.labels), dict(newcomer.namespace_labels)
+            for number in self._candidates(newcomer, matched.seen):
+                affinity, anti_affinity = self._members[number]
+
+                def matches(term: PodAffinityTerm) -> bool:
+                    return term.matches(newcomer.namespace, labels, namespace_labels)
+
+                _keep(matched.keeps_off, number, ((t.topology_key, 1) for t in anti_affinity.required if matches(t)))
+                _keep(matched.required, number, ((t.topology_key, 1) for t in affinity.required if matches(t)))
+                preferred = [(w.term, w.weight) for w in affinity.preferred] + [(w.term, -w.weight) for w in anti_affinity.preferred]
+                _keep(matched.preferred, number, ((t.topology_key, weight) for t, weight in preferred if matches(t)))
+            matched.seen = len(self._members)
+        return matched
+
+    def _candidates(self, newcomer: Newcomer, seen: int) -> list[int]:
+        found = {number for pair in newcomer.labels for number in self._by_pair.get(pair, ()) if number >= seen}
+        found.update(number for number in self._unindexed if number >= seen)
+        return sorted(found)
+
+
+def _keep(into: dict[int, tuple[tuple[str, int], ...]], number: int, pulls: Iterable[tuple[str, int]]) -> None:
+    found = tuple(pulls)
+    if found:
+        into[number] = found
+
+
+def _terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterable[PodAffinityTerm]:
+    for each in (affinity, anti_affinity):
+        yield from each.required
+        yield from (weighted.term for weighted in each.preferred)
+
+
+def _pairs_that_could_match(terms: Iterable[PodAffinityTerm]) -> set[tuple[str, str] | None]:
+    """Label pairs one of which any newcomer that a term chooses must have; None where a term demands no particular value."""
+    pairs: set[tuple[str, str] | None] = set()
+    for term in terms:
+        if term.selector.requirements is None:
+            continue
+        demanded = next((r for r in term.selector.requirements if r.operator == "In"), None)
+        pairs.update({None} if demanded is None else {(demanded.key, value) for value in demanded.values})
+    return pairs

@@ -1,0 +1,109 @@
+"""The nodes themselves in columns: one row per node, in the snapshot's order. What pods add to a node is in pod_columns.py.
+
+Nothing here changes when pods come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.model.node import Node
+from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
+from scheduler_core.model.taints import Taint, Toleration, count_unpreferred, first_untolerated
+from scheduler_core.snapshot.node_images import NodeImages
+from scheduler_core.snapshot.node_labels import NodeLabels
+
+_ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
+
+
+class Columns:
+    """Everything about the nodes that a column can hold. Arrays are shared and not to be written to."""
+
+    def __init__(self, nodes: tuple[Node, ...], labels: NodeLabels | None = None, images: NodeImages | None = None) -> None:
+        self.nodes = nodes
+        self.names = tuple(node.name for node in nodes)
+        self.labels = labels or NodeLabels(nodes)
+        self.images = images or NodeImages(nodes)
+        self.all_rows = np.arange(len(nodes), dtype=np.intp)
+        self._tolerated: dict[tuple[Toleration, ...], NDArray[np.bool_]] = {}
+        self._unpreferred: dict[tuple[Toleration, ...], NDArray[np.int64]] = {}
+
+    def with_node(self, row: int, node: Node) -> Self:
+        """The columns with one node changed; labels and images are taken over where they stayed the same."""
+        old = self.nodes[row]
+        nodes = (*self.nodes[:row], node, *self.nodes[row + 1 :])
+        return type(self)(nodes, self.labels if old.labels == node.labels and old.name == node.name else None, self.images if old.images == node.images else None)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def row_of(self) -> Mapping[str, int]:
+        return {name: row for row, name in enumerate(self.names)}
+
+    @cached_property
+    def resources(self) -> Mapping[str, int]:
+        """Resource name → line of `allocatable`; cpu, memory and ephemeral-storage are always 0, 1 and 2."""
+        names = dict.fromkeys(_ALWAYS)
+        for node in self.nodes:
+            names.update(dict.fromkeys(node.allocatable))
+        names.pop(PODS, None)
+        return {name: line for line, name in enumerate(names)}
+
+    @cached_property
+    def allocatable(self) -> NDArray[np.int64]:
+        """Allocatable amounts: a line per resource, a column per node."""
+        table = np.zeros((len(self.resources), len(self.nodes)), dtype=np.int64)
+        for row, node in enumerate(self.nodes):
+            for name, amount in node.allocatable.items():
+                if name != PODS:
+                    table[self.resources[name], row] = min(amount, _LARGEST)
+        return table
+
+    @cached_property
+    def allowed_pods(self) -> NDArray[np.int64]:
+        return self._int_column(PODS)
+
+    def _int_column(self, name: str) -> NDArray[np.int64]:
+        return np.fromiter((min(node.allocatable.get(name, 0), _LARGEST) for node in self.nodes), dtype=np.int64, count=len(self.nodes))
+
+    def line(self, amounts: Amounts) -> NDArray[np.int64]:
+        """Amounts as a vector over `resources`; resources that no node offers are left out, for they fit nowhere anyway."""
+        vector = np.zeros(len(self.resources), dtype=np.int64)
+        for name, amount in amounts.items():
+            line = self.resources.get(name)
+            if line is not None:
+                vector[line] = min(amount, _LARGEST)
+        return vector
+
+    @cached_property
+    def unschedulable(self) -> NDArray[np.bool_]:
+        return np.fromiter((node.unschedulable for node in self.nodes), dtype=bool, count=len(self.nodes))
+
+    @cached_property
+    def _taint_sets(self) -> tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]:
+        known: dict[tuple[Taint, ...], int] = {}
+        codes = np.fromiter((known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes))
+        return tuple(known), codes
+
+    def tolerated(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.bool_]:
+        """Nodes without a NoSchedule or NoExecute taint that these tolerations leave uncovered."""
+        known = self._tolerated.get(tolerations)
+        if known is None:
+            sets, codes = self._taint_sets
+            known = self._tolerated[tolerations] = np.array([first_untolerated(taints, tolerations) is None for taints in sets], dtype=bool)[codes]
+        return known
+
+    def unpreferred_taints(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.int64]:
+        """Per node, how many PreferNoSchedule taints these tolerations leave uncovered."""
+        known = self._unpreferred.get(tolerations)
+        if known is None:
+            sets, codes = self._taint_sets
+            known = self._unpreferred[tolerations] = np.array([count_unpreferred(taints, tolerations) for taints in sets], dtype=np.int64)[codes]
+        return known

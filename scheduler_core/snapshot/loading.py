@@ -1,0 +1,215 @@
+"""API objects to a snapshot: from mappings, or from raw list pages that are decoded one by one and let go of.
+
+A page of pods becomes pods at once, and equal specs and label sets become one object, so a large cluster fits into little memory. An object that cannot be
+read costs itself only: it is left out and reported with its name and the field.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from scheduler_core.model import from_manifest as read
+from scheduler_core.model import wire
+from scheduler_core.model.manifest_error import ManifestError
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.quantity import QuantityError
+from scheduler_core.model.selecting_owner import SelectingOwner
+from scheduler_core.snapshot.cluster_objects import ClusterObjects
+from scheduler_core.snapshot.snapshot import Snapshot
+
+_GROUPS: Final = {"ReplicaSet": "apps", "StatefulSet": "apps", "ReplicationController": "", "Service": "", "Pod": "", "Node": "", "Namespace": ""}
+
+
+class Collector:
+    """Takes objects kind by kind and makes the snapshot in the end."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}
+        self.problems: list[ManifestError] = []
+        self._others: dict[str, list[Any]] = {}
+        self._pod_reader = read.PodReader()
+        self._kinds = _kinds(self._pod_reader)
+
+    def knows(self, kind: str, api_version: str) -> bool:
+        """Whether scheduling reads this kind of this API group."""
+        if kind not in self._kinds:
+            return False
+        group = api_version.partition("/")[0] if "/" in api_version else ""
+        return not api_version or kind not in _GROUPS or _GROUPS[kind] == group
+
+    def add(self, kind: str, manifest: Mapping[str, Any]) -> None:
+        """One object as a mapping."""
+        shape = self._kinds[kind]
+        try:
+            written = msgspec.convert(manifest, shape.wire)
+        except msgspec.ValidationError as trouble:
+            self._report(kind, read.manifest_key(manifest), trouble)
+        else:
+            self._keep(kind, written)
+
+    def add_page(self, kind: str, page: bytes) -> None:
+        """One list body of a kind."""
+        shape = self._kinds[kind]
+        try:
+            items = shape.pages.decode(page).items or ()
+        except msgspec.ValidationError:
+            self._add_one_by_one(kind, page)
+            return
+        for written in items:
+            self._keep(kind, written)
+
+    def _add_one_by_one(self, kind: str, page: bytes) -> None:
+        decoder = msgspec.json.Decoder(self._kinds[kind].wire)
+        for raw in msgspec.json.decode(page, type=_RawPage).items or ():
+            try:
+                written = decoder.decode(raw)
+            except msgspec.ValidationError as trouble:
+                self._report(kind, read.manifest_key(msgspec.json.decode(raw)), trouble)
+            else:
+                self._keep(kind, written)
+
+    def _report(self, kind: str, key: str, trouble: Exception) -> None:
+        text, _, path = str(trouble).partition(" - at `$")
+        if isinstance(trouble, QuantityError) and ": '" in text:
+            path, _, text = text.partition(": ")
+        self.problems.append(ManifestError(kind=kind, key=key, field=path.lstrip(".").rstrip("`"), problem=text))
+
+    def _keep(self, kind: str, written: Any) -> None:
+        try:
+            value = self._kinds[kind].build(written)
+        except ValueError as trouble:  # QuantityError, or a time that is none
+            meta = written.metadata
+            self._report(kind, f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name, trouble)
+            return
+        if isinstance(value, Pod):
+            self.pods[value.key] = value
+        elif isinstance(value, Node):
+            self.nodes[value.name] = value
+        else:
+            self._others.setdefault(kind, []).append(value)
+
+    def snapshot(self) -> Snapshot:
+        """Everything taken so far. Of two objects of one name the later counts."""
+        return Snapshot.of(tuple(self.nodes.values()), self.pods.values(), self._objects(), tuple(self.problems))
+
+    def _objects(self) -> ClusterObjects:
+        def by_name(kind: str) -> dict[str, Any]:
+            return {value.name: value for value in self._others.get(kind, ())}
+
+        def by_key(kind: str) -> dict[str, Any]:
+            return {value.key: value for value in self._others.get(kind, ())}
+
+        owners: dict[str, list[SelectingOwner]] = {}
+        for kind in ("Service", "ReplicationController", "ReplicaSet", "StatefulSet"):
+            for owner in self._others.get(kind, ()):
+                owners.setdefault(owner.namespace, []).append(owner)
+        return ClusterObjects(
+            namespaces=dict(self._others.get("Namespace", ())),
+            owners={namespace: tuple(several) for namespace, several in owners.items()},
+            budgets=tuple(self._others.get("PodDisruptionBudget", ())),
+            claims=by_key("PersistentVolumeClaim"),
+            volumes=by_name("PersistentVolume"),
+            storage_classes=by_name("StorageClass"),
+            csi_nodes=by_name("CSINode"),
+            csi_drivers=by_name("CSIDriver"),
+            capacities=tuple(self._others.get("CSIStorageCapacity", ())),
+            attachments=tuple(self._others.get("VolumeAttachment", ())),
+            resource_claims=by_key("ResourceClaim"),
+            device_classes=by_name("DeviceClass"),
+        )
+
+
+class _RawPage(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+class _PageHead(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+
+
+@dataclass(slots=True)
+class _Kind:
+    wire: type[wire.Wire]
+    build: Callable[[Any], Any]
+    pages: msgspec.json.Decoder[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        page = msgspec.defstruct(f"{self.wire.__name__}Page", [("items", tuple[self.wire, ...] | None, None)], gc=False)  # type: ignore[name-defined]
+        self.pages = msgspec.json.Decoder(page)
+
+
+def _kinds(pods: read.PodReader) -> Mapping[str, _Kind]:
+    return {
+        "Pod": _Kind(wire.WirePod, pods.pod),
+        "Node": _Kind(wire.WireNode, read.node),
+        "Namespace": _Kind(wire.WireNamespace, lambda w: (w.metadata.name, w.metadata.labels or {})),
+        "Service": _Kind(wire.WireLabelSelecting, lambda w: read.label_selecting("Service", w)),
+        "ReplicationController": _Kind(wire.WireLabelSelecting, lambda w: read.label_selecting("ReplicationController", w)),
+        "ReplicaSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("ReplicaSet", w)),
+        "StatefulSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("StatefulSet", w)),
+        "PodDisruptionBudget": _Kind(wire.WireBudget, read.budget),
+        "PersistentVolumeClaim": _Kind(wire.WireClaim, read.claim),
+        "PersistentVolume": _Kind(wire.WirePersistentVolume, read.persistent_volume),
+        "StorageClass": _Kind(wire.WireStorageClass, read.storage_class),
+        "CSINode": _Kind(wire.WireCsiNode, read.csi_node),
+        "CSIDriver": _Kind(wire.WireCsiDriver, read.csi_driver),
+        "CSIStorageCapacity": _Kind(wire.WireCsiStorageCapacity, read.csi_storage_capacity),
+        "VolumeAttachment": _Kind(wire.WireAttachment, read.attachment),
+        "ResourceClaim": _Kind(wire.WireResourceClaim, read.resource_claim),
+        "DeviceClass": _Kind(wire.WireDeviceClass, read.device_class),
+    }
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """The cyclic garbage collector costs twice the time of a bulk load, which makes no cycles."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def load_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
+    """A snapshot of API objects; a mapping whose kind ends in List is taken as its items."""
+    collector = Collector()
+    with _without_collector():
+        for manifest in objects:
+            _add_object(collector, manifest)
+    return collector.snapshot()
+
+
+def _add_object(collector: Collector, manifest: Mapping[str, Any]) -> None:
+    kind, api_version = manifest.get("kind"), manifest.get("apiVersion") or ""
+    if not isinstance(kind, str) or not isinstance(api_version, str):
+        collector.problems.append(ManifestError(kind="object", key=read.manifest_key(manifest), field="kind", problem="an object needs a kind and an apiVersion"))
+    elif kind == "List" or (kind.endswith("List") and collector.knows(kind.removesuffix("List"), api_version)):
+        for item in manifest.get("items") or ():
+            _add_object(collector, {"kind": kind.removesuffix("List"), "apiVersion": api_version, **item})
+    elif collector.knows(kind, api_version):
+        collector.add(kind, manifest)
+
+
+def load_pages(pages: Iterable[bytes]) -> Snapshot:
+    """A snapshot of raw list bodies, in any order. ValueError when a page is no JSON or names no kind."""
+    collector = Collector()
+    with _without_collector():
+        for page in pages:
+            head = msgspec.json.decode(page, type=_PageHead)
+            kind = head.kind.removesuffix("List")
+            if not kind:
+                raise ValueError("a page without `kind` cannot be read: expected an API list such as a PodList")
+            if collector.knows(kind, head.api_version):
+                collector.add_page(kind, page)
+    return collector.snapshot()

@@ -1,0 +1,51 @@
+"""Which nodes have which images, how large an image is, and how widely it has spread.
+
+The scheduler knows one size per image name: that of the node which reported the name first, here the first in the snapshot's order
+(pkg/scheduler/backend/cache/cache.go, v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.model.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class ImageState:
+    """One image name: its size, and the number of nodes that have it."""
+
+    size_bytes: int
+    node_count: int
+
+
+class NodeImages:
+    """The image index of a fixed list of nodes."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self._nodes = nodes
+
+    @cached_property
+    def _places(self) -> Mapping[str, tuple[int, list[int]]]:
+        places: dict[str, tuple[int, list[int]]] = {}
+        for row, node in enumerate(self._nodes):
+            for image in node.images:
+                for name in image.names:
+                    rows = places.setdefault(name, (image.size_bytes, []))[1]
+                    if not rows or rows[-1] != row:
+                        rows.append(row)
+        return places
+
+    @cached_property
+    def states(self) -> Mapping[str, ImageState]:
+        """Every image name that any node reports."""
+        return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
+
+    def rows(self, name: str) -> NDArray[np.intp]:
+        """The nodes that have it."""
+        return np.array(self._places[name][1] if name in self._places else [], dtype=np.intp)

@@ -1,0 +1,107 @@
+"""Nodes by label, in columns: which value of a key each node has, and which nodes a selector chooses.
+
+Labels of a node do not change while pods come and go, so every answer is kept for as long as the nodes stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, Requirement
+from scheduler_core.model.node import Node
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Topology:
+    """The values of one label key. `codes` has a small number per node; nodes without the key share the last, `missing`.
+
+    Arrays per domain therefore have `missing` + 1 places, the last of which belongs to no domain.
+    """
+
+    key: str
+    values: tuple[str, ...]
+    code_of: Mapping[str, int]
+    codes: NDArray[np.intp]
+    present: Mask
+    everywhere: bool
+
+    @property
+    def missing(self) -> int:
+        return len(self.values)
+
+    def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums per domain of a column with one number per node."""
+        return np.bincount(self.codes, weights=per_node, minlength=self.missing + 1).astype(np.int64)
+
+
+class NodeLabels:
+    """The label index of a fixed list of nodes."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self._nodes = nodes
+        self._topologies: dict[str, Topology] = {}
+        self._requirements: dict[Requirement, Mask] = {}
+        self._selections: dict[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = {}
+
+    def topology(self, key: str) -> Topology:
+        """The key's values over all nodes."""
+        known = self._topologies.get(key)
+        if known is None:
+            known = self._topologies[key] = self._index(key)
+        return known
+
+    def _index(self, key: str) -> Topology:
+        code_of: dict[str, int] = {}
+        found = [node.labels.get(key) for node in self._nodes]
+        for value in found:
+            if value is not None and value not in code_of:
+                code_of[value] = len(code_of)
+        missing = len(code_of)
+        codes = np.fromiter((missing if value is None else code_of[value] for value in found), dtype=np.intp, count=len(found))
+        present = codes != missing
+        return Topology(key, tuple(code_of), code_of, codes, present, bool(present.all()))
+
+    def selected(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
+        """Nodes that a pod's nodeSelector and required node affinity both choose. Not to be written to."""
+        key = (node_selector, required)
+        known = self._selections.get(key)
+        if known is None:
+            known = self._selections[key] = self._select(node_selector, required)
+        return known
+
+    def _select(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
+        chosen = np.ones(len(self._nodes), dtype=bool)
+        for key, value in node_selector:
+            chosen &= self._meeting(Requirement(key, "In", (value,)))
+        if required is not None:
+            terms = np.zeros(len(self._nodes), dtype=bool)
+            for term in required.terms:
+                terms |= self.matching(term)
+            chosen &= terms
+        return chosen
+
+    def matching(self, term: NodeSelectorTerm) -> Mask:
+        """Nodes that one term chooses."""
+        chosen = np.ones(len(self._nodes), dtype=bool)
+        if term.is_empty or term.problem:
+            return ~chosen
+        for expression in term.expressions:
+            chosen &= self._meeting(expression)
+        if term.fields:
+            bare = NodeSelectorTerm(fields=term.fields)
+            chosen &= np.fromiter((bare.matches({}, node.name) for node in self._nodes), dtype=bool, count=len(self._nodes))
+        return chosen
+
+    def _meeting(self, requirement: Requirement) -> Mask:
+        known = self._requirements.get(requirement)
+        if known is None:
+            topology = self.topology(requirement.key)
+            by_code = np.array([requirement.accepts(value) for value in (*topology.values, None)], dtype=bool)
+            known = self._requirements[requirement] = by_code[topology.codes]
+        return known

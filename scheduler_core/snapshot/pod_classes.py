@@ -1,0 +1,103 @@
+"""Pods by what selectors can tell apart: namespace, labels, and whether they are terminating.
+
+Most pods are copies, so selectors are put to classes and not to pods. The register only ever grows; snapshots derived from one another share it, and
+nothing in it depends on where pods are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduler_core.model.labels import LabelSelector
+from scheduler_core.model.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodQuery:
+    """Which pods to count: those that all `parts` choose. A part is a set of namespaces (None: every one) and a selector.
+
+    `live_only` leaves terminating pods out.
+    """
+
+    parts: tuple[tuple[frozenset[str] | None, LabelSelector], ...]
+    live_only: bool = False
+    identity: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", hash((self.parts, self.live_only)))
+
+    def __hash__(self) -> int:
+        return self.identity
+
+    def matches(self, namespace: str, labels: Mapping[str, str], *, terminating: bool) -> bool:
+        if self.live_only and terminating:
+            return False
+        return all((namespaces is None or namespace in namespaces) and selector.matches(labels) for namespaces, selector in self.parts)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """Classes found for a query among the first `seen` classes."""
+
+    seen: int = 0
+    found: set[int] = field(default_factory=set)
+    ordered: list[int] = field(default_factory=list)
+
+
+class PodClasses:
+    """Numbers classes as they appear and answers which of them a query chooses."""
+
+    def __init__(self) -> None:
+        self._number: dict[tuple[str, tuple[tuple[str, str], ...], bool], int] = {}
+        self._members: list[tuple[str, Mapping[str, str], bool]] = []
+        self._by_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        self._by_namespace: defaultdict[str, list[int]] = defaultdict(list)
+        self._answers: dict[PodQuery, _Answer] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def number_of(self, pod: Pod) -> int:
+        """The pod's class, numbered now if it is the first of its kind."""
+        key = (pod.namespace, tuple(sorted(pod.labels.items())), pod.terminating)
+        known = self._number.get(key)
+        return known if known is not None else self._add(key, pod.labels)
+
+    def _add(self, key: tuple[str, tuple[tuple[str, str], ...], bool], labels: Mapping[str, str]) -> int:
+        number = self._number[key] = len(self._members)
+        self._members.append((key[0], labels, key[2]))
+        self._by_namespace[key[0]].append(number)
+        for pair in key[1]:
+            self._by_pair[pair].append(number)
+        return number
+
+    def chosen(self, query: PodQuery) -> tuple[set[int], list[int]]:
+        """The classes that a query chooses, as a set and in order. Not to be changed."""
+        answer = self._answers.get(query)
+        if answer is None:
+            answer = self._answers[query] = _Answer()
+        if answer.seen < len(self._members):
+            for number in self._candidates(query, answer.seen):
+                namespace, labels, terminating = self._members[number]
+                if query.matches(namespace, labels, terminating=terminating):
+                    answer.found.add(number)
+                    answer.ordered.append(number)
+            answer.seen = len(self._members)
+        return answer.found, answer.ordered
+
+    def _candidates(self, query: PodQuery, seen: int) -> list[int]:
+        """Classes from `seen` on that could match: by one `key in (…)` of the query if there is one, else by its namespaces."""
+        best: list[int] | None = None
+        for namespaces, selector in query.parts:
+            if selector.requirements is None:
+                return []
+            lists = [[self._by_pair.get((r.key, v), []) for v in r.values] for r in selector.requirements if r.operator == "In"]
+            if namespaces is not None:
+                lists.append([self._by_namespace.get(namespace, []) for namespace in namespaces])
+            for parts in lists:
+                if best is None or sum(map(len, parts)) < len(best):
+                    best = [number for part in parts for number in part]
+        everything = range(len(self._members)) if best is None else best
+        return sorted({number for number in everything if number >= seen}) if best is not None else list(range(seen, len(self._members)))

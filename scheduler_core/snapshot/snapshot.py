@@ -1,0 +1,199 @@
+"""The frozen cluster. With a node cordoned or a pod placed it is another snapshot, which shares all that stayed the same.
+
+Reading objects into one is in loading.py; what plugins count over pods is in tallies.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from scheduler_core.model.labels import LabelSelector
+from scheduler_core.model.manifest_error import ManifestError
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.requests import RequestRules
+from scheduler_core.snapshot.cluster_objects import ClusterObjects
+from scheduler_core.snapshot.columns import Columns
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.placements import Placements, Tally
+
+Value = TypeVar("Value")
+
+
+class UnknownNodeError(KeyError):
+    """The snapshot has no node of that name: the caller's list is older or newer than the snapshot."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class UnknownPodError(KeyError):
+    """No such pod stands on a node of the snapshot: the caller's list is older or newer than the snapshot."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Snapshot:
+    """Nodes, the pods on them, the pods that wait, and every other object scheduling reads.
+
+    `pending` are pods without a node; `ghosts` stand on nodes that the snapshot does not have and count for nothing, as in the scheduler.
+    `problems` are objects that could not be read and were left out.
+    """
+
+    __slots__ = ("_infos", "_namespaces", "columns", "ghosts", "objects", "pending", "placements", "problems")
+
+    def __init__(
+        self,
+        *,
+        columns: Columns,
+        placements: Placements,
+        objects: ClusterObjects,
+        pending: tuple[Pod, ...] = (),
+        ghosts: tuple[Pod, ...] = (),
+        problems: tuple[ManifestError, ...] = (),
+        namespaces: dict[LabelSelector, frozenset[str]] | None = None,
+        infos: dict[tuple[int, RequestRules], NodeInfo] | None = None,
+    ) -> None:
+        self.columns = columns
+        self.placements = placements
+        self.objects = objects
+        self.pending = pending
+        self.ghosts = ghosts
+        self.problems = problems
+        self._namespaces = {} if namespaces is None else namespaces
+        self._infos = {} if infos is None else infos
+
+    # ---- making one ----
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node], pods: Iterable[Pod] = (), objects: ClusterObjects = ClusterObjects(), problems: tuple[ManifestError, ...] = ()) -> Snapshot:
+        """A snapshot of parsed values. Finished pods are left out; the order of `nodes` is the order of everything."""
+        columns = Columns(tuple(nodes))
+        row_of = columns.row_of
+        placed: list[Pod] = []
+        pending: list[Pod] = []
+        ghosts: list[Pod] = []
+        for pod in pods:
+            if not pod.is_finished:
+                (pending if not pod.node_name else placed if pod.node_name in row_of else ghosts).append(pod)
+        return cls(columns=columns, placements=Placements.of(placed, columns), objects=objects, pending=tuple(pending), ghosts=tuple(ghosts), problems=problems)
+
+    @staticmethod
+    def from_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
+        """A snapshot of API objects, each with its `kind`; kinds that scheduling does not read are passed over.
+
+        An object that cannot be read is left out and stands in `problems`, with its name and the field.
+        """
+        from scheduler_core.snapshot.loading import load_objects  # noqa: PLC0415 -- loading builds snapshots, so it imports this module
+
+        return load_objects(objects)
+
+    @staticmethod
+    def from_pages(pages: Iterable[bytes]) -> Snapshot:
+        """A snapshot of raw API list bodies (`{"kind": "PodList", "items": […]}`), each decoded and let go of before the next."""
+        from scheduler_core.snapshot.loading import load_pages  # noqa: PLC0415
+
+        return load_pages(pages)
+
+    def _changed(self, **parts: Any) -> Snapshot:
+        mine = {
+            "columns": self.columns,
+            "placements": self.placements,
+            "objects": self.objects,
+            "pending": self.pending,
+            "ghosts": self.ghosts,
+            "problems": self.problems,
+            "namespaces": self._namespaces,
+        }
+        return Snapshot(**{**mine, **parts})
+
+    # ---- what is in it ----
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self.columns.nodes
+
+    def row(self, node_name: str) -> int:
+        """The node's place; UnknownNodeError when it is not here."""
+        row = self.columns.row_of.get(node_name)
+        if row is None:
+            raise UnknownNodeError(f"the snapshot has no node {node_name!r}")
+        return row
+
+    def node(self, node_name: str) -> Node:
+        return self.columns.nodes[self.row(node_name)]
+
+    def node_info(self, row: int, rules: RequestRules = RequestRules()) -> NodeInfo:
+        """One node with its pods and sums."""
+        known = self._infos.get((row, rules))
+        if known is None:
+            known = NodeInfo.of(self.columns.nodes[row], self.placements.on_node(row), row=row, rules=rules, cluster_images=self.columns.images.states)
+            self._infos[(row, rules)] = known
+        return known
+
+    def pods_on(self, node_name: str) -> tuple[Pod, ...]:
+        """The pods on a node, terminating ones included; UnknownNodeError when it is not here."""
+        return self.placements.on_node(self.row(node_name))
+
+    def pod(self, key: str) -> Pod:
+        """The pod "namespace/name", placed or pending; UnknownPodError when there is none."""
+        found = self.placements.find(key) or next((pod for pod in self.pending if pod.key == key), None)
+        if found is None:
+            raise UnknownPodError(f"the snapshot has no pod {key}")
+        return found
+
+    @property
+    def placed_pods(self) -> Sequence[Pod]:
+        """Every pod that stands on a node of the snapshot, in no order that means anything."""
+        return self.placements.all_pods()
+
+    def tally(self, tally: Tally[Value]) -> Value:
+        """A count over the placed pods; made once and carried along by the snapshots derived from this one."""
+        return self.placements.tally(tally, self.columns)
+
+    def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
+        """The names of the namespaces whose labels the selector chooses."""
+        known = self._namespaces.get(selector)
+        if known is None:
+            known = frozenset(name for name, labels in self.objects.namespaces.items() if selector.matches(labels))
+            self._namespaces[selector] = known
+        return known
+
+    # ---- other snapshots ----
+
+    def with_pod_placed(self, pod: Pod, node_name: str) -> Snapshot:
+        """The cluster with the pod on that node; a pending pod of the same key is no longer pending."""
+        row = self.row(node_name)
+        placed = pod.on_node(node_name)
+        pending = tuple(p for p in self.pending if p.key != pod.key) if self.pending else ()
+        return self._changed(placements=self.placements.with_pod(placed, row, self.columns), pending=pending, infos=self._infos_except(row))
+
+    def without_pod(self, key: str) -> Snapshot:
+        """The cluster without that pod; UnknownPodError when it stands on no node here."""
+        pod = self.placements.find(key)
+        if pod is None:
+            raise UnknownPodError(f"pod {key} stands on no node of the snapshot")
+        row = self.row(pod.node_name)
+        return self._changed(placements=self.placements.without_pod(pod, row, self.columns), infos=self._infos_except(row))
+
+    def with_node_cordoned(self, node_name: str, *, with_taint: bool = True) -> Snapshot:
+        """The cluster shortly after a cordon: the node marked, and tainted by the node-lifecycle controller unless told otherwise."""
+        row = self.row(node_name)
+        return self.with_node_replaced(self.columns.nodes[row].cordoned(with_taint=with_taint))
+
+    def with_node_replaced(self, node: Node) -> Snapshot:
+        """The cluster with this node in place of the one of the same name."""
+        row = self.row(node.name)
+        columns = self.columns.with_node(row, node)
+        same = columns.labels is self.columns.labels and columns.images is self.columns.images and columns.nodes[row].allocatable == self.columns.nodes[row].allocatable
+        return self._changed(columns=columns, placements=self.placements if same else self.placements.moved_to(columns), infos=self._infos_except(row) if same else None)
+
+    def with_objects(self, **parts: Any) -> Snapshot:
+        """The cluster with some of its other objects replaced: keyword arguments are fields of ClusterObjects."""
+        return self._changed(objects=replace(self.objects, **parts), namespaces={} if "namespaces" in parts else self._namespaces, infos=dict(self._infos))
+
+    def _infos_except(self, row: int) -> dict[tuple[int, RequestRules], NodeInfo]:
+        return {key: info for key, info in self._infos.items() if key[0] != row}

@@ -1,0 +1,179 @@
+"""The counts that plugins ask of placed pods: resources, pods chosen by a query, host ports, and the pull of carried affinity terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.model.pod import HostPort, Pod, PodSpec
+from scheduler_core.model.requests import RequestRules, running_requests
+from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from scheduler_core.snapshot.affinity_groups import Newcomer, Pulls
+from scheduler_core.snapshot.columns import Columns
+from scheduler_core.snapshot.pod_classes import PodQuery
+from scheduler_core.snapshot.pod_table import Change, PodTable
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usage:
+    """What the pods take: `requested` has a line per resource of the columns; the non-zero sums are for scores only."""
+
+    requested: Ints
+    nonzero_cpu: Ints
+    nonzero_memory: Ints
+    pods: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTally:
+    """Resources taken on each node, under the given rules for summing requests."""
+
+    rules: RequestRules
+
+    def count(self, columns: Columns, table: PodTable) -> Usage:
+        lines: list[Ints] = []
+        code_of: dict[PodSpec, int] = {}
+        codes = np.empty(len(table.pods), dtype=np.intp)
+        for index, pod in enumerate(table.pods):
+            code = code_of.get(pod.spec) if pod.resize is None else None
+            if code is None:
+                code = len(lines)
+                lines.append(_usage_line(pod, self.rules, columns))
+                if pod.resize is None:
+                    code_of[pod.spec] = code
+            codes[index] = code
+        sums = np.zeros((len(columns.resources) + 2, len(columns)), dtype=np.int64)
+        if lines:
+            matrix = np.array(lines, dtype=np.int64)
+            for line, amounts in enumerate(matrix.T):
+                if amounts.any():
+                    np.add.at(sums[line], table.rows, amounts[codes])
+        return Usage(sums[:-2], sums[-2], sums[-1], np.bincount(table.rows, minlength=len(columns)).astype(np.int64))
+
+    def after(self, value: Usage, changes: Sequence[Change], columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
+        requested, cpu, memory, pods = value.requested.copy(), value.nonzero_cpu.copy(), value.nonzero_memory.copy(), value.pods.copy()
+        for change in changes:
+            line = _usage_line(change.pod, self.rules, columns) * change.sign
+            requested[:, change.row] += line[:-2]
+            cpu[change.row] += line[-2]
+            memory[change.row] += line[-1]
+            pods[change.row] += change.sign
+        return Usage(requested, cpu, memory, pods)
+
+
+def _usage_line(pod: Pod, rules: RequestRules, columns: Columns) -> Ints:
+    requests = running_requests(pod, rules)
+    amounts = {CPU: requests.cpu, MEMORY: requests.memory, EPHEMERAL_STORAGE: requests.ephemeral_storage, **requests.scalars}
+    return np.concatenate([columns.line(amounts), np.array([requests.nonzero_cpu, requests.nonzero_memory], dtype=np.int64)])
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTally:
+    """How many pods that a query chooses each node has."""
+
+    query: PodQuery
+
+    def count(self, columns: Columns, table: PodTable) -> Ints:
+        _, numbers = table.kinds.chosen(self.query)
+        return np.bincount(table.rows_of_classes(numbers), minlength=len(columns)).astype(np.int64)
+
+    def after(self, value: Ints, changes: Sequence[Change], columns: Columns, table: PodTable) -> Ints:  # noqa: ARG002
+        numbers, _ = table.kinds.chosen(self.query)
+        relevant = [change for change in changes if change.class_number in numbers]
+        if not relevant:
+            return value
+        counts = value.copy()
+        for change in relevant:
+            counts[change.row] += change.sign
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class HostPortTally:
+    """For each host port in use, how many pods use it on each node."""
+
+    def count(self, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:
+        ports: dict[HostPort, Ints] = {}
+        for pod, row in zip(table.pods, table.rows, strict=True):
+            for port in pod.spec.host_ports:
+                if port not in ports:
+                    ports[port] = np.zeros(len(columns), dtype=np.int64)
+                ports[port][row] += 1
+        return ports
+
+    def after(self, value: Mapping[HostPort, Ints], changes: Sequence[Change], columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:  # noqa: ARG002
+        ports = dict(value)
+        for change in changes:
+            for port in change.pod.spec.host_ports:
+                ports[port] = ports[port].copy() if port in ports else np.zeros(len(columns), dtype=np.int64)
+                ports[port][change.row] += change.sign
+        return ports
+
+
+HOST_PORTS: Final = HostPortTally()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pull:
+    """Per domain of one topology key (the last place: nodes without it): the summed weight, and the number of terms behind it."""
+
+    weights: Ints
+    terms: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class PullTally:
+    """How placed pods' own terms pull at, or keep off, one kind of newcomer: by topology key.
+
+    `kind` "required" and "keeps off" count each matching term as 1; "preferred" counts the term's weight, negative for anti-affinity.
+    """
+
+    newcomer: Newcomer
+    kind: Literal["keeps off", "required", "preferred"]
+
+    def count(self, columns: Columns, table: PodTable) -> Mapping[str, Pull]:
+        pulls: dict[str, Pull] = {}
+        for group, terms in self._pulls(table).items():
+            rows = table.rows_of_group(group)
+            if not len(rows):
+                continue
+            for key, weight in terms:
+                _add(pulls, key, weight, columns, rows, 1)
+        return pulls
+
+    def after(self, value: Mapping[str, Pull], changes: Sequence[Change], columns: Columns, table: PodTable) -> Mapping[str, Pull]:
+        matched = self._pulls(table)
+        relevant = [change for change in changes if change.group in matched]
+        if not relevant:
+            return value
+        pulls = {key: Pull(pull.weights.copy(), pull.terms.copy()) for key, pull in value.items()}
+        for change in relevant:
+            for key, weight in matched[change.group]:
+                _add(pulls, key, weight, columns, np.array([change.row]), change.sign)
+        return pulls
+
+    def _pulls(self, table: PodTable) -> Pulls:
+        if self.kind == "keeps off":
+            return table.affinities.kept_off_by(self.newcomer)
+        return table.affinities.drawn_by_requirement(self.newcomer) if self.kind == "required" else table.affinities.drawn_by_preference(self.newcomer)
+
+
+def _add(pulls: dict[str, Pull], key: str, weight: int, columns: Columns, rows: NDArray[np.intp], sign: int) -> None:
+    topology = columns.labels.topology(key)
+    if key not in pulls:
+        pulls[key] = Pull(np.zeros(topology.missing + 1, dtype=np.int64), np.zeros(topology.missing + 1, dtype=np.int64))
+    pull = pulls[key]
+    if len(rows) == 1:
+        code = topology.codes[rows[0]]
+        pull.weights[code] += sign * weight
+        pull.terms[code] += sign
+        return
+    counts = np.bincount(topology.codes[rows], minlength=topology.missing + 1)
+    np.add(pull.weights, counts * (sign * weight), out=pull.weights)
+    np.add(pull.terms, counts * sign, out=pull.terms)
