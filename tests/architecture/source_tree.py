@@ -39,9 +39,12 @@ class Module:
         return {name.split(".")[0] for name in self.imports()}
 
     def strings(self) -> Iterator[str]:
-        """Every string literal of the file."""
+        """Every string literal of the file; an f-string with an underscore in place of each value."""
+        pieces = {piece for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr) for piece in node.values}
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if isinstance(node, ast.JoinedStr):
+                yield "".join(str(piece.value) if isinstance(piece, ast.Constant) else "_" for piece in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in pieces:
                 yield node.value
 
     def calls(self) -> Iterator[tuple[str, int]]:

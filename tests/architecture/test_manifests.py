@@ -1,0 +1,154 @@
+"""What `kubectl apply -k manifests` installs is what the code asks for: rights, names, settings."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from careen.cluster.access import Right, needed_rights
+from tests.architecture.source_tree import ROOT, modules
+
+MANIFESTS = ROOT / "manifests"
+
+
+def objects_of(file: str) -> list[dict[str, Any]]:
+    return [each for each in yaml.safe_load_all((MANIFESTS / file).read_text()) if each]
+
+
+def the(kind: str, file: str) -> dict[str, Any]:
+    (found,) = (each for each in objects_of(file) if each["kind"] == kind)
+    return found
+
+
+AGENT = the("DaemonSet", "daemonset.yaml")
+POD = AGENT["spec"]["template"]["spec"]
+CONTAINER = POD["containers"][0]
+
+# verb, group, resource with subresource, namespace ("" for everywhere), name ("" for any)
+Grant = tuple[str, str, str, str, str]
+
+# What access.py itself needs, to find out about the others.
+ASKING = ("create", "authorization.k8s.io", "selfsubjectaccessreviews", "", "")
+
+
+def granted(role: dict[str, Any]) -> Iterator[Grant]:
+    namespace = role["metadata"].get("namespace", "")
+    for rule in role["rules"]:
+        for verb, group, resource, name in product(rule["verbs"], rule["apiGroups"], rule["resources"], rule.get("resourceNames", [""])):
+            yield verb, group, resource, namespace, name
+
+
+def needed(right: Right) -> Grant:
+    resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
+    # Written once for every node, so a right on the own Node is one on all: RBAC has no word for "own".
+    # Events of Nodes live in one namespace, where a Role of ours would have to be applied; only `create` is given.
+    everywhere = right.resource in {"nodes", "events"}
+    return right.verb, right.group, resource, "" if everywhere else right.namespace, "" if everywhere else right.name
+
+
+def rights() -> tuple[Right, ...]:
+    own = AGENT["metadata"]
+    return needed_rights(node="any", namespace=own["namespace"], daemonset=own["name"], config_map="careen", forecast=True)
+
+
+def test_the_roles_grant_exactly_what_the_agent_asks_for() -> None:
+    given = set(granted(the("ClusterRole", "rbac.yaml"))) | set(granted(the("Role", "rbac.yaml")))
+    assert given == {needed(right) for right in rights()} | {ASKING}
+
+
+def test_no_rule_grants_a_star() -> None:
+    assert [grant for role in ("ClusterRole", "Role") for grant in granted(the(role, "rbac.yaml")) if "*" in "".join(grant)] == []
+
+
+def test_every_rule_says_which_call_needs_it() -> None:
+    text = (MANIFESTS / "rbac.yaml").read_text()
+    rules = re.findall(r"^(.*)\n  - apiGroups: .*\n    resources: (.*)$", text, re.MULTILINE)
+    assert rules
+    # A rule that continues the sentence above it follows another rule directly.
+    assert [resources for before, resources in rules if not before.startswith(("  #", "    verbs"))] == []
+
+
+def test_every_path_that_the_code_asks_is_covered_by_a_right() -> None:
+    """The other direction: a call added to cluster/ without its row in access.py is found here, from its path."""
+    covered = {("", "namespaces")} | {(right.group, right.resource) for right in rights()} | {ASKING[1:3]}
+    path = re.compile(r"^/api(?:s/(?P<group>[^/]+))?/v\d\w*/(?:namespaces/[^/]*/)?(?P<resource>[a-z]+)")
+    asked = set()
+    for module in modules("careen"):
+        if module.name.startswith("careen.cluster."):
+            asked |= {(match["group"] or "", match["resource"]) for text in module.strings() if (match := path.match(text))}
+    assert ("", "nodes") in asked
+    assert asked - covered == set()
+
+
+def test_the_bindings_name_the_account_of_the_daemonset() -> None:
+    account = {"kind": "ServiceAccount", "name": POD["serviceAccountName"], "namespace": AGENT["metadata"]["namespace"]}
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        binding = the(kind, "rbac.yaml")
+        assert binding["subjects"] == [account]
+        assert binding["roleRef"]["kind"] == kind.removesuffix("Binding")
+    assert the("ServiceAccount", "rbac.yaml")["metadata"] == {"name": account["name"], "namespace": account["namespace"]}
+
+
+def test_the_agent_runs_on_every_linux_node_whatever_its_taints() -> None:
+    assert POD["tolerations"] == [{"operator": "Exists"}]
+    assert POD["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    assert "affinity" not in POD
+
+
+def test_the_selector_of_the_daemonset_matches_its_pods() -> None:
+    wanted = AGENT["spec"]["selector"]["matchLabels"]
+    assert wanted.items() <= AGENT["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_the_namespace_admits_what_the_agent_needs() -> None:
+    namespace = the("Namespace", "namespace.yaml")["metadata"]
+    assert namespace["name"] == AGENT["metadata"]["namespace"]
+    assert namespace["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+
+
+def test_every_file_is_applied_or_is_a_component() -> None:
+    applied = set(the("Kustomization", "kustomization.yaml")["resources"])
+    assert {path.name for path in MANIFESTS.glob("*.yaml")} == applied | {"kustomization.yaml"}
+    assert [path.name for path in MANIFESTS.iterdir() if path.is_dir() and not (path / "kustomization.yaml").exists()] == []
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_kustomize_builds_the_base() -> None:
+    built = kustomize(MANIFESTS)
+    assert sorted(each["kind"] for each in built) == [
+        "ClusterRole", "ClusterRoleBinding", "ConfigMap", "DaemonSet", "Namespace", "Role", "RoleBinding", "ServiceAccount",
+    ]
+    (agent,) = (each for each in built if each["kind"] == "DaemonSet")
+    assert agent["spec"]["selector"] == AGENT["spec"]["selector"]
+    assert agent["spec"]["template"]["spec"]["containers"][0]["image"].startswith("careen:")
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_the_signal_component_leaves_one_capability(tmp_path: Path) -> None:
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    (overlay / "kustomization.yaml").write_text(
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [../manifests]\ncomponents: [../manifests/signal]\n"
+    )
+    (agent,) = (each for each in kustomize(overlay) if each["kind"] == "DaemonSet")
+    container = agent["spec"]["template"]["spec"]["containers"][0]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["KILL"]}
+    assert "privileged" not in container["securityContext"]
+    assert container["args"][-1] == "--reboot-method=signal"
+
+
+def kustomize(folder: Path) -> list[dict[str, Any]]:
+    done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return [each for each in yaml.safe_load_all(done.stdout) if each]
