@@ -71,6 +71,10 @@ def traits_of(one: dict[str, Any], answers: dict[str, Any]) -> Iterator[str]:
             yield f"preemption between {min(2, len(answer['preemptions']))}"
         if "error" in answer:
             yield "error " + re.sub(r'"[^"]*"|\S*/\S*|\d+', "…", answer["error"])[:60]
+    yield from _configured(one)
+
+
+def _configured(one: dict[str, Any]) -> Iterator[str]:
     for profile in one.get("config", {}).get("profiles", []):
         for entry in profile.get("pluginConfig", []):
             yield from (f"argument {entry['name']}.{argument}" for argument in entry["args"] if argument not in ("apiVersion", "kind"))

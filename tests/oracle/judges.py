@@ -14,7 +14,7 @@ OURS = (sys.executable, "-m", "scheduler_core", "judge")
 
 def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
     """Starts a judge on the cases; its answers go to a file, so that two can run at once."""
-    questions, answers = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+    questions, answers = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  they live until the answers are read
     for case in cases:
         questions.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
     questions.seek(0)

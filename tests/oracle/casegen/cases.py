@@ -63,20 +63,18 @@ def _placed(d: Draw, flavour: Flavour, storage: Storage, nodes: list[dict[str, A
         found.append(one)
     if flavour.full and d.maybe(flavour.full):
         found += _fillers(d, nodes)
-        for i in range(len(nodes) // 3):
-            found.append(pods.settle(d, pods.pod(d, flavour, storage, f"odd{i}", names, placed=True), d.choice(names)))
+        found += [pods.settle(d, pods.pod(d, flavour, storage, f"odd{i}", names, placed=True), d.choice(names)) for i in range(len(nodes) // 3)]
     return found
 
 
 def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Two to four pods a node that leave no CPU for another of their size."""
-    found = []
+    found: list[dict[str, Any]] = []
     per_node = d.randint(1, 4)
     for i, node in enumerate(nodes):
         room = node["status"]["allocatable"].get("cpu", "1")
-        milli = int(room[:-1]) if room.endswith("m") else int(float(room) * 1000)
-        for k in range(per_node):
-            found.append(pods.filler(d, f"fill{k * len(nodes) + i}", node["metadata"]["name"], {"cpu": f"{milli // per_node - d.choice((0, 0, 50))}m", "memory": "256Mi"}))
+        share = (int(room[:-1]) if room.endswith("m") else int(float(room) * 1000)) // per_node
+        found += [pods.filler(d, f"fill{k * len(nodes) + i}", node["metadata"]["name"], {"cpu": f"{share - d.choice((0, 0, 50))}m", "memory": "256Mi"}) for k in range(per_node)]
     return found
 
 
@@ -105,9 +103,7 @@ def _surroundings(d: Draw) -> list[dict[str, Any]]:
                 found.append(_service(d, namespace, app))
             if d.maybe(0.3):
                 found.append(_controller(d, namespace, app))
-    for i in range(d.choice((0, 0, 1, 2, 3))):
-        found.append(_budget(d, f"pdb{i}"))
-    return found
+    return found + [_budget(d, f"pdb{i}") for i in range(d.choice((0, 0, 1, 2, 3)))]
 
 
 def _service(d: Draw, namespace: str, app: str) -> dict[str, Any]:

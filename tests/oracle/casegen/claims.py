@@ -10,10 +10,10 @@ from tests.oracle.casegen.draw import Draw
 
 def give_claim(d: Draw, pod: dict[str, Any], nodes: list[str]) -> list[dict[str, Any]]:
     """Lets the pod use a claim; returns the objects this adds to the case."""
-    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+    name = pod["metadata"]["name"]
     found = []
     for i in range(d.choice((1, 1, 2))):
-        claim, kind = f"{name}-claim{i}", d.choice(("allocated", "allocated", "allocated", "reserved", "missing", "leaving", "in-use", "templated", "not-generated", "classless"))
+        claim, kind = f"{name}-claim{i}", d.choice(("allocated", "allocated", "allocated", "reserved", "missing", "leaving", "shared", "templated", "not-generated", "classless"))
         if kind in ("templated", "not-generated"):
             pod["spec"].setdefault("resourceClaims", []).append({"name": f"r{i}", "resourceClaimTemplateName": "t"})
             generated = {"name": f"r{i}"} | ({"resourceClaimName": claim} if kind == "templated" else {})
@@ -24,11 +24,12 @@ def give_claim(d: Draw, pod: dict[str, Any], nodes: list[str]) -> list[dict[str,
         else:
             pod["spec"].setdefault("resourceClaims", []).append({"name": f"r{i}", "resourceClaimName": claim})
         if kind != "missing":
-            found.append(_claim(d, namespace, claim, kind, pod, nodes))
+            found.append(_claim(d, claim, kind, pod, nodes))
     return found
 
 
-def _claim(d: Draw, namespace: str, name: str, kind: str, pod: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
+def _claim(d: Draw, name: str, kind: str, pod: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
+    namespace = pod["metadata"]["namespace"]
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": f"claim-{namespace}-{name}"}
     if kind == "templated":
         uid = pod["metadata"]["uid"] if d.maybe(0.8) else "another"
@@ -44,7 +45,7 @@ def _claim(d: Draw, namespace: str, name: str, kind: str, pod: dict[str, Any], n
         status["allocation"] = allocation
     if kind == "reserved":
         status["reservedFor"] = [{"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}]
-    if kind == "in-use":
-        status["reservedFor"] = [{"resource": "pods", "name": f"other{i}", "uid": f"other-{i}"} for i in range(d.choice((256, 3)))]
+    if kind == "shared":  # no limit on the number of pods is enforced any more
+        status["reservedFor"] = [{"resource": "pods", "name": f"other{i}", "uid": f"other-{i}"} for i in range(3)]
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata,
             "spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "nobody"}}]}}, "status": status}

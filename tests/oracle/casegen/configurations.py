@@ -51,7 +51,7 @@ def _fit_strategy(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
     if d.maybe(0.8) or strategy["type"] == "RequestedToCapacityRatio":
         strategy["resources"] = _resources(d)
     if strategy["type"] == "RequestedToCapacityRatio":
-        steps = sorted(d.some(range(0, 101), 4, least=2))
+        steps = sorted(d.some(range(101), 4, least=2))
         strategy["requestedToCapacityRatio"] = {"shape": [{"utilization": step, "score": d.randint(0, 10)} for step in steps]}
     _arguments(profile, "NodeResourcesFit", scoringStrategy=strategy)
 

@@ -26,7 +26,12 @@ def pod(d: Draw, flavour: Flavour, storage: Storage, name: str, nodes: list[str]
     if owners:
         metadata["ownerReferences"] = owners
     spec = _containers(d, flavour, placed)
-    _demands(d, flavour, spec, labels, nodes, placed)
+    spec["priority"] = d.choice(PRIORITIES)
+    affinity = terms.pod_affinity(d, labels, flavour.pod_affinity)
+    if not placed:
+        affinity |= _demands(d, flavour, spec, labels, nodes)
+    if affinity:
+        spec["affinity"] = affinity
     volumes = storage.volumes_for(d, flavour, namespace, name, metadata["uid"], placed=placed)
     if volumes:
         spec["volumes"] = volumes
@@ -100,20 +105,24 @@ def _containers(d: Draw, flavour: Flavour, placed: bool) -> dict[str, Any]:
     if d.maybe(0.08):
         spec["overhead"] = {"cpu": "100m", "memory": "64Mi"} | ({"ephemeral-storage": "1Gi"} if d.maybe(0.2) else {})
     if d.maybe(flavour.pod_level):
-        total: dict[str, str] = {}
-        if d.maybe(0.8):
-            total["cpu"] = d.choice(("4", "500m", "2", "0"))
-        if d.maybe(0.7):
-            total["memory"] = d.choice(("5Gi", "512Mi", "0.5G"))
-        if d.maybe(0.15):
-            total["hugepages-2Mi"] = "64Mi"
-        spec["resources"] = {"requests": total}
+        spec["resources"] = {"requests": _pod_level(d)}
     if d.maybe(flavour.declared):
         if d.maybe(0.5):
             spec["containers"][0]["restartPolicyRules"] = [{"action": d.choice(("RestartAllContainers", "Restart")), "exitCodes": {"operator": "In", "values": [1]}}]
         else:
             spec |= {"hostNetwork": d.maybe(0.8), "hostUsers": d.maybe(0.3)}
     return spec
+
+
+def _pod_level(d: Draw) -> dict[str, str]:
+    total: dict[str, str] = {}
+    if d.maybe(0.8):
+        total["cpu"] = d.choice(("4", "500m", "2", "0"))
+    if d.maybe(0.7):
+        total["memory"] = d.choice(("5Gi", "512Mi", "0.5G"))
+    if d.maybe(0.15):
+        total["hugepages-2Mi"] = "64Mi"
+    return total
 
 
 def _container(d: Draw, flavour: Flavour, name: str) -> dict[str, Any]:
@@ -132,28 +141,22 @@ def _port(d: Draw) -> dict[str, Any]:
     return port
 
 
-def _demands(d: Draw, flavour: Flavour, spec: dict[str, Any], labels: dict[str, str], nodes: list[str], placed: bool) -> None:
-    spec["priority"] = d.choice(PRIORITIES)
-    if not placed:
-        if d.maybe(0.12):
-            spec["preemptionPolicy"] = d.choice(("Never", "Never", "PreemptLowerPriority"))
-        if d.maybe(0.5):
-            spec["tolerations"] = terms.tolerations(d)
-        if d.maybe(flavour.node_affinity * 0.4):
-            spec["nodeSelector"] = {d.choice(("pool", "disk", "gen")): d.choice(("a", "b", "ssd", "1"))}
-        if d.maybe(flavour.gates * 0.5):
-            spec["nodeName"] = d.choice(nodes)  # such a pod never meets the scheduler; NodeName says what it would
-        if d.maybe(flavour.gates):
-            spec["schedulingGates"] = [{"name": gate} for gate in d.some(("example.com/quota", "example.com/hold"), 2)]
-    affinity = terms.pod_affinity(d, labels, flavour.pod_affinity)
-    if not placed:
-        near = terms.node_affinity(d, nodes, flavour.node_affinity, flavour.node_affinity)
-        if near:
-            affinity["nodeAffinity"] = near
-        if d.maybe(flavour.spread):
-            spec["topologySpreadConstraints"] = terms.spread(d, labels)
-    if affinity:
-        spec["affinity"] = affinity
+def _demands(d: Draw, flavour: Flavour, spec: dict[str, Any], labels: dict[str, str], nodes: list[str]) -> dict[str, Any]:
+    """What only a pod asks that still seeks a node; returns its node affinity."""
+    if d.maybe(0.12):
+        spec["preemptionPolicy"] = d.choice(("Never", "Never", "PreemptLowerPriority"))
+    if d.maybe(0.5):
+        spec["tolerations"] = terms.tolerations(d)
+    if d.maybe(flavour.node_affinity * 0.4):
+        spec["nodeSelector"] = {d.choice(("pool", "disk", "gen")): d.choice(("a", "b", "ssd", "1"))}
+    if d.maybe(flavour.gates * 0.5):
+        spec["nodeName"] = d.choice(nodes)  # such a pod never meets the scheduler; NodeName says what it would
+    if d.maybe(flavour.gates):
+        spec["schedulingGates"] = [{"name": gate} for gate in d.some(("example.com/quota", "example.com/hold"), 2)]
+    if d.maybe(flavour.spread):
+        spec["topologySpreadConstraints"] = terms.spread(d, labels)
+    near = terms.node_affinity(d, nodes, flavour.node_affinity, flavour.node_affinity)
+    return {"nodeAffinity": near} if near else {}
 
 
 def resized(d: Draw, manifest: dict[str, Any]) -> None:

@@ -114,7 +114,7 @@ def spread(d: Draw, labels: dict[str, str]) -> list[dict[str, Any]]:
             if d.maybe(chance):
                 one[policy] = d.choice(("Honor", "Ignore"))
         if d.maybe(0.2) and one["labelSelector"] is not None:
-            inside = set((one["labelSelector"].get("matchLabels") or {}))
+            inside = set(one["labelSelector"].get("matchLabels") or {})
             keys = [key for key in ("version", "tier", "track", "app") if key not in inside]
             one["matchLabelKeys"] = d.some(keys, 2)
         found.append(without_none(one))

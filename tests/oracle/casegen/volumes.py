@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tests.oracle.casegen import vocabulary as word
@@ -23,6 +24,17 @@ CLASSES: dict[str, dict[str, Any]] = {
 # State of a claim -> how often a pod's claim is in it.
 STATES = {"bound": 40, "waiting": 10, "static": 14, "zonal": 6, "tracked": 10, "selected": 4, "unbound": 3, "missing": 2, "lost": 2, "leaving": 2,
           "orphaned": 3, "exclusive": 8, "halfbound": 2, "classless": 1, "unknown-class": 1, "modeless": 1, "in-tree": 5, "shared": 10, "nameless": 0}
+BOUND = ("bound", "shared", "exclusive", "orphaned", "lost", "leaving", "halfbound", "in-tree")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The pod a volume is for."""
+
+    namespace: str
+    pod: str
+    uid: str
+    placed: bool
 
 
 class Storage:
@@ -49,34 +61,33 @@ class Storage:
         if d.maybe(flavour.disks):
             volumes.append(_disk(d))
         if d.maybe(flavour.volumes):
-            for _ in range(d.choice((1, 1, 2, 3))):
-                volumes.append(self._claim_volume(d, namespace, pod, uid, placed))
+            volumes += [self._claim_volume(d, Owner(namespace, pod, uid, placed)) for _ in range(d.choice((1, 1, 2, 3)))]
         if d.maybe(0.03):
             volumes.append({"name": f"e{next(self.numbers)}", "emptyDir": {}})
         if d.maybe(0.02):
             volumes.append({"name": f"im{next(self.numbers)}", "image": {"reference": "registry.example/db:v1"}})
         return volumes
 
-    def _claim_volume(self, d: Draw, namespace: str, pod: str, uid: str, placed: bool) -> dict[str, Any]:
+    def _claim_volume(self, d: Draw, owner: Owner) -> dict[str, Any]:
         number = next(self.numbers)
         if d.maybe(0.12):
-            return self._ephemeral(d, namespace, pod, uid, f"v{number}", placed)
-        state = d.choices(list(STATES), self.odds)[0] if not placed else d.choice(("bound", "bound", "shared", "exclusive", "waiting", "in-tree", "missing"))
+            return self._ephemeral(d, owner, f"v{number}")
+        state = d.choices(list(STATES), self.odds)[0] if not owner.placed else d.choice(("bound", "bound", "shared", "exclusive", "waiting", "in-tree", "missing"))
         if state == "shared" and self.claims:
-            shared = [claim for ns, claim in self.claims if ns == namespace]
+            shared = [claim for ns, claim in self.claims if ns == owner.namespace]
             if shared:
                 return _claim_source(f"v{number}", d.choice(shared))
         name = f"claim{number}"
-        if state == "nameless" and not placed:
+        if state == "nameless":
             return _claim_source(f"v{number}", "")
         if state != "missing":
-            self._claim(d, namespace, name, state)
+            self._claim(d, owner.namespace, name, state)
         return _claim_source(f"v{number}", name)
 
-    def _ephemeral(self, d: Draw, namespace: str, pod: str, uid: str, volume: str, placed: bool) -> dict[str, Any]:
-        if placed or not d.maybe(0.2):  # else the controller has not made the claim yet
-            owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid if d.maybe(0.85) or placed else "another", "controller": True}
-            self._claim(d, namespace, f"{pod}-{volume}", d.choice(("bound", "waiting")), owners=[owner])
+    def _ephemeral(self, d: Draw, owner: Owner, volume: str) -> dict[str, Any]:
+        if owner.placed or not d.maybe(0.2):  # else the controller has not made the claim yet
+            reference = {"apiVersion": "v1", "kind": "Pod", "name": owner.pod, "uid": owner.uid if owner.placed or d.maybe(0.85) else "another", "controller": True}
+            self._claim(d, owner.namespace, f"{owner.pod}-{volume}", d.choice(("bound", "waiting")), owners=[reference])
         return {"name": volume, "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}}
 
     def _claim(self, d: Draw, namespace: str, name: str, state: str, owners: list[dict[str, Any]] | None = None) -> None:
@@ -85,30 +96,20 @@ class Storage:
             metadata["ownerReferences"] = owners
         spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": d.choice(("1Gi", "3Gi", "8Gi", "5Gi", "1500M"))}}, "storageClassName": "wait"}
         status = {"phase": "Pending"}
-        if state in ("bound", "shared", "exclusive", "orphaned", "lost", "leaving", "halfbound", "in-tree"):
+        if state in BOUND:
             spec["volumeName"] = f"pv-{name}"
-            if state != "halfbound":
-                metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
             status = {"phase": "Lost" if state == "lost" else "Bound"}
-            if state == "exclusive":
-                spec["accessModes"] = ["ReadWriteOncePod"]
             if state not in ("orphaned", "lost"):
                 self._bound_volume(d, namespace, name, in_tree=state == "in-tree")
-        elif state in ("static", "zonal", "tracked", "modeless"):
-            spec["storageClassName"] = state
-            _choosy(d, spec)
-        elif state == "selected":
-            metadata["annotations"] = {"volume.kubernetes.io/selected-node": d.choice(self.nodes)}
-        elif state == "unbound":
-            spec["storageClassName"] = "now"
-        elif state == "classless":
-            del spec["storageClassName"]
-            if d.maybe(0.5):
-                metadata["annotations"] = {"volume.beta.kubernetes.io/storage-class": "wait"}
-        elif state == "unknown-class":
-            spec["storageClassName"] = "nobody"
+        if state in BOUND and state != "halfbound":
+            metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+        if state == "exclusive":
+            spec["accessModes"] = ["ReadWriteOncePod"]
         if state == "leaving":
             metadata["deletionTimestamp"] = "2026-01-01T02:00:00Z"
+        if state == "selected":
+            metadata["annotations"] = {"volume.kubernetes.io/selected-node": d.choice(self.nodes)}
+        _class_of(d, state, metadata, spec)
         self._add("v1", "PersistentVolumeClaim", metadata, spec=spec, status=status)
         self.claims.append((namespace, name))
 
@@ -184,6 +185,18 @@ class Storage:
 
 def _claim_source(volume: str, claim: str) -> dict[str, Any]:
     return {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+
+
+def _class_of(d: Draw, state: str, metadata: dict[str, Any], spec: dict[str, Any]) -> None:
+    if state in ("static", "zonal", "tracked", "modeless"):
+        spec["storageClassName"] = state
+        _choosy(d, spec)
+    elif state in ("unbound", "unknown-class"):
+        spec["storageClassName"] = {"unbound": "now", "unknown-class": "nobody"}[state]
+    elif state == "classless":
+        del spec["storageClassName"]
+        if d.maybe(0.5):
+            metadata["annotations"] = {"volume.beta.kubernetes.io/storage-class": "wait"}
 
 
 def _choosy(d: Draw, spec: dict[str, Any]) -> None:
