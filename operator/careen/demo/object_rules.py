@@ -27,6 +27,15 @@ _FREE_NAMES = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 _COUNTED = frozenset({"deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets",
                       "replicationcontrollers", "jobs", "cronjobs", "pods"})
 
+# Required numbers of a status: the real server writes their zeros, and typed clients refuse an object without them.
+_ZERO_STATUS: dict[str, tuple[str, ...]] = {
+    "daemonsets": ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"),
+    "statefulsets": ("replicas", "availableReplicas"),
+    "replicasets": ("replicas",),
+    "replicationcontrollers": ("replicas",),
+    "poddisruptionbudgets": ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"),
+}
+
 
 def prepared_for_create(resource: ResourceType, obj: Object) -> Object:
     """The object with defaults filled in and what a client may not decide taken away."""
@@ -34,9 +43,11 @@ def prepared_for_create(resource: ResourceType, obj: Object) -> Object:
     if resource.has_status and not resource.keeps_status_on_create:
         result.pop("status", None)
     result = _defaulted(resource, result)
+    if resource.plural in _ZERO_STATUS:
+        result["status"] = dict.fromkeys(_ZERO_STATUS[resource.plural], 0)
     if resource.plural in _COUNTED:
         result["metadata"] = {**result["metadata"], "generation": 1}
-    return result
+    return _without_empties(resource, result)
 
 
 def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Object, subresource: str) -> Object:
@@ -51,7 +62,15 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
             result["status"] = old["status"]
     result = _defaulted(resource, result) if subresource != "status" else result
     result["metadata"] = _kept_identity(resource, old, result)
-    return result
+    return _without_empties(resource, result)
+
+
+def _without_empties(resource: ResourceType, obj: Object) -> Object:
+    """What Go's omitempty leaves out when the real server writes the object down, as far as clients notice."""
+    metadata = {k: v for k, v in obj["metadata"].items() if v or k not in ("labels", "annotations", "finalizers", "ownerReferences")}
+    if resource.plural != "nodes":
+        return {**obj, "metadata": metadata}
+    return {**obj, "metadata": metadata, "spec": {k: v for k, v in obj["spec"].items() if v or k not in ("taints", "unschedulable")}}
 
 
 def _kept_identity(resource: ResourceType, old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
@@ -78,7 +97,7 @@ def _defaulted(resource: ResourceType, obj: Object) -> Object:
             return {**obj, "metadata": {**obj["metadata"], "labels": labels},
                     "spec": obj.get("spec") or {"finalizers": ["kubernetes"]}, "status": obj.get("status") or {"phase": "Active"}}
         case "deployments" | "replicasets" | "statefulsets" | "daemonsets":
-            return {**obj, "spec": _workload_defaults(resource.plural, obj.get("spec") or {}), "status": obj.get("status") or {}}
+            return {**obj, "spec": _workload_defaults(resource.plural, obj.get("spec") or {})}
         case "nodes":
             return {**obj, "spec": obj.get("spec") or {}, "status": obj.get("status") or {}}
         case "services":
@@ -124,8 +143,9 @@ def refuse_if_invalid(resource: ResourceType, new: Mapping[str, Any], old: Mappi
     metadata = new["metadata"]
     causes = [*_metadata_faults(resource, metadata), *(_taint_faults(new) if resource.plural == "nodes" else [])]
     if resource.plural == "pods" and old is not None:
-        causes += [(f"spec.{field}", "pod updates may not change fields other than a few") for field in sorted({*new.get("spec", {}), *old.get("spec", {})})
-                   if field not in _POD_MUTABLE and new.get("spec", {}).get(field) != old.get("spec", {}).get(field)]
+        before, after = pod_spec_defaults(old.get("spec", {})), pod_spec_defaults(new.get("spec", {}))
+        causes += [(f"spec.{field}", "pod updates may not change fields other than a few") for field in sorted({*before, *after})
+                   if field not in _POD_MUTABLE and before.get(field) != after.get(field)]
     if resource.plural in ("deployments", "replicasets", "statefulsets", "daemonsets"):
         causes += _selector_faults(new, old)
     if causes:
