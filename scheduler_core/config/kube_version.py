@@ -136,6 +136,11 @@ class KubeVersion:
         return self._since(35)
 
     @cached_property
+    def extended_resources_by_device_class(self) -> bool:
+        """Gate DRAExtendedResource: on since 1.36; a DeviceClass may stand for an extended resource that a node does not offer."""
+        return self._since(36)
+
+    @cached_property
     def node_declared_features(self) -> bool:
         """Gate NodeDeclaredFeatures: on since 1.36."""
         return self._since(36)

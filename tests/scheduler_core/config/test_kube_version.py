@@ -17,6 +17,7 @@ FIRST_RELEASE_WITH = {
     "dynamic_resources_score": 35,
     "balanced_allocation_compares_without_pod": 36,
     "image_volumes_count": 36,
+    "extended_resources_by_device_class": 36,
     "node_declared_features": 36,
     "pod_level_resize": 36,
     "storage_capacity_scoring": 37,

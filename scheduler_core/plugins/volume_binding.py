@@ -1,0 +1,379 @@
+"""Refuses nodes that the pod's bound volumes cannot reach, and nodes for which no volume can be found or made for its unbound claims.
+
+Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The API calls of the real PreBind are not
+made here: what reserving decides is a note, VolumePlan, from which the next snapshot is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.config.plugin_args import ShapePoint, VolumeBindingArgs
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable
+from scheduler_core.model.csi_migration import required_nodes
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod_claims import claim_class, claims_used, find_claim, ownership_problem, volume_class
+from scheduler_core.model.volumes import (
+    ClaimReference,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from scheduler_core.snapshot.cluster_objects import ClusterObjects
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.snapshot import Snapshot
+
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+
+_UNREACHABLE: Final = "node(s) didn't match PersistentVolume's node affinity"
+_UNREACHABLE_UNTIL_1_32: Final = "node(s) had volume node affinity conflict"
+_NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
+_NO_SPACE: Final = "node(s) did not have enough free storage"
+_VOLUME_GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+_NANOS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsOfPod:
+    """The pod's claims, bound and waiting for a node, and the volumes that could serve the waiting ones, by class."""
+
+    bound: tuple[PersistentVolumeClaim, ...]
+    waiting: tuple[PersistentVolumeClaim, ...]
+    volumes_by_class: Mapping[str, tuple[PersistentVolume, ...]]
+    snapshot: Snapshot
+
+    @property
+    def objects(self) -> ClusterObjects:
+        return self.snapshot.objects
+
+
+@dataclass(frozen=True, slots=True)
+class Provision:
+    """A volume to be made for a claim; `capacity` is the pool that has room for it, None where nobody keeps count."""
+
+    claim: PersistentVolumeClaim
+    capacity: CSIStorageCapacity | None
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesOnNode:
+    """How the waiting claims would be served on one node; `reasons` is empty when all of them can be."""
+
+    reasons: tuple[str, ...] = ()
+    bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
+    provisions: tuple[Provision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VolumePlan:
+    """Claims and volumes as they stand once the pod has its node: promised volumes, and claims with their node chosen."""
+
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+
+    def applied_to(self, objects: ClusterObjects) -> ClusterObjects:
+        """The cluster's objects after this plan, so that the next pod finds the volumes taken."""
+        if not self.claims and not self.volumes:
+            return objects
+        return replace(
+            objects,
+            claims={**objects.claims, **{claim.key: claim for claim in self.claims}},
+            volumes={**objects.volumes, **{volume.name: volume for volume in self.volumes}},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeBinding:
+    args: VolumeBindingArgs
+    kube_version: KubeVersion
+    name: str = "VolumeBinding"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
+        objects = nodes.snapshot.objects
+        claims: list[PersistentVolumeClaim] = []
+        for use in claims_used(pod):
+            claim = find_claim(pod, use.name, objects.claims)
+            problem = _problem(pod, use.name, claim, is_ephemeral=use.is_ephemeral)
+            if problem:
+                return PreFilterResult(unresolvable(problem))
+            assert claim is not None
+            claims.append(claim)
+        if not claims:
+            return PreFilterResult(SKIP)
+        sorted_out = _sort_out(claims, nodes.snapshot)
+        if isinstance(sorted_out, Verdict):
+            return PreFilterResult(sorted_out)
+        state.write(sorted_out)
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002 -- the point's signature
+        return self._verdict(state.read(ClaimsOfPod), node_info.node)
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
+        """Node by node, but without building each node's sums, which volumes do not need."""
+        claims = state.read(ClaimsOfPod)
+        codes = np.zeros(len(nodes), dtype=np.intp)
+        verdicts: list[Verdict] = [SUCCESS]
+        for index, row in enumerate(nodes.rows):
+            verdict = self._verdict(claims, nodes.snapshot.columns.nodes[row])
+            if verdict not in verdicts:
+                verdicts.append(verdict)
+            codes[index] = verdicts.index(verdict)
+        return Refusals(codes, dict(enumerate(verdicts)))
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002 -- the point's signature
+        return SUCCESS if self.kube_version.storage_capacity_scoring else SKIP
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002 -- the point's signature
+        """How full the node's storage would be, through the configured shape; the mean over the storage classes."""
+        claims = state.find(ClaimsOfPod)
+        if claims is None:
+            return 0
+        storage = storage_by_class(self._find(claims, node_info.node))
+        if not storage:
+            return 0
+        total = sum(_utilization_score(self.args.shape, requested, capacity) for requested, capacity in storage.values())
+        return int(total / len(storage) + 0.5)  # half away from zero, as Go rounds; scores are not negative
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
+        """Promises volumes to the waiting claims, or chooses the node for those to be provisioned; the plan is left as a note."""
+        claims = state.find(ClaimsOfPod)
+        if claims is None or not claims.waiting:
+            state.write(VolumePlan())
+            return SUCCESS
+        found = self._find(claims, claims.snapshot.node(node_name))
+        if found.reasons:
+            return error(*found.reasons)
+        state.write(
+            VolumePlan(
+                claims=tuple(replace(p.claim, annotations={**p.claim.annotations, SELECTED_NODE: node_name}) for p in found.provisions),
+                volumes=tuple(_promised(volume, claim) for claim, volume in found.bindings),
+            )
+        )
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:  # noqa: ARG002 -- the point's signature
+        state.write(VolumePlan())
+
+    def _verdict(self, claims: ClaimsOfPod, node: Node) -> Verdict:
+        found = self._find(claims, node)
+        return unresolvable(*found.reasons) if found.reasons else SUCCESS
+
+    def _find(self, claims: ClaimsOfPod, node: Node) -> VolumesOnNode:
+        reason = _bound_problem(claims, node, says_conflict=self.kube_version.volume_affinity_refusal_says_conflict)
+        waiting = _serve(claims, node, counts_attributes_class=self.kube_version.volume_attributes_class)
+        # In the order in which the real binder lists them: unreachable, nothing to bind, no space, volume gone.
+        reasons = sorted((*waiting.reasons, *reason), key=_REASON_ORDER.index)
+        return replace(waiting, reasons=tuple(reasons))
+
+
+_REASON_ORDER: Final = (_UNREACHABLE, _UNREACHABLE_UNTIL_1_32, _NO_VOLUME, _NO_SPACE, _VOLUME_GONE)
+
+
+# ---- the pod's claims ----
+
+
+def _problem(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
+    """Why the pod can run nowhere because of this claim; empty when nothing is wrong with it."""
+    if claim is None:
+        what = "waiting for ephemeral volume controller to create the " if is_ephemeral else ""
+        return f'{what}persistentvolumeclaim "{name}"' + ("" if is_ephemeral else " not found")
+    if claim.phase == "Lost":
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.volume_name}"'
+    if claim.terminating:
+        return f'persistentvolumeclaim "{name}" is being deleted'
+    return ownership_problem(pod, claim) if is_ephemeral else ""
+
+
+def _sort_out(claims: Iterable[PersistentVolumeClaim], snapshot: Snapshot) -> ClaimsOfPod | Verdict:
+    objects = snapshot.objects
+    bound: list[PersistentVolumeClaim] = []
+    waiting: list[PersistentVolumeClaim] = []
+    has_immediate = False
+    for claim in claims:
+        if claim.volume_name and BIND_COMPLETED in claim.annotations:
+            bound.append(claim)
+            continue
+        storage_class = objects.storage_classes.get(claim_class(claim))
+        if storage_class is not None and storage_class.binding_mode is None:
+            return error(f'VolumeBindingMode not set for StorageClass "{storage_class.name}"')
+        if storage_class is not None and storage_class.binding_mode == "WaitForFirstConsumer" and not claim.volume_name:
+            waiting.append(claim)
+        else:
+            has_immediate = True
+    if has_immediate:
+        return unresolvable("pod has unbound immediate PersistentVolumeClaims")
+    wanted = {claim_class(claim) for claim in waiting}
+    by_class: dict[str, list[PersistentVolume]] = {name: [] for name in wanted}
+    for volume in objects.volumes.values() if wanted else ():
+        if volume_class(volume) in wanted:
+            by_class[volume_class(volume)].append(volume)
+    return ClaimsOfPod(tuple(bound), tuple(waiting), {name: tuple(volumes) for name, volumes in by_class.items()}, snapshot)
+
+
+# ---- one node ----
+
+
+def _bound_problem(claims: ClaimsOfPod, node: Node, *, says_conflict: bool) -> tuple[str, ...]:
+    csi_node = claims.objects.csi_nodes.get(node.name)
+    for claim in claims.bound:
+        volume = claims.objects.volumes.get(claim.volume_name)
+        if volume is None:
+            return (_VOLUME_GONE,)
+        required = required_nodes(volume, csi_node)
+        # The real check hands over the node's labels without its name, so a term on metadata.name never matches here.
+        if required is not None and not required.matches(node.labels, ""):
+            return (_UNREACHABLE_UNTIL_1_32 if says_conflict else _UNREACHABLE,)
+    return ()
+
+
+def _serve(claims: ClaimsOfPod, node: Node, *, counts_attributes_class: bool) -> VolumesOnNode:
+    """A volume for each waiting claim: one that exists and fits, the smallest first, else one that can be made."""
+    to_make: list[PersistentVolumeClaim] = []
+    to_match: list[PersistentVolumeClaim] = []
+    for claim in claims.waiting:
+        chosen_node = claim.annotations.get(SELECTED_NODE)
+        if chosen_node not in (None, node.name):
+            return VolumesOnNode(reasons=(_NO_VOLUME,))
+        (to_match if chosen_node is None else to_make).append(claim)
+    bindings: list[tuple[PersistentVolumeClaim, PersistentVolume]] = []
+    for claim in sorted(to_match, key=lambda claim: claim.request_nanos):
+        candidates = (volume for volume in claims.volumes_by_class[claim_class(claim)] if all(volume.name != taken.name for _, taken in bindings))
+        found = smallest_match(claim, candidates, node, counts_attributes_class=counts_attributes_class)
+        if found is None:
+            to_make.append(claim)
+        else:
+            bindings.append((claim, found))
+    provisions: list[Provision] = []
+    for claim in to_make:
+        made = _provision(claim, node, claims.objects)
+        if isinstance(made, str):
+            return VolumesOnNode(reasons=(made,), bindings=tuple(bindings))
+        provisions.append(made)
+    return VolumesOnNode(bindings=tuple(bindings), provisions=tuple(provisions))
+
+
+def smallest_match(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], node: Node, *, counts_attributes_class: bool = True) -> PersistentVolume | None:
+    """The volume promised to the claim, else the smallest free one that satisfies it; among equals the first.
+
+    None when there is none, or when the promised one cannot be reached from the node. The volumes are those of the claim's class.
+    """
+    smallest: PersistentVolume | None = None
+    for volume in volumes:
+        if not _may_hold(claim, volume, counts_attributes_class=counts_attributes_class):
+            continue
+        is_reachable = volume.node_affinity is None or volume.node_affinity.matches(node.labels, "")
+        if volume.claim is not None:
+            return volume if is_reachable else None
+        if volume.phase != "Available" or not is_reachable or not set(claim.access_modes) <= set(volume.access_modes):
+            continue
+        if claim.selector is not None and not claim.selector.matches(volume.labels):
+            continue
+        if smallest is None or smallest.capacity_nanos > volume.capacity_nanos:
+            smallest = volume
+    return smallest
+
+
+def _may_hold(claim: PersistentVolumeClaim, volume: PersistentVolume, *, counts_attributes_class: bool) -> bool:
+    """What holds for promised volumes too: nobody else's, large enough, of the same mode and attributes class, and here to stay."""
+    if volume.claim is not None and not _is_promised_to(volume.claim, claim):
+        return False
+    attributes = (claim.attributes_class_name or "") if counts_attributes_class else ""
+    return (
+        volume.capacity_nanos >= claim.request_nanos
+        and volume.volume_mode == claim.volume_mode
+        and (volume.attributes_class_name or "") == attributes
+        and not volume.terminating
+    )
+
+
+def _is_promised_to(reference: ClaimReference, claim: PersistentVolumeClaim) -> bool:
+    return (reference.namespace, reference.name) == (claim.namespace, claim.name) and reference.uid in ("", claim.uid)
+
+
+def _provision(claim: PersistentVolumeClaim, node: Node, objects: ClusterObjects) -> Provision | str:
+    """How a volume would be made for the claim on this node, or the reason why it cannot be."""
+    storage_class = objects.storage_classes[claim_class(claim)]
+    if storage_class.provisioner in ("", NO_PROVISIONER) or not _is_allowed(storage_class, node):
+        return _NO_VOLUME
+    driver = objects.csi_drivers.get(storage_class.provisioner)
+    if not claim.request_nanos or driver is None or not driver.storage_capacity:
+        return Provision(claim, None)
+    for capacity in objects.capacities:
+        if capacity.class_name == storage_class.name and _has_room(capacity, claim.request_nanos) and _reaches(capacity, node):
+            return Provision(claim, capacity)
+    return _NO_SPACE
+
+
+def _is_allowed(storage_class: StorageClass, node: Node) -> bool:
+    terms = storage_class.allowed_topologies
+    return not terms or any(term and all(node.labels.get(requirement.key) in requirement.values for requirement in term) for term in terms)
+
+
+def _has_room(capacity: CSIStorageCapacity, request_nanos: int) -> bool:
+    limit = capacity.capacity_nanos if capacity.maximum_volume_size_nanos is None else capacity.maximum_volume_size_nanos
+    return limit is not None and _whole_bytes(limit) >= _whole_bytes(request_nanos)
+
+
+def _reaches(capacity: CSIStorageCapacity, node: Node) -> bool:
+    return capacity.node_topology is not None and capacity.node_topology.matches(node.labels)
+
+
+def _whole_bytes(nanos: int) -> int:
+    return -(-nanos // _NANOS)
+
+
+def _promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    annotations = volume.annotations if volume.claim is not None else {**volume.annotations, BOUND_BY_CONTROLLER: "yes"}
+    return replace(volume, claim=ClaimReference(claim.namespace, claim.name, claim.uid), annotations=annotations)
+
+
+# ---- score ----
+
+
+def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
+    """(requested, capacity) in bytes per storage class: of the volumes to be bound, or, when all are to be made, of their pools."""
+    sums: dict[str, tuple[int, int]] = {}
+    if found.bindings:
+        for claim, volume in found.bindings:
+            requested, capacity = sums.get(volume.class_name, (0, 0))
+            sums[volume.class_name] = requested + _whole_bytes(claim.request_nanos), capacity + _whole_bytes(volume.capacity_nanos)
+        return sums
+    for provision in found.provisions:
+        if provision.capacity is not None:
+            requested, _ = sums.get(provision.claim.class_name or "", (0, 0))
+            # One pool serves all claims of the class: its size is taken once, not once per claim.
+            sums[provision.claim.class_name or ""] = requested + _whole_bytes(provision.claim.request_nanos), _whole_bytes(provision.capacity.capacity_nanos or 0)
+    return sums
+
+
+def _utilization_score(shape: tuple[ShapePoint, ...], requested: int, capacity: int) -> int:
+    utilization = 100 if capacity == 0 or requested > capacity else requested * 100 // capacity
+    return interpolate(shape, utilization)
+
+
+def interpolate(shape: tuple[ShapePoint, ...], utilization: int) -> int:
+    """The shape's score, ten times over (0 to 100), at this utilization; between two points in a straight line, cut toward zero."""
+    before = shape[0]
+    for point in shape:
+        if utilization <= point.utilization:
+            if point is before:
+                return point.score * 10
+            rise, run = (point.score - before.score) * 10 * (utilization - before.utilization), point.utilization - before.utilization
+            return before.score * 10 + (rise // run if rise >= 0 else -(-rise // run))
+        before = point
+    return before.score * 10

@@ -1,0 +1,178 @@
+"""Refuses nodes to which no more volumes of a driver can be attached.
+
+The plugin is called NodeVolumeLimits. Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable, unschedulable
+from scheduler_core.model.csi_migration import (
+    driver_of_provisioner,
+    driver_of_volume,
+    is_migratable_provisioner,
+    migrated_disk,
+)
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod_claims import claim_class, claims_used, find_claim, ownership_problem
+from scheduler_core.model.volumes import CSINode, PersistentVolumeClaim
+from scheduler_core.snapshot.cluster_objects import ClusterObjects
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.volume_users import VOLUME_USERS
+
+_TOO_MANY: Final = unschedulable("node(s) exceed max volume count")
+
+Handle = tuple[str, str]
+"""(driver, volume handle): one attachable volume, however many pods share it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterForLimits:
+    """What the filter looks claims and volumes up in, the attachments of each node, and the volumes that the pod itself would bring.
+
+    Disks of the old in-tree kinds count only where a CSINode says that drivers are at work, hence the two sets.
+    """
+
+    objects: ClusterObjects
+    attached: Mapping[str, frozenset[Handle]]
+    wanted_with_csi_node: set[Handle] | Verdict
+    wanted_without: set[Handle] | Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVolumeLimits:
+    """Counts each driver's distinct volumes: of the pods on the node, of its VolumeAttachments, and of the pod itself."""
+
+    kube_version: KubeVersion
+    name: str = "NodeVolumeLimits"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
+        if not any(volume.claim_name is not None or volume.ephemeral or (volume.legacy_disk and migrated_disk(volume.legacy_disk)) for volume in pod.spec.volumes):
+            return PreFilterResult(SKIP)
+        objects = nodes.snapshot.objects
+        with_csi_node, without = (_handles_of_incoming(pod, objects, has_csi_node=has) for has in (True, False))
+        state.write(ClusterForLimits(objects, _attached_by_node(objects), with_csi_node, without))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002 -- the point's signature
+        return self._verdict(state.read(ClusterForLimits), node_info.name, node_info.pods)
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
+        """Node by node, looking only at the pods that have volumes."""
+        cluster, names = state.read(ClusterForLimits), nodes.snapshot.columns.names
+        users = nodes.snapshot.tally(VOLUME_USERS).by_row
+        codes = np.zeros(len(nodes), dtype=np.intp)
+        verdicts: list[Verdict] = [SUCCESS]
+        for index, row in enumerate(nodes.rows):
+            verdict = self._verdict(cluster, names[row], users.get(int(row), ()))
+            if verdict not in verdicts:
+                verdicts.append(verdict)
+            codes[index] = verdicts.index(verdict)
+        return Refusals(codes, dict(enumerate(verdicts)))
+
+    def _verdict(self, cluster: ClusterForLimits, node_name: str, pods_there: Iterable[Pod]) -> Verdict:
+        csi_node = cluster.objects.csi_nodes.get(node_name)
+        wanted = cluster.wanted_with_csi_node if csi_node is not None else cluster.wanted_without
+        if isinstance(wanted, Verdict):
+            return wanted
+        if not wanted:
+            return SUCCESS
+        if self.kube_version.volume_limit_scaling:
+            missing = next((driver for driver, _ in wanted if _must_be_installed(driver, csi_node, cluster.objects)), None)
+            if missing is not None:
+                return unschedulable(f"{missing} CSI driver is not installed on the node")
+        limits = {} if csi_node is None else {driver.name: driver.allocatable_count for driver in csi_node.drivers if driver.allocatable_count is not None}
+        if not limits:
+            return SUCCESS
+        used = _handles_of_running(pods_there, cluster.objects)
+        if isinstance(used, Verdict):
+            return used
+        return SUCCESS if _fits(wanted - used, used | cluster.attached.get(node_name, frozenset()), limits) else _TOO_MANY
+
+
+def _fits(new: set[Handle], there: set[Handle], limits: Mapping[str, int]) -> bool:
+    count_there = Counter(driver for driver, _ in there)
+    return all(driver not in limits or count_there[driver] + count <= limits[driver] for driver, count in Counter(driver for driver, _ in new).items())
+
+
+def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle] | Verdict:
+    """The volumes the pod would bring; a verdict when one of its claims is missing or not its own."""
+    handles = _inline_handles(pod, has_csi_node=has_csi_node)
+    for use in claims_used(pod):
+        if not use.name:
+            return error("PersistentVolumeClaim had no name")
+        claim = find_claim(pod, use.name, objects.claims)
+        if claim is None:
+            return unresolvable(f'looking up PVC {pod.namespace}/{use.name}: persistentvolumeclaim "{use.name}" not found')
+        if use.is_ephemeral and (problem := ownership_problem(pod, claim)):
+            return error(problem)
+        handles |= _handle_of_claim(claim, objects, has_csi_node=has_csi_node)
+    return handles
+
+
+def _handles_of_running(pods: Iterable[Pod], objects: ClusterObjects) -> set[Handle] | Verdict:
+    """The volumes of the pods on a node with a CSINode; a claim that is gone is not counted."""
+    handles: set[Handle] = set()
+    for pod in pods:
+        handles |= _inline_handles(pod, has_csi_node=True)
+        for use in claims_used(pod):
+            claim = find_claim(pod, use.name, objects.claims)
+            if claim is None:
+                continue
+            if use.is_ephemeral and (problem := ownership_problem(pod, claim)):
+                return error(problem)
+            handles |= _handle_of_claim(claim, objects, has_csi_node=True)
+    return handles
+
+
+def _inline_handles(pod: Pod, *, has_csi_node: bool) -> set[Handle]:
+    disks = (volume.legacy_disk for volume in pod.spec.volumes if volume.legacy_disk is not None) if has_csi_node else ()
+    return {handle for disk in disks if (handle := migrated_disk(disk)) is not None}
+
+
+def _handle_of_claim(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
+    volume = objects.volumes.get(claim.volume_name) if claim.volume_name else None
+    if volume is None:
+        return _handle_by_class(claim, objects, has_csi_node=has_csi_node)
+    if volume.csi_driver:
+        return {(volume.csi_driver, volume.csi_handle)} if volume.csi_handle else set()
+    handle = driver_of_volume(volume) if has_csi_node else None
+    return set() if handle is None else {handle}
+
+
+def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
+    """A volume yet to be made counts for its class's provisioner, under the claim's own name."""
+    storage_class = objects.storage_classes.get(claim_class(claim))
+    if storage_class is None:
+        return set()
+    provisioner: str | None = storage_class.provisioner
+    if is_migratable_provisioner(storage_class.provisioner):
+        provisioner = driver_of_provisioner(storage_class.provisioner) if has_csi_node else None
+    return {(provisioner, f"claim {claim.key}")} if provisioner else set()
+
+
+def _must_be_installed(driver: str, csi_node: CSINode | None, objects: ClusterObjects) -> bool:
+    """Whether the driver insists on being installed and this node does not have it."""
+    known = objects.csi_drivers.get(driver)
+    if known is None or not known.prevent_scheduling_if_missing:
+        return False
+    return csi_node is None or driver not in {installed.name for installed in csi_node.drivers}
+
+
+def _attached_by_node(objects: ClusterObjects) -> Mapping[str, frozenset[Handle]]:
+    attached: dict[str, set[Handle]] = {}
+    for attachment in objects.attachments:
+        volume = objects.volumes.get(attachment.volume_name) if attachment.volume_name is not None else None
+        if attachment.attacher and volume is not None and volume.csi_driver:
+            attached.setdefault(attachment.node_name, set()).add((attachment.attacher, volume.csi_handle))
+    return {node: frozenset(handles) for node, handles in attached.items()}

@@ -1,0 +1,116 @@
+"""Refuses nodes outside the zone or region that a bound volume's labels name.
+
+Source: pkg/scheduler/framework/plugins/volumezone, v1.36. A volume's node affinity, the modern way to say this, is VolumeBinding's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod_claims import claim_class, find_claim
+from scheduler_core.model.volumes import PersistentVolume
+from scheduler_core.snapshot.cluster_objects import ClusterObjects
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+
+_TODAYS_LABEL: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+_TOPOLOGY_LABELS: Final = (*_TODAYS_LABEL, *_TODAYS_LABEL.values())
+
+_NO_ZONE: Final = unresolvable("node(s) had no available volume zone")
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyOfVolume:
+    """One topology label of a volume, with the values it allows."""
+
+    key: str
+    values: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeTopologies:
+    """The topology labels of all volumes that the pod's claims are bound to."""
+
+    topologies: tuple[TopologyOfVolume, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeZone:
+    """A node without any zone or region label is never refused: there is only one zone then."""
+
+    name: str = "VolumeZone"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
+        topologies: list[TopologyOfVolume] = []
+        for volume in pod.spec.volumes:
+            if volume.claim_name is None:
+                continue
+            found = _volume_behind(pod, volume.claim_name, nodes.snapshot.objects)
+            if isinstance(found, Verdict):
+                return PreFilterResult(found)
+            if found is not None:
+                topologies += topologies_of(found)
+        if not topologies:
+            return PreFilterResult(SKIP)
+        state.write(VolumeTopologies(tuple(topologies)))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002 -- the point's signature
+        return SUCCESS if _is_within(node_info.node.labels, state.read(VolumeTopologies).topologies) else _NO_ZONE
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
+        topologies, all_nodes = state.read(VolumeTopologies).topologies, nodes.snapshot.columns.nodes
+        codes = np.fromiter((not _is_within(all_nodes[row].labels, topologies) for row in nodes.rows), dtype=np.intp, count=len(nodes))
+        return Refusals(codes, {1: _NO_ZONE})
+
+
+def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
+    """The volume's zone and region labels; `a__b` means either, and a value with an empty part says nothing."""
+    found = []
+    for key in _TOPOLOGY_LABELS:
+        values = frozenset(value.strip() for value in volume.labels.get(key, "").split("__"))
+        if "" not in values:
+            found.append(TopologyOfVolume(key, values))
+    return found
+
+
+def _volume_behind(pod: Pod, claim_name: str, objects: ClusterObjects) -> PersistentVolume | Verdict | None:
+    """The volume the claim is bound to; None when binding waits for the pod; a verdict when the claim cannot be used at all."""
+    if not claim_name:
+        return unresolvable("PersistentVolumeClaim had no name")
+    claim = find_claim(pod, claim_name, objects.claims)
+    if claim is None:
+        return unresolvable(f'persistentvolumeclaim "{claim_name}" not found')
+    if claim.volume_name:
+        volume = objects.volumes.get(claim.volume_name)
+        return unresolvable(f'persistentvolume "{claim.volume_name}" not found') if volume is None else volume
+    class_name = claim_class(claim)
+    if not class_name:
+        return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+    storage_class = objects.storage_classes.get(class_name)
+    if storage_class is None:
+        return unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
+    if storage_class.binding_mode is None:
+        return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+    return None if storage_class.binding_mode == "WaitForFirstConsumer" else unresolvable("PersistentVolume had no name")
+
+
+def _is_within(node_labels: Mapping[str, str], topologies: tuple[TopologyOfVolume, ...]) -> bool:
+    if not any(label in node_labels for label in _TOPOLOGY_LABELS):
+        return True
+    for topology in topologies:
+        value = node_labels.get(topology.key, node_labels.get(_TODAYS_LABEL.get(topology.key, topology.key)))
+        if value not in topology.values:
+            return False
+    return True
