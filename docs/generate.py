@@ -1,14 +1,17 @@
-"""Writes the pages that are drawn from the code: phases.md and reasons.md. `make docs` runs it; a test holds them fresh."""
+"""Writes what is drawn from the code: two pages of docs/ and the settings file. `make docs` runs it; a test holds them fresh."""
 
 from __future__ import annotations
 
+import json
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+from careen.agent.settings import DEFAULTS, SETTINGS, flag, variable
 from careen.core.phases import MOVES, PHASES, Phase
 from careen.core.reasons import REASONS, Code, event_reason
 
-DOCS = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[1]
 NOTE = "<!-- Written by `make docs` from {source}; edit that file, not this one. -->\n"
 
 # The way of a node that meets no obstacle, for the picture; every other move is in the table below it.
@@ -64,13 +67,65 @@ def _reason_row(code: Code) -> str:
     return f"| `{code}`{' **!**' if text.is_warning else ''} | {event_reason(code)} | {text.meaning} | {text.remedy} |"
 
 
-PAGES: dict[str, Callable[[], str]] = {"phases.md": phases_page, "reasons.md": reasons_page}
+SETTINGS_HEAD = """\
+# Written by `make docs` from operator/careen/agent/settings.py; edit that file, not this one.
+#
+# Every setting with its default. To set one, put it below without the `#`, in a patch of your own (README.md has an
+# example), or edit the ConfigMap in the cluster: the agents follow it and a change takes effect without a restart, except
+# where a setting says so. A value that cannot be used changes nothing and is told as an Event and a metric.
+# A flag or a variable of the environment (CAREEN_X, or KURED_X for kured's settings) counts more than this file.
+"""
+
+CONFIG_MAP_HEAD = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: careen
+  namespace: careen
+data:
+  config.yaml: |
+"""
+
+
+def settings_file() -> str:
+    """The ConfigMap with every setting commented out: meaning, and default as it would be written."""
+    needed_before = [f"#   {variable(name, 'CAREEN')}: {setting.help}" for name, setting in SETTINGS.items() if setting.bootstrap]
+    blocks = [_setting_block(name) for name, setting in SETTINGS.items() if not setting.bootstrap]
+    return (
+        SETTINGS_HEAD
+        + "#\n# Known before this file can be read, and so set on the DaemonSet itself:\n"
+        + "\n".join(needed_before) + "\n"
+        + CONFIG_MAP_HEAD
+        + textwrap.indent("\n".join(blocks), "    ")
+    )
+
+
+def _setting_block(name: str) -> str:
+    setting = SETTINGS[name]
+    meaning = setting.help if setting.is_live else f"{setting.help} (A change needs a restart of the agents.)"
+    return "\n".join(textwrap.wrap(meaning, 112, initial_indent="# ", subsequent_indent="# ")) + f"\n#{flag(name)}: {_default(name)}\n"
+
+
+def _default(name: str) -> str:
+    """The default as YAML, in the form that the setting's parser reads."""
+    kind, value = SETTINGS[name].kind, DEFAULTS[name]
+    if kind.many:
+        return json.dumps([kind.show(each) for each in value])
+    text = "" if value is None else kind.show(value)
+    return text if kind.is_switch or text.isdigit() else json.dumps(text)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/phases.md": phases_page,
+    "docs/reasons.md": reasons_page,
+    "manifests/settings.yaml": settings_file,
+}
 
 
 def main() -> None:
     """Writes every page."""
     for name, page in PAGES.items():
-        (DOCS / name).write_text(page())
+        (ROOT / name).write_text(page())
 
 
 if __name__ == "__main__":

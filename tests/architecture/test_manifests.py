@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from careen.agent import settings_kinds as kinds
+from careen.agent.settings import DEFAULTS, SETTINGS, Settings, flag
+from careen.agent.settings_sources import Source, resolve
 from careen.cluster.access import Right, needed_rights
 from tests.architecture.source_tree import ROOT, modules
 
@@ -112,6 +115,59 @@ def test_the_namespace_admits_what_the_agent_needs() -> None:
     namespace = the("Namespace", "namespace.yaml")["metadata"]
     assert namespace["name"] == AGENT["metadata"]["namespace"]
     assert namespace["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+
+
+def settings_text() -> str:
+    text: str = the("ConfigMap", "settings.yaml")["data"]["config.yaml"]
+    return text
+
+
+def test_every_setting_is_in_the_settings_file() -> None:
+    named = set(re.findall(r"^#([a-z-]+): ", settings_text(), re.MULTILINE))
+    assert named == {flag(name) for name, setting in SETTINGS.items() if not setting.bootstrap}
+
+
+def test_the_settings_file_as_installed_changes_nothing() -> None:
+    assert yaml.safe_load(settings_text()) is None
+
+
+def test_every_default_in_the_settings_file_is_the_default() -> None:
+    """Without their `#`, the lines give what the agent does without any of them."""
+    written = yaml.safe_load("\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line)))
+    resolved = resolve(flags={"node_id": ["n1"]}, environment={}, config_map=written, config_map_name="careen")
+    assert resolved.settings == Settings(node_id="n1")
+    assert {name for name, given in resolved.origins.items() if given.source is Source.CONFIG_MAP} == {name for name, setting in SETTINGS.items() if not setting.bootstrap}
+
+
+def test_the_daemonset_is_where_the_agent_looks_for_its_lock_and_settings() -> None:
+    assert (AGENT["metadata"]["namespace"], AGENT["metadata"]["name"]) == (DEFAULTS["ds_namespace"], DEFAULTS["ds_name"])
+    settings = the("ConfigMap", "settings.yaml")["metadata"]
+    assert (settings["namespace"], settings["name"]) == (DEFAULTS["ds_namespace"], DEFAULTS["config_map"])
+
+
+def test_the_flags_and_variables_of_the_container_are_settings() -> None:
+    flags = {re.match(r"--([a-z-]+)", argument).group(1) for argument in CONTAINER["args"][1:]}  # type: ignore[union-attr]
+    assert CONTAINER["args"][0] == "agent"
+    assert flags - {flag(name) for name in SETTINGS} == set()
+    variables = {each["name"] for each in CONTAINER["env"] if each["name"].startswith(("CAREEN_", "KURED_"))}
+    assert variables == {"CAREEN_NODE_ID"}
+
+
+def test_the_folders_that_the_agent_looks_at_by_default_are_mounted() -> None:
+    root = next(argument.partition("=")[2] for argument in CONTAINER["args"] if argument.startswith("--host-root="))
+    mounted = {mount["mountPath"]: next(each for each in POD["volumes"] if each["name"] == mount["name"])["hostPath"]["path"] for mount in CONTAINER["volumeMounts"]}
+    assert mounted == {f"{root}{path}": path for path in (str(Path(DEFAULTS["reboot_sentinel"]).parent), DEFAULTS["host_lock_dir"])}
+
+
+def test_the_metrics_port_is_the_one_that_the_agent_opens() -> None:
+    assert CONTAINER["ports"] == [{"name": "metrics", "containerPort": DEFAULTS["metrics_port"]}]
+    assert {CONTAINER[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"metrics"}
+
+
+def test_the_memory_limit_leaves_room_for_the_forecast_beside_the_agent() -> None:
+    limit = kinds.memory(CONTAINER["resources"]["limits"]["memory"])
+    agent = kinds.memory(CONTAINER["resources"]["requests"]["memory"])
+    assert limit >= DEFAULTS["forecast_memory"] + 2 * agent
 
 
 def test_every_file_is_applied_or_is_a_component() -> None:

@@ -1,0 +1,119 @@
+"""The documentation tells the truth: commands exist, links lead somewhere, generated pages are fresh."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+from careen.cli import cli
+from careen.core.reasons import Code
+from careen.demo.testing import server_in_thread
+from tests.architecture.source_tree import ROOT
+
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("manifests/*.md"), *ROOT.glob("scheduler_core/*.md"), *ROOT.glob("bench/**/*.md"), *ROOT.glob("operator/*.md"))
+)
+ids = [str(path.relative_to(ROOT)) for path in PAGES]
+
+
+def commands_in(text: str, program: str) -> list[list[str]]:
+    """The words after `program` in code blocks and in backticks, up to a comment or a shell's next command."""
+    fenced = "\n".join(re.findall(r"^```(?:console|sh|bash)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    lines = [*fenced.splitlines(), *inline]
+    found = [match.group(1) for line in lines if (match := re.match(rf"^(?:\$ )?{program}\s+([^#;|&]*)", line.strip()))]
+    return [shlex.split(words.replace("…", "").replace("...", "")) for words in found if "'" not in words or words.count("'") % 2 == 0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    local = [link for link in links if not link.startswith(("http://", "https://"))]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_every_make_target_exists(page: Path) -> None:
+    makefiles = "\n".join(path.read_text() for path in (ROOT / "Makefile", *ROOT.glob("mk/*.mk")))
+    targets = set(re.findall(r"^([a-z][\w-]*):", makefiles, re.MULTILINE))
+    named = {word for words in commands_in(page.read_text(), "make") for word in words[:1] if "=" not in word and word.islower()}
+    assert named - targets == set()
+
+
+def parameters(command: click.Command) -> set[str]:
+    return {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help", "-h"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_every_command_of_careen_exists_with_its_options(page: Path) -> None:
+    wrong = []
+    text = page.read_text().replace("kubectl careen", "careen")
+    for words in commands_in(text, "careen"):
+        command: click.Command = cli
+        context = click.Context(cli)
+        rest = list(words)
+        while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+            name = rest.pop(0)
+            names = name.split("|")
+            inner = [command.get_command(context, each) for each in names]
+            if any(each is None for each in inner):
+                wrong.append(" ".join(words))
+                break
+            command = inner[0] or command
+        else:
+            unknown = {word.split("=")[0] for word in rest if word.startswith("--")} - parameters(command)
+            wrong += [f"{' '.join(words)}: {option}" for option in sorted(unknown)]
+    assert wrong == []
+
+
+def generated() -> dict[str, str]:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {name: page() for name, page in module.PAGES.items()}
+
+
+@pytest.mark.parametrize("name", ["docs/phases.md", "docs/reasons.md", "manifests/settings.yaml"])
+def test_a_generated_page_is_fresh(name: str) -> None:
+    assert (ROOT / name).read_text() == generated()[name], "run `make docs`"
+
+
+@pytest.mark.parametrize("code", list(Code), ids=str)
+def test_every_reason_is_reached_by_a_named_test(code: Code) -> None:
+    spellings = (f"Code.{code.name}", f'"{code.value}"')
+    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "architecture" not in path.parts]
+    assert any(spelling in path.read_text() for path in tests for spelling in spellings)
+
+
+def columns_line() -> str:
+    (line,) = re.findall(r"^kubectl get nodes -o custom-columns=.*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    return line
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_the_line_of_the_readme_shows_a_roll_out(tmp_path: Path) -> None:
+    annotations = {"careen.dev/phase": "Draining", "careen.dev/since": "2026-03-04T12:00:00Z", "careen.dev/reason": "evicting 3 pods"}
+    with server_in_thread() as server:
+        server.seed(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "annotations": annotations}},
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}},
+        )
+        kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+        done = subprocess.run(shlex.split(columns_line()), env={"KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path), "PATH": str(Path(shutil.which("kubectl") or "").parent)}, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
+    assert [line.split(maxsplit=3) for line in done.stdout.splitlines()] == [
+        ["NODE", "PHASE", "SINCE", "REASON"],
+        ["n1", "Draining", "2026-03-04T12:00:00Z", "evicting 3 pods"],
+        ["n2", "<none>", "<none>", "<none>"],
+    ]
