@@ -70,7 +70,7 @@ def _without_empties(resource: ResourceType, obj: Object) -> Object:
     metadata = {k: v for k, v in obj["metadata"].items() if v or k not in ("labels", "annotations", "finalizers", "ownerReferences")}
     if resource.plural != "nodes":
         return {**obj, "metadata": metadata}
-    return {**obj, "metadata": metadata, "spec": {k: v for k, v in obj["spec"].items() if v or k not in ("taints", "unschedulable")}}
+    return {**obj, "metadata": metadata, "spec": {k: v for k, v in (obj.get("spec") or {}).items() if v or k not in ("taints", "unschedulable")}}
 
 
 def _kept_identity(resource: ResourceType, old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:

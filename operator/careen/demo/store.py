@@ -65,7 +65,7 @@ class Change:
         return "DELETED" if self.after is None else "MODIFIED"
 
 
-class HistoryGone(Exception):  # noqa: N818 - a state of the store that callers turn into 410, not a failure of it
+class HistoryGone(Exception):
     """The asked version is older than what is kept; the caller must list again."""
 
     def __init__(self, oldest: int) -> None:

@@ -1,0 +1,1 @@
+"""Just enough of kube-controller-manager that evicted pods come back; one file per controller."""
