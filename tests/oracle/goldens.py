@@ -11,11 +11,11 @@ import collections
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.oracle import judges
+from tests.oracle import judges, quantities
 from tests.oracle.casegen.cases import case, large_case
 
 PLAIN = 260        # every case up to here
@@ -41,6 +41,7 @@ def main() -> None:
         _write(options.out / f"{name}.jsonl.gz", some)
         _write(options.out / f"{name}-answers.jsonl.gz", [{"id": one["id"], "answers": replies[one["id"]]} for one in some])
         print(f"{name}: {len(some)} cases, {sum(len(one['pods']) for one in some)} decisions")
+    _write(options.out / "quantities.jsonl.gz", quantities.read_by(options.oracle))
 
 
 def _chosen(cases: list[dict[str, Any]], answers: dict[str, Any]) -> list[dict[str, Any]]:
@@ -92,7 +93,7 @@ def generic(reason: str) -> str:
     return re.sub(r"\b(default|shop|ops|nowhere)/\S+|\bnew\d\S*|\[.*\]", "…", reason)
 
 
-def _write(path: Path, lines: list[dict[str, Any]]) -> None:
+def _write(path: Path, lines: Iterable[Any]) -> None:
     text = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)
     path.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
 

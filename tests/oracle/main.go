@@ -1,7 +1,8 @@
 // Command oracle answers scheduling cases with the packages of the real kube-scheduler.
 //
 //	oracle judge [--lenient] < cases.jsonl > answers.jsonl   one answer line for each case line
-//	oracle time CLUSTER PODS                                 what one pod costs on one core, as JSON
+//	oracle time PAGES PODS ROUNDS                            what one pod costs on one core, one line for each
+//	oracle quantities < strings > values                     what the API reads from each quantity
 //
 // A case that cannot be read ends the run; with --lenient its pods are answered with the error,
 // which the search for the smallest case needs.
@@ -28,7 +29,7 @@ var lenient bool
 func main() {
 	quiet()
 	if len(os.Args) < 2 {
-		fail(fmt.Errorf("usage: oracle judge|time"))
+		fail(fmt.Errorf("usage: oracle judge|time|quantities"))
 	}
 	var err error
 	switch os.Args[1] {
@@ -37,6 +38,8 @@ func main() {
 		err = judgeAll(os.Stdin, os.Stdout, 3) // three, because a case mostly waits for its informers
 	case "time":
 		err = timePods(os.Args[2:], os.Stdout)
+	case "quantities":
+		err = readQuantities(os.Stdin, os.Stdout)
 	default:
 		err = fmt.Errorf("unknown command %q", os.Args[1])
 	}

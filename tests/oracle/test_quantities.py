@@ -1,0 +1,35 @@
+"""scheduler_core reads every quantity as the API's own code does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from scheduler_core.model.quantity import LARGEST, QuantityError, nanos_to_millis, nanos_to_units, parse_nanos
+
+with gzip.open(Path(__file__).parents[1] / "goldens" / "quantities.jsonl.gz", "rt") as lines:
+    READ = [json.loads(line) for line in lines]
+
+
+def in_range(text: str) -> bool:
+    """Objects carry no negative amounts (validation refuses them), and beyond 2^63 Go's own sums have wrapped round."""
+    return not text.startswith("-") and parse_nanos(text) <= LARGEST * 10**6
+
+
+def test_every_quantity_the_api_reads_has_the_same_thousandths_and_units_here() -> None:
+    wanted = [(text, millis, units) for text, millis, units in READ if units is not None and in_range(text)]
+    assert len(wanted) > 1000
+    assert [(text, nanos_to_millis(parse_nanos(text)), nanos_to_units(parse_nanos(text))) for text, _, _ in wanted] == wanted
+
+
+@pytest.mark.parametrize("text", [text for text, _, units in READ if units is None])
+def test_what_the_api_refuses_is_refused_here(text: str) -> None:
+    with pytest.raises(QuantityError, match="is not a quantity"):
+        parse_nanos(text)
+
+
+def test_the_table_holds_many_refused_texts() -> None:
+    assert sum(units is None for _, _, units in READ) > 15
