@@ -161,7 +161,7 @@ class ControlPlane:
                 if (code := self._programs[name].exit_code()) is not None:
                     raise RuntimeError(f"{name} ended with {code}:\n{self._programs[name].tail()}")
             if self.certificate_authority.exists():
-                self.admin = Api(self.server, self._tokens["admin"], self.certificate_authority)
+                self.admin = self.client()
                 try:
                     self.admin.text("/readyz")
                 except (ApiError, urllib3.exceptions.HTTPError) as error:
@@ -220,6 +220,10 @@ class ControlPlane:
             self.admin.close()
 
     # -- identities
+
+    def client(self, token: str | None = None) -> Api:
+        """A client of its own; an administrator's unless a token is given."""
+        return Api(self.server, token or self._tokens["admin"], self.certificate_authority)
 
     def service_account_token(self, namespace: str, name: str, bound_to: dict[str, str] | None = None) -> str:
         """A token as a kubelet asks for it: for one ServiceAccount, bound to one pod so that it dies with the pod."""

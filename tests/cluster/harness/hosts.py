@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
+import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +21,11 @@ from typing import TYPE_CHECKING
 import urllib3
 
 from tests.cluster.harness.api import Api, ApiError, Object
-from tests.cluster.harness.processes import Guardian, Program
+from tests.cluster.harness.objects import condition
+from tests.cluster.harness.processes import Guardian, Program, free_port
 
 if TYPE_CHECKING:
-    from tests.cluster.harness.observer import Observer
+    from tests.cluster.harness.observer import Observer, PodLife
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class Reboot:
 
     asked_at: float
     boot_left: str
+    by_agent: bool  # False: the machine went down by itself
     boot: str = ""
     ready_at: float | None = None
 
@@ -60,10 +63,14 @@ class Host:
     memory: str = "32Gi"
 
     boot_seconds: float = 2.0
+    shutdown_seconds: float = 0.0  # from the request until the machine is gone
+    ready_after_seconds: float = 0.0  # from the start of the agent after a boot until the kubelet says Ready
+    pods_after_seconds: float = 0.5  # from Ready until its pods are ready again
     comes_back: bool = True
     sentinel_survives: bool = False  # a sentinel on disk, or a command that says yes for ever
     agent_wanted: bool = True
     restart_seconds: float = 1.0  # a crashed agent is started again after this
+    flags: list[str] = field(default_factory=list)  # for this host's agent alone
 
     boot_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     reboots: list[Reboot] = field(default_factory=list)
@@ -71,11 +78,18 @@ class Host:
     starts: int = 0
     agent: Program | None = None
     agent_pod: str = ""  # uid of the pod the agent runs for
+    agent_pod_name: str = ""
+    port: int = 0
     up: bool = True
+    killed: bool = False  # by a story, so its end is no crash
     _down_until: float = 0.0
     _start_after: float = 0.0
     _requests_taken: int = 0
     _told_down: bool = True
+    _going_down_at: float | None = None
+    _ready_at: float | None = None
+    _kill_at: float | None = None
+    _pods_at: float | None = None
 
     # -- files of the machine
 
@@ -104,8 +118,10 @@ class Host:
         return self.folder / "agent.log"
 
     def build(self) -> None:
-        for folder in (self.sentinel.parent, self.boot_id_file.parent):
+        # As on Debian: /var/run is a link. The agents' lock between processes lives in /run/careen.
+        for folder in (self.root / "run" / "careen", self.root / "var", self.boot_id_file.parent):
             folder.mkdir(parents=True, exist_ok=True)
+        (self.root / "var" / "run").symlink_to("../run")
         self.boot_id_file.write_text(self.boot_id + "\n")
         here = shlex.quote(str(self.folder))
         self.reboot_command.write_text(
@@ -136,6 +152,11 @@ class Host:
     def failed_requests(self) -> int:
         refused = self.folder / "reboot-refused"
         return len(refused.read_text().splitlines()) if refused.exists() else 0
+
+    def metrics_port(self) -> int:
+        """The same one for every start of the agent, so that a story can read its metrics."""
+        self.port = self.port or free_port()
+        return self.port
 
     # -- the node
 
@@ -181,43 +202,64 @@ class Host:
     def step(self, now: float, api: Api, observer: Observer, start: Callable[[Host], None]) -> None:
         if self.up:
             self._play_up(now, observer, start)
+            if self._ready_at is not None and now >= self._ready_at:
+                self._become_ready(api)
+            if self._pods_at is not None and now >= self._pods_at:
+                tell_pods_ready(api, self.name, ready=True)
+                self._pods_at = None
         elif not self._told_down:
             tell_ready(api, self, ready=False)
+            tell_pods_ready(api, self.name, ready=False)
             self._told_down = True
         elif self.comes_back and now >= self._down_until:
             self._boot(api)
 
     def _play_up(self, now: float, observer: Observer, start: Callable[[Host], None]) -> None:
         asked = self.requests.read_text().split() if self.requests.exists() else []
-        if len(asked) > self._requests_taken:
-            self._requests_taken = len(asked)
-            self.go_down(now, asked_at=float(asked[-1]))
+        if len(asked) > self._requests_taken and self._going_down_at is None:
+            self._going_down_at = now + self.shutdown_seconds
+        if self._going_down_at is not None and now >= self._going_down_at:
+            # Asked twice on its way down, a machine still goes down once.
+            first, self._requests_taken = asked[self._requests_taken], len(asked)
+            self.go_down(now, asked_at=float(first), by_agent=True)
             return
         pod = agent_pod(observer, self.name)
         if self.agent is not None:
             code = self.agent.exit_code()
             if code is not None:
-                self.crashes.append((now, code))
+                if not self.killed:
+                    self.crashes.append((now, code))
+                self.killed = False
                 self.agent.kill()
-                self.agent = None
+                self.agent, self._kill_at = None, None
                 self._start_after = now + self.restart_seconds
-            elif pod != self.agent_pod or not self.agent_wanted:
+            elif self._kill_at is not None:
+                if now >= self._kill_at:
+                    self.agent.kill()
+            elif pod is None or pod.uid != self.agent_pod or not self.agent_wanted:
                 # Its pod is gone, or another one took its place: a kubelet stops the containers of the old one.
-                self.agent.stop()
-                self.agent = None
-        elif pod and self.agent_wanted and now >= self._start_after:
-            self.agent_pod = pod
+                self.ask_agent_to_stop(now)
+        elif pod is not None and self.agent_wanted and now >= self._start_after:
+            self.agent_pod, self.agent_pod_name = pod.uid, pod.name
             start(self)
             self.starts += 1
 
-    def go_down(self, now: float, *, asked_at: float) -> None:
+    def ask_agent_to_stop(self, now: float) -> None:
+        """SIGTERM, and SIGKILL after the grace period of its pod."""
+        if self.agent is not None:
+            self.killed = True
+            self.agent.signal(signal.SIGTERM)
+            self._kill_at = now + 10
+
+    def go_down(self, now: float, *, asked_at: float, by_agent: bool) -> None:
         if self.agent is not None:
             self.agent.kill()
-            self.agent = None
-        self.reboots.append(Reboot(asked_at=asked_at, boot_left=self.boot_id))
+            self.agent, self._kill_at, self.killed = None, None, False
+        self.reboots.append(Reboot(asked_at=asked_at, boot_left=self.boot_id, by_agent=by_agent))
         if not self.sentinel_survives:
             self.withdraw()
         self.up, self._told_down = False, False
+        self._going_down_at = self._ready_at = self._pods_at = None
         self._down_until = now + self.boot_seconds
 
     def _boot(self, api: Api) -> None:
@@ -228,9 +270,16 @@ class Host:
         self.boot_id_file.write_text(self.boot_id + "\n")
         if api.find(f"/api/v1/nodes/{self.name}") is None:
             api.create("/api/v1/nodes", self.manifest())
-        tell_ready(api, self, ready=True)
-        reboot.ready_at = time.time()
+        self._ready_at = time.time() + self.ready_after_seconds
         self.up = True
+        if not self.ready_after_seconds:
+            self._become_ready(api)
+
+    def _become_ready(self, api: Api) -> None:
+        tell_ready(api, self, ready=True)
+        self._ready_at = None
+        self._pods_at = time.time() + self.pods_after_seconds
+        self.reboots[-1].ready_at = time.time()
 
 
 class Fleet:
@@ -265,21 +314,22 @@ class Fleet:
         """A second agent for the same host, as after a forced deletion of a pod that still runs."""
         return self._launch(host, host.folder / "second-agent.log")
 
-    def restart_agent(self, host: Host) -> None:
+    def stop_agent(self, host: Host) -> None:
+        """SIGTERM, as when its container is stopped; the machine starts another."""
         with self._lock:
-            if host.agent is not None:
-                host.agent.kill()
-                host.agent = None
+            host.ask_agent_to_stop(time.time())
 
     def kill_agent(self, host: Host) -> None:
         """SIGKILL, now; the machine starts it again after `restart_seconds`."""
-        assert host.agent is not None
-        host.agent.kill()
+        with self._lock:
+            assert host.agent is not None, f"no agent runs on {host.name}"
+            host.killed = True
+            host.agent.kill()
 
     def power_off(self, host: Host) -> None:
         """The machine goes down by itself, without being asked by an agent."""
         with self._lock:
-            host.go_down(time.time(), asked_at=time.time())
+            host.go_down(time.time(), asked_at=time.time(), by_agent=False)
 
     def close(self) -> None:
         self._ended.set()
@@ -307,44 +357,53 @@ class Fleet:
         return Program(f"agent of {host.name}", launch.argv, guardian=self._guardian, log=log, env=launch.env, cwd=host.folder)
 
 
-def agent_pod(observer: Observer, node: str) -> str:
-    """The uid of the pod that the DaemonSet has on this node, or "" when there is none."""
+def agent_pod(observer: Observer, node: str) -> PodLife | None:
+    """The pod that the DaemonSet has on this node, once its containers run; the newest when there are several."""
     namespace, name = observer.daemonset
     found = [
         life
         for life in observer.pods()
-        if life.node == node and life.namespace == namespace and life.owner == f"DaemonSet/{name}" and life.deleting_at is None
+        if life.node == node
+        and life.namespace == namespace
+        and life.owner == f"DaemonSet/{name}"
+        and life.ready_at is not None
+        and life.deleting_at is None
     ]
-    return max(found, key=lambda life: life.created_at).uid if found else ""
+    return max(found, key=lambda life: life.created_at, default=None)
 
 
 def tell_ready(api: Api, host: Host, *, ready: bool) -> None:
-    """What the kubelet writes when the machine stops and when it is back: status of the node, then of its pods."""
+    """What the kubelet writes when the machine stops and when it is back."""
     status: Object = {"conditions": [_ready(ready)]}
     if ready:
         status["nodeInfo"] = {"bootID": host.boot_id}
-    with contextlib.suppress(ApiError):  # the Node may be deleted while the machine is down
+    with suppress_not_found():  # the Node may be deleted while the machine is down
         api.patch(f"/api/v1/nodes/{host.name}/status", {"status": status}, "application/strategic-merge-patch+json")
-    if ready:
-        restart_containers(api, host.name)
 
 
-def restart_containers(api: Api, node: str) -> None:
-    """The controllers marked the pods of a node that was not ready; the kubelet starts their containers again."""
+def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
+    """What the kubelet writes about the pods of the node when their containers are stopped, and when they run again."""
     for pod in api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
-        meta = pod["metadata"]
-        if meta.get("deletionTimestamp") or pod["status"].get("phase") != "Running":
+        meta, word = pod["metadata"], "True" if ready else "False"
+        if meta.get("deletionTimestamp") or pod["status"].get("phase") != "Running" or condition(pod, "Ready") == word:
             continue
-        now = _now()
-        conditions = [
-            {"type": kind, "status": "True", "lastTransitionTime": now} for kind in ("Ready", "ContainersReady")
-        ]
-        with contextlib.suppress(ApiError):  # gone in the meantime
+        conditions = [{"type": kind, "status": word, "lastTransitionTime": _now()} for kind in ("Ready", "ContainersReady")]
+        with suppress_not_found():
             api.patch(
                 f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status",
                 {"status": {"conditions": conditions}},
                 "application/strategic-merge-patch+json",
             )
+
+
+@contextlib.contextmanager
+def suppress_not_found() -> Iterator[None]:
+    """What was there a moment ago may be gone."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status != 404:
+            raise
 
 
 def _ready(ready: bool) -> Object:

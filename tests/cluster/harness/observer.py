@@ -15,6 +15,7 @@ from typing import Any
 import urllib3
 
 from tests.cluster.harness.api import Api, ApiError, Object
+from tests.cluster.harness.objects import condition, owner_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +48,14 @@ class LockSeen:
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """Names of the nodes in the lock, whichever of kured's forms it is written in."""
+        """Names of the nodes in the lock, whichever of kured's forms it is written in; a pause by hand is nobody."""
         try:
             content = json.loads(self.text or "{}")
         except ValueError:
             return ()
         entries = content.get("locks") if isinstance(content.get("locks"), list) else [content]
         names = [entry.get("nodeID", "") for entry in entries if isinstance(entry, dict)]
-        return tuple(name for name in names if name)
+        return tuple(name for name in names if name and name != "manual")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,11 +117,9 @@ class Observer:
         self._ended = threading.Event()
         self._connect = connect
         namespace, name = daemonset
-        self._threads = [
-            self._follow("/api/v1/nodes", self._node),
-            self._follow("/api/v1/pods", self._pod),
-            self._follow(f"/apis/apps/v1/namespaces/{namespace}/daemonsets", self._daemonset, only=name),
-        ]
+        self._follow("/api/v1/nodes", self._node)
+        self._follow("/api/v1/pods", self._pod)
+        self._follow(f"/apis/apps/v1/namespaces/{namespace}/daemonsets", self._daemonset, only=name)
 
     def forget(self) -> None:
         """Starts the history anew from the state of this instant."""
@@ -149,17 +148,14 @@ class Observer:
             return [life for life in self.seen.pods.values() if life.gone_at is None]
 
     def close(self) -> None:
+        # Each thread ends when its watch does, some seconds later; nobody needs to wait for that.
         self._ended.set()
-        for thread in self._threads:
-            thread.join(timeout=10)
 
     # -- following one collection
 
-    def _follow(self, path: str, take: Take, only: str | None = None) -> threading.Thread:
+    def _follow(self, path: str, take: Take, only: str | None = None) -> None:
         collection = _Collection(path=path, take=take, only=only)
-        thread = threading.Thread(target=self._watch, args=(collection,), name=f"watch {path}", daemon=True)
-        thread.start()
-        return thread
+        threading.Thread(target=self._watch, args=(collection,), name=f"watch {path}", daemon=True).start()
 
     def _watch(self, collection: _Collection) -> None:
         api: Api | None = None
@@ -266,21 +262,6 @@ def node_seen(item: Object, at: float, *, exists: bool) -> NodeSeen:
         labels=dict(meta.get("labels", {})),
         annotations={key: value for key, value in meta.get("annotations", {}).items() if "kwok" not in key},
     )
-
-
-def condition(item: Object, kind: str) -> str:
-    found = (entry["status"] for entry in item.get("status", {}).get("conditions", ()) if entry["type"] == kind)
-    return next(found, "Unknown")
-
-
-def owner_of(item: Object) -> str:
-    """The controller people know: a ReplicaSet counts as its Deployment."""
-    for owner in item["metadata"].get("ownerReferences", ()):
-        if owner.get("controller"):
-            if owner["kind"] == "ReplicaSet":
-                return "Deployment/" + owner["name"].rpartition("-")[0]
-            return f"{owner['kind']}/{owner['name']}"
-    return ""
 
 
 def as_json(text: str | None) -> Any:

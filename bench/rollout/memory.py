@@ -1,0 +1,60 @@
+"""Memory of agent processes, read from /proc while they run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.processes import descendants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Of one process, in MiB."""
+
+    resident: float
+    private: float
+
+
+def memory_of(pid: int) -> Memory | None:
+    """None when the process is gone."""
+    try:
+        rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:
+        return None
+    kib = {key.rstrip(":"): int(value) for key, value, *_ in (row.split() for row in rows)}
+    return Memory(resident=kib["Rss"] / 1024, private=(kib["Private_Clean"] + kib["Private_Dirty"]) / 1024)
+
+
+def agent_memory(host: Host) -> Memory | None:
+    """Of the largest process below the agent's: what wraps it (unshare, a shell) is not the agent's."""
+    if host.agent is None:
+        return None
+    found = [memory for pid in descendants(host.agent.pid) if (memory := memory_of(pid)) is not None]
+    return max(found, key=lambda memory: memory.resident, default=None)
+
+
+class Sampler:
+    """Looks every few seconds; keeps for each host the greatest it has seen. A child process (a forecast) shows here too."""
+
+    def __init__(self, hosts: Mapping[str, Host], every_seconds: float = 3.0) -> None:
+        self.greatest: dict[str, Memory] = {}
+        self._hosts = hosts
+        self._every = every_seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every):
+            for name, host in self._hosts.items():
+                memory = agent_memory(host)
+                if memory is not None and (name not in self.greatest or memory.resident > self.greatest[name].resident):
+                    self.greatest[name] = memory
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join(timeout=10)

@@ -1,0 +1,176 @@
+"""A cluster with hosts on it: the control plane, what is applied to it, the observer and the fleet, put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+
+from tests.cluster.harness.api import Api, ApiError, Object
+from tests.cluster.harness.control_plane import REPOSITORY, ControlPlane
+from tests.cluster.harness.hosts import AgentCommand, Fleet, Host
+from tests.cluster.harness.observer import Observer
+from tests.cluster.harness.workloads import SHOP, path_of
+
+LOCK_ANNOTATION = "weave.works/kured-node-lock"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """The object that carries an agent's lock, and the account it acts as."""
+
+    namespace: str
+    daemonset: str
+    account: str
+
+    @property
+    def user(self) -> str:
+        return f"system:serviceaccount:{self.namespace}:{self.account}"
+
+    @property
+    def path(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}/daemonsets/{self.daemonset}"
+
+
+CAREEN = Identity(namespace="careen", daemonset="careen", account="careen")
+KURED = Identity(namespace="kube-system", daemonset="kured", account="kured")
+
+
+class Cluster:
+    """One story's view of the control plane. `close` ends agents and observer; `sweep` empties the cluster."""
+
+    def __init__(self, plane: ControlPlane, identity: Identity, folder: Path) -> None:
+        self.plane = plane
+        self.identity = identity
+        self.folder = folder
+        self.observer = Observer(
+            plane.client, daemonset=(identity.namespace, identity.daemonset), lock_annotation=LOCK_ANNOTATION
+        )
+        self.fleet: Fleet | None = None
+
+    @property
+    def admin(self) -> Api:
+        return self.plane.admin
+
+    # -- putting things on the cluster
+
+    def apply(self, *items: Object) -> None:
+        """Creates what is not there and replaces what is."""
+        for item in items:
+            try:
+                self.admin.create(path_of(item), item)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+                self.admin.patch(f"{path_of(item)}/{item['metadata']['name']}", item)
+
+    def apply_file(self, path: Path) -> None:
+        self.apply(*(item for item in yaml.safe_load_all(path.read_text()) if item))
+
+    def start_fleet(self, hosts: Iterable[Host], command: AgentCommand) -> Fleet:
+        """Registers the nodes and starts an agent on each as soon as its DaemonSet pod runs."""
+        self.fleet = Fleet(
+            lambda: self.plane.admin,
+            self.observer,
+            command,
+            folder=self.folder,
+            guardian=self.plane.guardian,
+            token=self._token,
+        )
+        for host in hosts:
+            self.fleet.add(host)
+        return self.fleet
+
+    def _token(self, host: Host) -> str:
+        """Bound to the pod of the node's agent, as a kubelet mounts it: it says which node it is for and ends with the pod."""
+        bound = {"apiVersion": "v1", "kind": "Pod", "name": host.agent_pod_name, "uid": host.agent_pod}
+        return self.plane.service_account_token(self.identity.namespace, self.identity.account, bound_to=bound)
+
+    # -- waiting
+
+    def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 60) -> T:
+        """The first truthy answer of the condition. Fails with the sentence, and with what the agents said last."""
+        give_up = time.monotonic() + seconds
+        while True:
+            try:
+                if answer := condition():
+                    return answer
+            except ApiError as error:
+                sentence_now = f"{sentence} ({error})"
+            else:
+                sentence_now = sentence
+            if time.monotonic() > give_up:
+                raise AssertionError(f"not within {seconds:.0f} s: {sentence_now}\n{self.describe()}")
+            self.plane.check()
+            time.sleep(0.1)
+
+    def describe(self) -> str:
+        """Nodes, lock and the last lines of every agent, for the message of a failure."""
+        rows = []
+        for name in sorted(self.fleet.hosts if self.fleet else ()):
+            node = self.observer.node(name)
+            if node is None:
+                rows.append(f"{name}: no such node")
+                continue
+            ours = {key: value for key, value in {**node.labels, **node.annotations}.items() if key.startswith("careen.dev/")}
+            rows.append(f"{name}: ready={node.ready} unschedulable={node.unschedulable} taints={node.taints} {ours}")
+        rows.append(f"lock: {self.observer.lock_now().text}")
+        for name, host in sorted(self.fleet.hosts.items() if self.fleet else ()):
+            rows.append(f"--- {name}: reboots {len(host.reboots)}, crashes {host.crashes}, up {host.up}; its agent said:")
+            rows += host.log.read_text(errors="replace").splitlines()[-12:] if host.log.exists() else ["(nothing)"]
+        return "\n".join(rows)
+
+    def pods_are_ready(self, namespace: str = SHOP) -> bool:
+        """Every workload has the pods it wants, and all of them are ready."""
+        for kind in ("deployments", "statefulsets"):
+            for item in self.admin.list(f"/apis/apps/v1/namespaces/{namespace}/{kind}"):
+                status = item.get("status", {})
+                if status.get("observedGeneration", 0) < item["metadata"]["generation"]:
+                    return False
+                if status.get("readyReplicas", 0) != item["spec"]["replicas"] or status.get("replicas", 0) != item["spec"]["replicas"]:
+                    return False
+        for item in self.admin.list(f"/apis/apps/v1/namespaces/{namespace}/daemonsets"):
+            status = item.get("status", {})
+            if status.get("numberReady", -1) != len(self.observer.nodes):
+                return False
+        return True
+
+    def agents_run(self) -> bool:
+        assert self.fleet is not None
+        return all(host.agent is not None for host in self.fleet.hosts.values() if host.agent_wanted and host.up)
+
+    # -- ending
+
+    def close(self) -> None:
+        if self.fleet is not None:
+            self.fleet.close()
+        self.observer.close()
+
+    def sweep(self) -> None:
+        """Removes workloads, agents' objects and nodes, so that the next story finds an empty cluster."""
+        admin = self.admin
+        now = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
+        for kind in ("deployments", "statefulsets", "daemonsets", "replicasets"):
+            admin.delete(f"/apis/apps/v1/namespaces/{SHOP}/{kind}", now)
+        admin.delete(f"/apis/policy/v1/namespaces/{SHOP}/poddisruptionbudgets", now)
+        for identity in (CAREEN, KURED):
+            admin.delete(identity.path, now)
+        for pod in admin.list("/api/v1/pods"):
+            meta = pod["metadata"]
+            admin.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", now)
+        admin.delete("/api/v1/nodes", now)
+        self.wait_for(
+            "the cluster is empty",
+            lambda: not (admin.list("/api/v1/pods") or admin.list("/api/v1/nodes") or admin.list("/apis/apps/v1/daemonsets")),
+        )
+
+
+def manifest_files() -> list[Path]:
+    """What `kubectl apply -k manifests` applies, in that order."""
+    folder = REPOSITORY / "manifests"
+    return [folder / name for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]]

@@ -1,0 +1,111 @@
+"""The rules that must hold in every story, judged from what observer and hosts saw. Pure, and shares no code with careen.
+
+Each function returns sentences about what was broken; none is good. The watches of nodes, pods and lock are separate
+connections, so what happened within `BLUR` seconds has no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tests.cluster.harness.figures import Span, down_spans, holding_spans, most_at_once
+from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.observer import NodeSeen, Seen
+
+BLUR = 0.5
+OURS = "careen.dev/"
+# What may stay on an idle node: the record of the last reboot. `hold` and `reboot-now` belong to people.
+STAYS = ("careen.dev/last-reboot", "careen.dev/hold", "careen.dev/reboot-now")
+
+
+def broken(seen: Seen, hosts: Mapping[str, Host], *, concurrency: int, end: float, lock_was_lost: bool = False) -> list[str]:
+    """Everything that holds in every story, whatever it is about.
+
+    `lock_was_lost`: the story itself took the lock away, so a claim that is missing from it was not given back.
+    """
+    return [
+        *too_many_down(seen, hosts, concurrency, end),
+        *rebooted_without_right(seen, hosts, end),
+        *(() if lock_was_lost else given_back_too_early(seen, hosts, end)),
+        *(f"{host.name}: its agent ended by itself: {host.crashes}" for host in hosts.values() if host.crashes),
+    ]
+
+
+def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> list[str]:
+    """Never more of these nodes cordoned or not ready at once than the limit."""
+    spans = {name: down_spans(_history(seen, name), end) for name in names}
+    most = most_at_once(span for found in spans.values() for span in found)
+    if most <= limit:
+        return []
+    listing = ", ".join(f"{name} {span.start:.1f}–{span.end:.1f}" for name, found in sorted(spans.items()) for span in found)
+    return [f"{most} nodes down at once, {limit} allowed: {listing}"]
+
+
+def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
+    """A node reboots only with a claim of its own in the lock, cordoned, and empty but for DaemonSet pods."""
+    found = []
+    for name, host in hosts.items():
+        history = _history(seen, name)
+        for reboot in host.reboots:
+            if not reboot.by_agent:
+                continue
+            at = reboot.asked_at
+            if not _within(holding_spans(seen.locks, name, end), at):
+                found.append(f"{name} rebooted at {at:.1f} without a claim in the lock")
+            if not any(one.unschedulable for one in _around(history, at)):
+                found.append(f"{name} rebooted at {at:.1f} without a cordon")
+            left = [
+                life.name
+                for life in seen.pods.values()
+                if life.node == name
+                and life.owner
+                and not life.from_daemonset
+                and not life.finished
+                and (life.scheduled_at or end) < at - BLUR
+                and (life.gone_at is None or life.gone_at > at + BLUR)
+            ]
+            if left:
+                found.append(f"{name} rebooted at {at:.1f} with {', '.join(sorted(left))} on it")
+    return found
+
+
+def given_back_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
+    """A claim leaves the lock only after a new boot and a Ready node, or when everything is undone."""
+    found = []
+    for name, host in hosts.items():
+        history = _history(seen, name)
+        for span in holding_spans(seen.locks, name, end):
+            if span.end >= end:
+                continue
+            asked = [reboot for reboot in host.reboots if span.start - BLUR <= reboot.asked_at <= span.end + BLUR]
+            if asked and (asked[-1].ready_at is None or asked[-1].ready_at > span.end + BLUR):
+                found.append(f"{name} gave its claim back at {span.end:.1f}, before it was back from the reboot of {asked[-1].asked_at:.1f}")
+            if not any(one.ready for one in _around(history, span.end)):
+                found.append(f"{name} gave its claim back at {span.end:.1f} without being Ready")
+    return found
+
+
+def not_cleaned_up(state: NodeSeen | None, *, cordoned: bool = False) -> list[str]:
+    """What an agent that has nothing to do left on its node."""
+    if state is None:
+        return ["the node is gone"]
+    left = [key for key in (*state.labels, *state.annotations) if key.startswith(OURS) and key not in STAYS]
+    left += [f"{key}:{effect}" for key, effect in state.taints if key.startswith(OURS)]
+    sentences = [f"{state.name} still carries {', '.join(sorted(left))}"] if left else []
+    if state.unschedulable != cordoned:
+        sentences.append(f"{state.name} is {'not ' if cordoned else ''}cordoned")
+    return sentences
+
+
+def _history(seen: Seen, name: str) -> list[NodeSeen]:
+    return [one for one in seen.nodes if one.name == name]
+
+
+def _within(spans: Sequence[Span], at: float) -> bool:
+    return any(span.start - BLUR <= at <= span.end + BLUR for span in spans)
+
+
+def _around(history: Sequence[NodeSeen], at: float) -> list[NodeSeen]:
+    """The states that the node had within BLUR of this instant."""
+    before = [one for one in history if one.at <= at - BLUR][-1:]
+    return before + [one for one in history if at - BLUR < one.at <= at + BLUR]

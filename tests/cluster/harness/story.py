@@ -1,0 +1,233 @@
+"""A story: some nodes with careen's agents on them, and what can be done to and asked of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+
+from tests.cluster.harness.agents import CAREEN_PYTHONPATH, careen, clean_environment
+from tests.cluster.harness.api import Object
+from tests.cluster.harness.audit import Requests, requests_of
+from tests.cluster.harness.cluster import CAREEN, KURED, LOCK_ANNOTATION, Cluster, manifest_files
+from tests.cluster.harness.control_plane import REPOSITORY, ControlPlane
+from tests.cluster.harness.hosts import Fleet, Host
+from tests.cluster.harness.observer import NodeSeen, as_json
+from tests.cluster.harness.rules import broken, not_cleaned_up
+
+ZONES = ("zone-a", "zone-b", "zone-c")
+
+
+class Story(Cluster):
+    """`close` it when it is told; `judge` it before."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        super().__init__(plane, CAREEN, folder)
+        self.hosts: dict[str, Host] = {}
+        self.flags: list[str] = []
+        self._audit_from = plane.audit_log.stat().st_size if plane.audit_log.exists() else 0
+        for file in manifest_files():
+            self.apply_file(file)
+
+    # -- setting the stage
+
+    def nodes(self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None) -> list[Host]:
+        """That many nodes n00, n01, … with an agent each, over so many zones. Returns when every agent answers."""
+        hosts = self.nodes_without_agents(count, *flags, zones=zones, change=change)
+        self.start_agents()
+        return hosts
+
+    def nodes_without_agents(
+        self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None
+    ) -> list[Host]:
+        """The same, before the agents are installed: they start with `start_agents`."""
+        self.flags = list(flags)
+        hosts = [
+            Host(name=f"n{number:02}", zone=ZONES[number % zones], folder=self.folder / "hosts" / f"n{number:02}")
+            for number in range(count)
+        ]
+        for host in hosts:
+            change(host)
+            host.agent_wanted = False
+            self.hosts[host.name] = host
+        command = careen(
+            self.plane, namespace=CAREEN.namespace, daemonset=CAREEN.daemonset, flags=lambda host: [*self.flags, *host.flags]
+        )
+        self.start_fleet(hosts, command)
+        return hosts
+
+    def start_agents(self) -> None:
+        for host in self.hosts.values():
+            host.agent_wanted = True
+        self.agents_answer()
+
+    def install_kured(self) -> None:
+        """Its DaemonSet with pods on every node; nothing that would reboot."""
+        self.apply_file(REPOSITORY / "bench" / "rollout" / "kured.yaml")
+        self.wait_for(
+            "kured's pods run", lambda: self.admin.get(KURED.path).get("status", {}).get("numberReady") == len(self.hosts)
+        )
+
+    def agents_answer(self, seconds: float = 90) -> None:
+        self.wait_for("every agent runs", self.agents_run, seconds)
+        wanted = [host for host in self.hosts.values() if host.agent_wanted and host.up]
+        self.wait_for("every agent says that it is ready", lambda: all(is_answering(host) for host in wanted), seconds)
+
+    def workloads(self, *items: Object) -> None:
+        """Applies them and waits until all of their pods are ready."""
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, *items)
+        self.wait_for("the workloads are ready", self.pods_are_ready, 90)
+
+    def settings(self, **values: Any) -> None:
+        """Writes the ConfigMap that agents follow. Names with underscores for dashes."""
+        content = yaml.safe_dump({key.replace("_", "-"): value for key, value in values.items()})
+        path = f"/api/v1/namespaces/{CAREEN.namespace}/configmaps"
+        self.admin.patch(f"{path}/careen", {"data": {"config.yaml": content}})
+
+    # -- doing something
+
+    @staticmethod
+    def need_reboot(hosts: Iterable[Host]) -> None:
+        for host in hosts:
+            host.ask_for_reboot()
+
+    def the_fleet(self) -> Fleet:
+        assert self.fleet is not None
+        return self.fleet
+
+    def annotate_node(self, host: Host, key: str, value: str | None) -> None:
+        self.admin.patch(f"/api/v1/nodes/{host.name}", {"metadata": {"annotations": {key: value}}})
+
+    def cordon(self, host: Host, *, cordoned: bool = True) -> None:
+        self.admin.patch(f"/api/v1/nodes/{host.name}", {"spec": {"unschedulable": cordoned}})
+
+    def write_lock(self, text: str | None) -> None:
+        """As people do by hand, with kubectl annotate."""
+        self.admin.patch(CAREEN.path, {"metadata": {"annotations": {LOCK_ANNOTATION: text}}})
+
+    # -- asking
+
+    def state(self, host: Host) -> NodeSeen:
+        """The node as it is now."""
+        state = self.observer.node(host.name)
+        assert state is not None, f"{host.name} does not exist"
+        return state
+
+    def phase(self, host: Host) -> str:
+        """What the node's annotation says; Idle when there is none."""
+        state = self.observer.node(host.name)
+        return state.annotations.get("careen.dev/phase", "Idle") if state else "no such node"
+
+    def reason(self, host: Host) -> str:
+        return self.state(host).annotations.get("careen.dev/reason", "")
+
+    def refusals(self, host: Host) -> dict[str, str]:
+        """Code and sentence of each refusal that stands on the node."""
+        refusals = as_json(self.state(host).annotations.get("careen.dev/refusals")) or []
+        return {refusal["code"]: refusal["sentence"] for refusal in refusals}
+
+    def is_tainted(self, host: Host) -> bool:
+        return ("careen.dev/reboot", "PreferNoSchedule") in self.state(host).taints
+
+    def holders(self) -> tuple[str, ...]:
+        return self.observer.lock_now().holders
+
+    def is_over(self, hosts: Sequence[Host]) -> bool:
+        """Every one of them rebooted, is back in service, and nobody holds a claim."""
+        return all(host.reboots and host.up for host in hosts) and all(self.is_home(host) for host in hosts) and not self.holders()
+
+    def is_home(self, host: Host) -> bool:
+        state = self.observer.node(host.name)
+        return state is not None and state.ready and not not_cleaned_up(state)
+
+    def finishes(self, hosts: Sequence[Host], seconds: float = 120) -> None:
+        self.wait_for(f"{len(hosts)} nodes have rebooted and are back", lambda: self.is_over(hosts), seconds)
+
+    def finishes_one(self, host: Host, seconds: float = 60) -> None:
+        """This node is through, whatever the others do."""
+        self.wait_for(
+            f"{host.name} has rebooted and is back",
+            lambda: host.reboots and host.up and self.is_home(host) and host.name not in self.holders(),
+            seconds,
+        )
+
+    def reaches(self, host: Host, *phases: str, seconds: float = 60) -> None:
+        self.wait_for(f"{host.name} is {' or '.join(phases)}", lambda: self.phase(host) in phases, seconds)
+
+    def any_of(self, hosts: Sequence[Host], *phases: str, seconds: float = 60) -> Host:
+        """The first of the hosts to be in one of the phases."""
+        return self.wait_for(
+            f"a node is {' or '.join(phases)}", lambda: next((host for host in hosts if self.phase(host) in phases), None), seconds
+        )
+
+    def stays(self, sentence: str, condition: Callable[[], bool], seconds: float) -> None:
+        """The condition holds all the time, looked at ten times a second."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            assert condition(), f"no longer so: {sentence}\n{self.describe()}"
+            time.sleep(0.1)
+
+    def events(self, reason: str | None = None) -> list[Object]:
+        """Events that careen wrote about nodes."""
+        found = self.admin.list("/api/v1/namespaces/default/events")
+        return [event for event in found if event["involvedObject"]["kind"] == "Node" and reason in (None, event.get("reason"))]
+
+    def metrics(self, host: Host) -> str:
+        return urllib3.request("GET", f"http://127.0.0.1:{host.metrics_port()}/metrics", retries=False, timeout=5).data.decode()
+
+    def command(self, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """`careen WORDS…` as a cluster administrator runs it."""
+        env = {**clean_environment(), "PYTHONPATH": CAREEN_PYTHONPATH, "KUBECONFIG": str(kubeconfig or self.plane.folder / "admin.kubeconfig")}
+        return subprocess.run(
+            [sys.executable, "-m", "careen", *words], capture_output=True, text=True, timeout=60, check=False, env=env, cwd=self.folder
+        )
+
+    def why(self, host: Host) -> dict[str, Any]:
+        """`careen why NODE --output json`."""
+        answer = self.command("why", host.name, "--output", "json")
+        assert answer.returncode in (0, 1), answer.stderr + answer.stdout
+        found: dict[str, Any] = json.loads(answer.stdout)
+        return found
+
+    def requests(self) -> Requests:
+        """What the agents asked of the API server since the story began."""
+        return requests_of(self.plane.audit_events(self._audit_from), CAREEN.user)
+
+    def forbidden(self) -> list[str]:
+        """Requests of the agents that their rights did not allow."""
+        return sorted(
+            {
+                f"{event['verb']} {event['requestURI'].partition('?')[0]}"
+                for event in self.plane.audit_events(self._audit_from)
+                if event["user"]["username"] == CAREEN.user and event.get("responseStatus", {}).get("code") == 403
+            }
+        )
+
+    # -- judging
+
+    def judge(self, *, concurrency: int = 1, lock_was_lost: bool = False) -> None:
+        """The rules that hold in every story; see `rules.broken`."""
+        sentences = broken(
+            self.observer.seen, self.hosts, concurrency=concurrency, end=time.time(), lock_was_lost=lock_was_lost
+        )
+        assert not sentences, "\n".join([*sentences, self.describe()])
+
+    def is_clean(self, hosts: Iterable[Host]) -> None:
+        """Nothing of ours is left on these nodes."""
+        sentences = [sentence for host in hosts for sentence in not_cleaned_up(self.observer.node(host.name))]
+        assert not sentences, "\n".join([*sentences, self.describe()])
+
+
+def is_answering(host: Host) -> bool:
+    """The agent's own word for "I work": its health endpoint."""
+    try:
+        return urllib3.request("GET", f"http://127.0.0.1:{host.metrics_port()}/readyz", retries=False, timeout=2).status == 200
+    except urllib3.exceptions.HTTPError:
+        return False

@@ -1,0 +1,111 @@
+"""What goes wrong with a node halts the roll-out or is undone; nothing is repeated for ever, and everything is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import deployment
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+
+def test_a_node_that_never_comes_back_halts_the_roll_out(story: Story) -> None:
+    hosts = story.nodes(3, change=lambda host: setattr(host, "comes_back", False))
+    story.need_reboot(hosts)
+    lost = story.any_of(hosts, "Rebooting")
+    story.wait_for("it is down", lambda: not lost.up)
+    others = [host for host in hosts if host is not lost]
+    story.stays("nobody follows it", lambda: story.holders() == (lost.name,) and all(not host.reboots for host in others), 15)
+    for host in others:
+        assert story.is_tainted(host)
+        assert not story.state(host).unschedulable
+        assert lost.name in story.reason(host) + " ".join(story.refusals(host).values())
+    for host in hosts:
+        host.comes_back = True
+    story.finishes(hosts)
+    story.judge()
+
+
+def test_a_node_that_boots_but_is_never_ready_fails_and_halts_the_roll_out(story: Story) -> None:
+    hosts = story.nodes(2, "--verify-timeout=6s", change=lambda host: setattr(host, "ready_after_seconds", 40.0))
+    story.need_reboot(hosts)
+    lost = story.any_of(hosts, "Failed")
+    (other,) = (host for host in hosts if host is not lost)
+    assert lost.name in story.holders()
+    assert story.state(lost).labels["careen.dev/reboot"] == "failed"
+    assert not other.reboots
+    other.ready_after_seconds = 0
+    story.wait_for("it is ready after all", lambda: story.state(lost).ready)
+    assert story.command("retry", lost.name).returncode == 0
+    story.finishes(hosts)
+    story.judge()
+
+
+def test_a_host_that_ignores_the_request_fails_and_halts_until_somebody_says_retry(story: Story) -> None:
+    hosts = story.nodes(2, "--reboot-deadline=8s")
+    for host in hosts:
+        host.reboot_ignored()
+    story.need_reboot(hosts)
+    stuck = story.any_of(hosts, "Failed")
+    (other,) = (host for host in hosts if host is not stuck)
+    assert stuck.name in story.holders()
+    story.stays("nobody follows it", lambda: other.failed_requests() == 0 and story.holders() == (stuck.name,), 5)
+    for host in hosts:
+        host.reboot_works()
+    answer = story.command("retry", stuck.name)
+    assert answer.returncode == 0, answer.stderr
+    story.finishes(hosts)
+    story.judge()
+
+
+def test_a_reboot_command_that_fails_is_tried_three_times_and_undone_and_the_others_go_on(story: Story) -> None:
+    broken, fine = story.nodes(2, "--failure-backoff=1s")
+    broken.reboot_fails()
+    story.need_reboot([broken, fine])
+    story.finishes_one(fine, 120)
+    story.reaches(broken, "Failed", seconds=120)
+    assert broken.failed_requests() == 3
+    assert not story.state(broken).unschedulable
+    assert story.holders() == ()
+    assert "no reboot today" in story.reason(broken)
+    broken.reboot_works()
+    assert story.command("retry", broken.name).returncode == 0
+    story.finishes([broken])
+    story.judge()
+
+
+def test_a_sentinel_that_survives_its_reboot_is_a_loop_and_stops_at_the_limit(story: Story) -> None:
+    (host,) = story.nodes(1, change=lambda host: setattr(host, "sentinel_survives", True))
+    story.need_reboot([host])
+    story.wait_for("it has rebooted twice", lambda: len(host.reboots) == 2)
+    story.wait_for("it says so", lambda: "loop" in story.reason(host) or "loop-limit" in story.refusals(host))
+    story.stays("it does not reboot again", lambda: len(host.reboots) == 2, 10)
+    assert not story.state(host).unschedulable
+    host.withdraw()
+    story.wait_for("nothing of ours is left once the need is gone", lambda: story.is_home(host) and not story.holders())
+
+
+def test_a_hold_in_the_middle_of_a_drain_undoes_it(story: Story) -> None:
+    (host,) = story.nodes(1)
+    story.workloads(deployment("slow", 2, stop_seconds=10))
+    story.need_reboot([host])
+    story.reaches(host, "Draining")
+    assert story.command("hold", host.name, "--reason", "stop").returncode == 0
+    story.wait_for("it is in service again", lambda: not story.state(host).unschedulable and not story.holders(), 30)
+    assert story.phase(host) == "Waiting"
+    assert not host.reboots
+    assert story.command("unhold", host.name).returncode == 0
+    story.finishes([host])
+    story.judge()
+
+
+def test_a_drain_that_takes_too_long_is_undone_and_the_turn_goes_to_the_next(story: Story) -> None:
+    slow, quick = story.nodes(2, "--drain-timeout=4s", "--failure-backoff=30s")
+    story.workloads(deployment("slow", 1, stop_seconds=20, nodeSelector={"kubernetes.io/hostname": slow.name}))
+    story.need_reboot([slow, quick])
+    story.finishes_one(quick, 90)
+    story.wait_for("the drain was undone", lambda: story.phase(slow) == "Failed" and not story.state(slow).unschedulable)
+    assert "shop/slow-" in story.reason(slow)
+    assert not slow.reboots
+    story.judge()

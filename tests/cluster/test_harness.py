@@ -1,0 +1,82 @@
+"""What the stories stand on: hosts that reboot, a control plane that restarts, an observer that sees it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.harness.cluster import CAREEN, Cluster, manifest_files
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.hosts import Host, Launch
+from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import deployment
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+
+# An agent without manners: reboots whenever the sentinel is there.
+RUDE = 'while :; do [ -e "$1" ] && { "$2"; sleep 60; }; sleep 0.1; done'
+
+
+def rude_agent(host: Host, token: str) -> Launch:
+    return Launch(argv=("sh", "-c", RUDE, "sh", str(host.sentinel), str(host.reboot_command)), env={"PATH": "/usr/bin:/bin"})
+
+
+@pytest.fixture
+def cluster(story: Story, plane: ControlPlane, tmp_path: Path) -> Cluster:
+    story.start_fleet([Host(name="n00", zone="zone-a", folder=tmp_path / "n00", boot_seconds=1.5)], rude_agent)
+    story.wait_for("the agent runs", story.agents_run)
+    return story
+
+
+def test_a_host_that_reboots_is_not_ready_for_a_while_and_keeps_its_new_boot_id(cluster: Cluster) -> None:
+    assert cluster.fleet is not None
+    host = cluster.fleet.hosts["n00"]
+    left = host.boot_id
+    host.ask_for_reboot()
+    cluster.wait_for("it is down", lambda: not cluster.observer.node("n00").ready)
+    cluster.wait_for("it is back", lambda: cluster.observer.node("n00").ready)
+    time.sleep(3)  # kwok, if it were to repair the node, would do so in this time
+    state = cluster.observer.node("n00")
+    assert (state.ready, state.boot_id, len(host.reboots)) == (True, host.boot_id, 1)
+    assert host.boot_id != left
+    assert host.reboots[0].boot_left == left
+    assert not host.sentinel.exists()
+
+
+def test_pods_are_ready_again_after_the_reboot_of_their_host(cluster: Cluster) -> None:
+    assert cluster.fleet is not None
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, deployment("web", 2))
+    cluster.wait_for("the pods are ready", cluster.pods_are_ready)
+    before = {life.uid for life in cluster.observer.pods()}
+    cluster.fleet.hosts["n00"].ask_for_reboot()
+    cluster.wait_for("the pods were not ready", lambda: not cluster.pods_are_ready())
+    cluster.wait_for("the pods are ready again", cluster.pods_are_ready)
+    assert {life.uid for life in cluster.observer.pods()} == before
+
+
+def test_the_observer_goes_on_after_the_api_server_was_away(cluster: Cluster, plane: ControlPlane) -> None:
+    plane.stop_api_server()
+    time.sleep(1)
+    plane.start_api_server()
+    cluster.admin.patch("/api/v1/nodes/n00", {"spec": {"unschedulable": True}})
+    cluster.wait_for("the cordon is seen", lambda: cluster.observer.node("n00").unschedulable)
+    assert sum(seen.unschedulable for seen in cluster.observer.node_history("n00")) == 1
+
+
+def test_a_token_of_an_agent_names_its_node_and_ends_with_its_pod(cluster: Cluster, plane: ControlPlane) -> None:
+    assert cluster.fleet is not None
+    host = cluster.fleet.hosts["n00"]
+    token = plane.service_account_token(
+        CAREEN.namespace, CAREEN.account, {"apiVersion": "v1", "kind": "Pod", "name": host.agent_pod_name, "uid": host.agent_pod}
+    )
+    api = plane.client(token)
+    review = api.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+    assert review["status"]["userInfo"]["username"] == CAREEN.user
+    assert review["status"]["userInfo"]["extra"]["authentication.kubernetes.io/node-name"] == ["n00"]
+    api.close()
+
+
+def test_the_manifests_are_applied_as_they_are_in_the_repository() -> None:
+    assert [file.name for file in manifest_files()][:2] == ["namespace.yaml", "rbac.yaml"]

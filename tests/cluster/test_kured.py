@@ -1,0 +1,83 @@
+"""careen after, or beside, kured: its lock in both forms, and a kured that is still installed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cluster.harness.cluster import CAREEN
+from tests.cluster.harness.story import Story
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+CREATED = "2026-01-05T03:14:15.926535897Z"
+
+
+def single(node: str) -> str:
+    """What kured writes with concurrency 1."""
+    return json.dumps({"nodeID": node, "metadata": {"unschedulable": False}, "created": CREATED, "TTL": 0})
+
+
+def multiple(*nodes: str) -> str:
+    """What kured writes with a higher concurrency."""
+    entries = [{"nodeID": node, "metadata": {"unschedulable": False}, "created": CREATED, "TTL": 0} for node in nodes]
+    return json.dumps({"maxOwners": 2, "locks": entries})
+
+
+@pytest.mark.parametrize("form", [single, multiple])
+def test_a_lock_that_kured_left_for_a_node_that_is_gone_stops_nobody_for_ever(story: Story, form: object) -> None:
+    assert callable(form)
+    story.write_lock(form("long-gone"))
+    hosts = story.nodes(2, "--reboot-deadline=10s")
+    story.need_reboot(hosts)
+    story.finishes(hosts, 180)
+    story.judge()
+
+
+@pytest.mark.parametrize("form", [single, multiple])
+def test_a_lock_that_kured_left_for_a_node_it_had_cordoned_is_taken_up_by_that_node(story: Story, form: object) -> None:
+    """kured rebooted the node and was replaced before it came back: the lock says that the cordon is kured's."""
+    assert callable(form)
+    first, second = hosts = story.nodes_without_agents(2)
+    story.cordon(first)
+    story.write_lock(form(first.name))
+    story.start_agents()
+    story.wait_for("the claim is given back", lambda: not story.holders(), 60)
+    story.need_reboot(hosts)
+    story.finishes(hosts, 120)
+    story.judge()
+
+
+def test_a_lock_that_a_released_multiple_form_left_empty_counts_as_free(story: Story) -> None:
+    story.write_lock(json.dumps({"maxOwners": 2, "locks": []}))
+    (host,) = story.nodes(1)
+    story.need_reboot([host])
+    story.finishes([host])
+
+
+def test_while_a_kured_is_installed_nobody_starts_and_everybody_says_so(story: Story) -> None:
+    (host,) = story.nodes(1)
+    story.install_kured()
+    story.need_reboot([host])
+    story.wait_for("it says so", lambda: "foreign-coordinator" in story.refusals(host), 60)
+    assert "kube-system/kured" in story.refusals(host)["foreign-coordinator"]
+    assert story.is_tainted(host)
+    assert not host.reboots
+    story.admin.delete("/apis/apps/v1/namespaces/kube-system/daemonsets/kured")
+    story.finishes([host])
+    story.judge()
+
+
+def test_kured_reads_the_lock_of_a_working_careen_as_held(story: Story) -> None:
+    """The content has both of kured's forms: a top-level owner, and the list."""
+    (host,) = story.nodes(1, change=lambda host: setattr(host, "boot_seconds", 5.0))
+    story.need_reboot([host])
+    story.reaches(host, "Rebooting")
+    content = json.loads(story.observer.lock_now().text or "{}")
+    assert content["nodeID"] == host.name
+    assert content["TTL"] == 0
+    assert [entry["nodeID"] for entry in content["locks"]] == [host.name]
+    assert all(entry["TTL"] == 0 for entry in content["locks"])
+    assert CAREEN.daemonset
+    story.finishes([host])

@@ -1,0 +1,75 @@
+"""The API server, a Node or the DaemonSet goes away in the middle of it all."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.cluster.harness.cluster import CAREEN, manifest_files
+from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import deployment, on_node
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
+
+
+def somebody_drains_slowly(story: Story, hosts: list[Host]) -> Host:
+    """Every node has a pod that takes its time to stop; returns the node that is being drained."""
+    story.workloads(*(deployment(f"slow-{host.name}", 1, stop_seconds=8, **on_node(host.name)) for host in hosts))
+    story.observer.forget()
+    story.need_reboot(hosts)
+    return story.any_of(hosts, "Draining")
+
+
+def test_the_api_server_is_away_for_a_minute_in_the_middle_of_a_drain(story: Story) -> None:
+    hosts = story.nodes(3)
+    somebody_drains_slowly(story, hosts)
+    story.plane.stop_api_server()
+    time.sleep(60)
+    story.plane.start_api_server()
+    story.finishes(hosts, 180)
+    story.judge()
+    story.is_clean(hosts)
+    assert [len(host.reboots) for host in hosts] == [1, 1, 1]
+
+
+def test_the_node_of_a_holder_is_deleted_and_registered_again(story: Story) -> None:
+    hosts = story.nodes(3, "--reboot-deadline=20s")
+    holder = somebody_drains_slowly(story, hosts)
+    story.admin.delete(f"/api/v1/nodes/{holder.name}")
+    story.wait_for("the node is gone", lambda: story.observer.node(holder.name) is None)
+    story.admin.create("/api/v1/nodes", holder.manifest())
+    story.finishes(hosts, 240)
+    story.judge()
+    story.is_clean(hosts)
+
+
+def test_the_node_of_a_holder_is_deleted_for_good_and_the_others_go_on(story: Story) -> None:
+    hosts = story.nodes(3, "--reboot-deadline=10s")
+    holder = somebody_drains_slowly(story, hosts)
+    holder.agent_wanted = False
+    story.the_fleet().kill_agent(holder)
+    story.admin.delete(f"/api/v1/nodes/{holder.name}")
+    others = [host for host in hosts if host is not holder]
+    story.finishes(others, 180)
+    assert not holder.reboots
+    story.hosts.pop(holder.name)
+    story.judge()
+
+
+@pytest.mark.parametrize("propagation", ["Orphan", "Background"])
+def test_the_daemonset_is_deleted_and_created_again_under_a_working_holder(story: Story, propagation: str) -> None:
+    hosts = story.nodes(3)
+    holder = somebody_drains_slowly(story, hosts)
+    uid = story.observer.lock_now().uid
+    story.admin.delete(CAREEN.path, {"propagationPolicy": propagation})
+    story.wait_for("it is gone", lambda: story.admin.find(CAREEN.path) is None)
+    for file in manifest_files():
+        story.apply_file(file)
+    story.wait_for("the new one is seen", lambda: story.observer.lock_now().uid not in ("", uid))
+    story.wait_for("the holder's claim is in the new lock", lambda: holder.name in story.holders() or holder.reboots)
+    story.finishes(hosts, 180)
+    story.judge(lock_was_lost=True)
+    story.is_clean(hosts)
+    assert [len(host.reboots) for host in hosts] == [1, 1, 1]

@@ -1,0 +1,58 @@
+"""The concurrency is changed while nodes are on their way."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.cluster.harness.figures import down_spans, most_at_once
+from tests.cluster.harness.story import Story
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
+
+
+def most_down(story: Story, since: float = 0.0) -> int:
+    """Of all nodes, counting only what began to be down after the instant."""
+    end = time.time()
+    return most_at_once(
+        span for host in story.hosts.values() for span in down_spans(story.observer.node_history(host.name), end) if span.start > since
+    )
+
+
+def test_a_raised_concurrency_takes_effect_without_a_restart(story: Story) -> None:
+    story.settings(concurrency=1)
+    hosts = story.nodes(6, change=lambda host: setattr(host, "boot_seconds", 6.0))
+    story.need_reboot(hosts)
+    story.any_of(hosts, "Draining", "Rebooting")
+    story.settings(concurrency=3)
+    story.finishes(hosts, 240)
+    story.judge(concurrency=3)
+    assert most_down(story) > 1
+    assert sum(host.starts for host in hosts) == 12  # nobody was restarted but by the reboots
+
+
+def test_a_lowered_concurrency_starts_nobody_until_enough_are_back(story: Story) -> None:
+    story.settings(concurrency=3)
+    hosts = story.nodes(6, change=lambda host: setattr(host, "boot_seconds", 8.0))
+    story.need_reboot(hosts)
+    story.wait_for("several are on their way", lambda: len(story.holders()) >= 2)
+    story.settings(concurrency=1)
+    changed = time.time() + 8  # the agents hear of it within seconds
+    story.finishes(hosts, 300)
+    story.judge(concurrency=3)
+    assert most_down(story, since=changed) == 1
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
+def test_a_rolling_update_to_another_concurrency_breaks_no_lock(story: Story, before: int, after: int) -> None:
+    hosts = story.nodes(4, f"--concurrency={before}", change=lambda host: setattr(host, "boot_seconds", 6.0))
+    story.need_reboot(hosts)
+    story.any_of(hosts, "Rebooting")
+    story.flags = [f"--concurrency={after}"]
+    for host in hosts:
+        story.the_fleet().stop_agent(host)
+        time.sleep(1)
+    story.finishes(hosts, 240)
+    story.judge(concurrency=max(before, after))
+    story.is_clean(hosts)
