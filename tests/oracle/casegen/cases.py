@@ -23,7 +23,7 @@ def case(seed: int, number: int) -> dict[str, Any]:
 def large_case(seed: int, number: int, size: int) -> dict[str, Any]:
     """A case of `size` nodes; its pods are plain ones, so that it stays readable for a machine."""
     d = Draw(f"{seed}:large:{number}")
-    flavour = Flavour(weight=0, nodes=(size, size), pods_per_node=0.3, tidy=d.maybe(0.5), node_affinity=0.3, pod_affinity=0.25, spread=0.4, full=float(d.maybe(0.3)))
+    flavour = Flavour(weight=0, nodes=(size, size), pods_per_node=0.3, tidy=d.maybe(0.5), node_affinity=0.3, pod_affinity=0.25, spread=0.4, full=float(d.maybe(0.3)), configuration=0.4)
     return build(d, flavour, f"large-{seed}-{number:05}")
 
 

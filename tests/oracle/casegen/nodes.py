@@ -17,7 +17,7 @@ DECLARED = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSu
 
 def node(d: Draw, name: str, *, tidy: bool = False) -> dict[str, Any]:
     """A node; a tidy one has every label, no taint and room, so that what comes later decides."""
-    labels = _labels(d, name, 0.02 if tidy else 0.12)
+    labels = _labels(d, name, 0.02 if tidy else 0.12) if not d.maybe(0.01) else {}
     spec: dict[str, Any] = {}
     taints = [] if tidy else _taints(d)
     if not tidy and d.maybe(0.07):
@@ -32,7 +32,7 @@ def node(d: Draw, name: str, *, tidy: bool = False) -> dict[str, Any]:
         status["images"] = _images(d)
     if d.maybe(0.2):
         status["declaredFeatures"] = sorted(d.some(DECLARED, 3))
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": "node-" + name, "labels": labels}, "spec": spec, "status": status}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": "node-" + name} | ({"labels": labels} if labels else {}), "spec": spec, "status": status}
 
 
 def _labels(d: Draw, name: str, gap: float) -> dict[str, str]:

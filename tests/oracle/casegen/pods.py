@@ -26,7 +26,8 @@ def pod(d: Draw, flavour: Flavour, storage: Storage, name: str, nodes: list[str]
     if owners:
         metadata["ownerReferences"] = owners
     spec = _containers(d, flavour, placed)
-    spec["priority"] = d.choice(PRIORITIES)
+    if not d.maybe(0.04):
+        spec["priority"] = d.choice(PRIORITIES)
     affinity = terms.pod_affinity(d, labels, flavour.pod_affinity)
     if not placed:
         affinity |= _demands(d, flavour, spec, labels, nodes)
@@ -43,7 +44,8 @@ def settle(d: Draw, manifest: dict[str, Any], node: str) -> dict[str, Any]:
     manifest["spec"]["nodeName"] = node
     status = manifest["status"]
     status["phase"] = d.often(("Running",), ("Pending", "Succeeded", "Failed"), 0.05)
-    status["startTime"] = f"2026-01-01T01:{d.randint(0, 14):02}:00Z"
+    if not d.maybe(0.01):  # a pod that has not started counts as started now
+        status["startTime"] = f"2026-01-01T01:{d.randint(0, 14):02}:00Z"
     if d.maybe(0.06):
         manifest["metadata"] |= {"deletionTimestamp": "2026-01-01T02:00:00Z", "deletionGracePeriodSeconds": 30}
         if d.maybe(0.3):

@@ -25,6 +25,8 @@ def tolerations(d: Draw) -> list[dict[str, Any]]:
         if one.get("effect") == "NoExecute" and d.maybe(0.5):
             one["tolerationSeconds"] = 30
         found.append(one)
+    if d.maybe(0.04):  # an empty key with Equal is against the API's rules, and compares values alone
+        found.append(d.choice(({"operator": "Equal", "value": "a"}, {"operator": "Exists", "effect": "PreferNoSchedule"}, {"key": "", "operator": "Exists", "effect": "NoSchedule"}, {})))
     if d.maybe(0.03):
         found.append({"key": "spot", "operator": d.choice(("Gt", "Lt")), "value": "3"})  # alpha operators: no match by default
     return found

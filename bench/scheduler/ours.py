@@ -1,0 +1,88 @@
+"""What one process of scheduler_core needs: run as `python -m bench.scheduler.ours cycles|drain …`, prints JSON lines."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scheduler_core import Scheduler, Snapshot, pod_from_manifest
+
+
+def main() -> None:
+    """The first argument says what is measured."""
+    {"cycles": cycles, "drain": drain}[sys.argv[1]](*sys.argv[2:])
+
+
+def cycles(pages: str, pods: str, rounds: str) -> None:
+    """Loads the pages, then judges every pod `rounds` times; one line for the load, one for each pod."""
+    snapshot = _load(pages)
+    scheduler = Scheduler()
+    manifests = [json.loads(line) for line in Path(pods).read_text().splitlines()]
+    pending = [pod_from_manifest(manifest) for manifest in manifests]
+    seconds: list[list[float]] = [[] for _ in pending]
+    for _ in range(int(rounds)):
+        for i, pod in enumerate(pending):
+            start = time.perf_counter()
+            result = scheduler.schedule(snapshot, pod)
+            assert result.best  # every node is filtered and every feasible one scored by now
+            seconds[i].append(time.perf_counter() - start)
+    for pod, took in zip(pending, seconds, strict=True):
+        _print({"pod": pod.key, "seconds": took, "answer": answer(scheduler, snapshot, pod)})
+
+
+def drain(pages: str, node: str, rounds: str) -> None:
+    """Simulates the drain of one node again and again."""
+    from scheduler_core.simulation.drain import simulate_drain
+
+    snapshot = _load(pages)
+    for _ in range(int(rounds)):
+        start = time.perf_counter()
+        (forecast,) = simulate_drain(snapshot, (node,), made_at="2026-01-01T00:00:00Z")
+        _print({"seconds": time.perf_counter() - start, "pods": len(forecast.pods)})
+
+
+def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]:
+    """The whole answer, for the comparison; not part of what is timed."""
+    from scheduler_core.judge.answers import answer_of
+
+    found: dict[str, Any] = answer_of(scheduler.schedule(snapshot, pod))
+    return found
+
+
+def _load(pages: str) -> Snapshot:
+    """Loads cold, as a command would that just started, and says what it took."""
+    gc.collect()
+    before = _resident()
+    start = time.perf_counter()
+    snapshot = Snapshot.from_pages(_bodies(pages))
+    took = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    gc.collect()
+    _print({"load_seconds": took, "peak_bytes": peak, "after_bytes": _resident(), "before_bytes": before, "nodes": len(snapshot.nodes), "pods": len(snapshot.placed_pods)})
+    return snapshot
+
+
+def _bodies(directory: str) -> Iterator[bytes]:
+    for path in sorted(Path(directory).glob("*.json")):
+        yield path.read_bytes()
+
+
+def _resident() -> int:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1]) * 1024
+
+
+def _print(line: dict[str, Any]) -> None:
+    print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

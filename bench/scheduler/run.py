@@ -1,0 +1,168 @@
+"""The real scheduler's code and scheduler_core side by side: `make bench-scheduler`.
+
+Both get the same pages and the same pods and run on one core, every node filtered and every
+feasible one scored. The answers are compared node by node. Nothing is published that this
+command did not print: it writes what it prints to bench/scheduler/results.md and growth.svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.scheduler import cluster
+from bench.scheduler.growth import plot
+from tests.oracle.comparison import differences
+
+HERE = Path(__file__).parent
+MAIN_SIZE = 5000
+SIZES = (100, 300, 1000, 3000, MAIN_SIZE, 10000)
+PODS = 40
+ROUNDS = 3
+Runs = list[dict[str, Any]]
+
+
+def main() -> int:
+    """Measures, prints, writes; exit code 1 when an answer differs."""
+    options = _options()
+    sizes = sorted({*options.sizes, options.size})
+    lines: list[str] = []
+
+    def say(text: str = "") -> None:
+        print(text, flush=True)
+        lines.append(text)
+
+    say("# scheduler_core beside kube-scheduler\n")
+    say(f"`make bench-scheduler`, seed {options.seed}, {_machine()}. One core each; every node filtered, every feasible node scored; no sampling, no API calls.")
+    say(f"kube-scheduler: its own Go packages, {_version()}; {cluster.PODS_PER_NODE} pods a node; {PODS} pods, a quarter each with spread constraints, required anti-affinity,")
+    say("preferred (anti-)affinity and nothing special, each of an application of its own and none placed. `first`: nothing of that application was asked before; `again`: the mean of the")
+    say(f"{ROUNDS - 1} times after that.\n")
+    growth, wrong = _growth(options, sizes, say)
+    _loading(options, say)
+    _draining(options, say)
+    (HERE / "results.md").write_text("\n".join(lines) + "\n")
+    (HERE / "growth.svg").write_text(plot("one pod, all nodes filtered and scored, one core", growth))
+    return 1 if wrong else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--oracle", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
+    parser.add_argument("--size", type=int, default=MAIN_SIZE, help="nodes, for loading and draining")
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="nodes, for the table of growth")
+    parser.add_argument("--cache", type=Path, default=Path(".cache/bench"))
+    return parser.parse_args()
+
+
+def _growth(options: argparse.Namespace, sizes: Sequence[int], say: Callable[[str], None]) -> tuple[dict[str, list[tuple[float, float]]], int]:
+    """The table over cluster sizes; at the main size also by kind of pod."""
+    say("## One pod\n\n| nodes | pods | kube-scheduler ms | ours, first ms | ours, again ms | ratio (first) | ratio (again) | answers |\n|---:|---:|---:|---:|---:|---:|---:|---|")
+    growth: dict[str, list[tuple[float, float]]] = {"kube-scheduler": [], "scheduler_core, first": [], "scheduler_core, again": []}
+    wrong, by_kind = 0, []
+    for size in sizes:
+        theirs, ours = _both(options, size)
+        differing = sum(bool(differences(want["answer"], got["answer"])) for want, got in zip(theirs, ours, strict=True))
+        wrong += differing
+        real, first, again = _again(theirs), _first(ours), _again(ours)
+        for name, value in zip(growth, (real, first, again), strict=True):
+            growth[name].append((size, value))
+        same = "all equal" if not differing else f"{differing} of {len(ours)} differ"
+        say(f"| {size:,} | {size * cluster.PODS_PER_NODE:,} | {real:.2f} | {first:.2f} | {again:.2f} | {real / first:.0f} | {real / again:.0f} | {same} |")
+        if size == options.size:
+            by_kind = [(kind, _only(theirs, kind), _only(ours, kind)) for kind in cluster.KINDS]
+    say(f"\n![growth](growth.svg)\n\nAt {options.size:,} nodes, by kind of pod:\n\n| kind | kube-scheduler ms | ours, first ms | ours, again ms |\n|---|---:|---:|---:|")
+    for kind, theirs, ours in by_kind:
+        say(f"| {kind} | {_again(theirs):.2f} | {_first(ours):.2f} | {_again(ours):.2f} |")
+    return growth, wrong
+
+
+def _loading(options: argparse.Namespace, say: Callable[[str], None]) -> None:
+    pages = _pages(options, options.size)
+    loads = [_run(_ours("cycles", pages, _pods(options, options.size), 0), options.core)[0] for _ in range(3)]
+    one = sorted(loads, key=lambda load: load["load_seconds"])[1]
+    raw = sum(path.stat().st_size for path in pages.glob("*.json"))
+    say(f"\n## Loading\n\n{one['nodes']:,} nodes and {one['pods']:,} pods from {raw / 1e6:.0f} MB of raw API pages in a new process (median of 3): **{one['load_seconds']:.1f} s**, "
+        f"peak {one['peak_bytes'] / 2**20:.0f} MiB resident, {one['after_bytes'] / 2**20:.0f} MiB after loading ({one['before_bytes'] / 2**20:.0f} MiB before).")
+
+
+def _draining(options: argparse.Namespace, say: Callable[[str], None]) -> None:
+    _load, *drains = _run(_ours("drain", _pages(options, options.size), _node_to_drain(options), 6), options.core)
+    warm = statistics.median(one["seconds"] for one in drains[1:])
+    say(f"\n## Draining\n\nA drain of one node with {drains[0]['pods']} pods, each placed before the next is judged, {options.size:,} nodes: first {drains[0]['seconds'] * 1000:.0f} ms, "
+        f"then **{warm * 1000:.0f} ms** (median of {len(drains) - 1}).")
+
+
+def _node_to_drain(options: argparse.Namespace) -> str:
+    """The first node that takes pods now; a cordoned one would be a smaller job."""
+    for path in sorted(_pages(options, options.size).glob("0-nodes-*.json")):
+        for node in json.loads(path.read_text())["items"]:
+            if not node["spec"].get("taints"):
+                return str(node["metadata"]["name"])
+    raise LookupError("no node without taints")
+
+
+def _both(options: argparse.Namespace, size: int) -> tuple[Runs, Runs]:
+    """One after the other, never at once: they would share the memory bus."""
+    pages, pods = _pages(options, size), _pods(options, size)
+    theirs = _run([options.oracle, "time", str(pages), str(pods), str(ROUNDS)], options.core)
+    _load, *ours = _run(_ours("cycles", pages, pods, ROUNDS), options.core)
+    return theirs, ours
+
+
+def _pages(options: argparse.Namespace, size: int) -> Path:
+    directory: Path = options.cache / f"{size}-{options.seed}"
+    cluster.write(directory, nodes=size, seed=options.seed)
+    return directory
+
+
+def _pods(options: argparse.Namespace, size: int) -> Path:
+    path: Path = options.cache / f"{size}-{options.seed}-pods.jsonl"
+    path.write_text("".join(json.dumps(pod) + "\n" for pod in cluster.pods_to_place(size, PODS)))
+    return path
+
+
+def _ours(what: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-m", "bench.scheduler.ours", what, *map(str, arguments)]
+
+
+def _run(command: list[str], core: int) -> Runs:
+    """The lines a measured process prints; it has one core and one thread."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOMAXPROCS"), "1")
+    ran = subprocess.run(command, stdout=subprocess.PIPE, check=True, env={**os.environ, **threads}, preexec_fn=lambda: os.sched_setaffinity(0, {core}), timeout=3600)
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def _first(runs: Runs) -> float:
+    return statistics.fmean(run["seconds"][0] for run in runs) * 1000
+
+
+def _again(runs: Runs) -> float:
+    return statistics.fmean(took for run in runs for took in run["seconds"][1:]) * 1000
+
+
+def _only(runs: Runs, kind: str) -> Runs:
+    return [run for i, run in enumerate(runs) if cluster.KINDS[i % len(cluster.KINDS)] == kind]
+
+
+def _machine() -> str:
+    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), platform.machine())
+    return f"{model}, Python {platform.python_version()}"
+
+
+def _version() -> str:
+    modules = Path(__file__).parents[2] / "tests" / "oracle" / "go.mod"
+    return next(line.split()[-1] for line in modules.read_text().splitlines() if line.strip().startswith("k8s.io/kubernetes "))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""The cluster of `make bench-scheduler` is what the bench says it is, and its plot shows every point."""
+
+from __future__ import annotations
+
+import collections
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from bench.scheduler import cluster
+from bench.scheduler.growth import plot
+
+
+def items(directory: Path, kind: str) -> list[dict[str, Any]]:
+    pages = [json.loads(path.read_text()) for path in sorted(directory.glob("*.json"))]
+    return [item for page in pages if page["kind"] == f"{kind}List" for item in page["items"]]
+
+
+def test_every_node_has_its_pods_and_an_application_never_two_on_one_node(tmp_path: Path) -> None:
+    cluster.write(tmp_path, nodes=20, seed=1)
+    where = collections.Counter((pod["spec"]["nodeName"], pod["metadata"]["labels"]["app"]) for pod in items(tmp_path, "Pod"))
+    assert len(items(tmp_path, "Node")) == 20
+    assert sum(where.values()) == 20 * cluster.PODS_PER_NODE
+    assert set(where.values()) == {1}
+
+
+def test_pages_hold_five_hundred_objects_at_most(tmp_path: Path) -> None:
+    cluster.write(tmp_path, nodes=20, seed=1)
+    sizes = [len(json.loads(path.read_text())["items"]) for path in tmp_path.glob("4-pods-*.json")]
+    assert sorted(sizes) == [100, 500]
+
+
+def test_the_same_seed_writes_the_same_pages_and_another_seed_does_not(tmp_path: Path) -> None:
+    written = {}
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        cluster.write(tmp_path / name, nodes=20, seed=seed)
+        written[name] = [path.read_bytes() for path in sorted((tmp_path / name).glob("*.json"))]
+    assert written["a"] == written["b"]
+    assert written["a"] != written["c"]
+
+
+def test_the_pods_to_place_are_of_every_kind_alike_and_each_of_an_application_of_its_own() -> None:
+    for nodes in (100, 5000, 10000):
+        pods = cluster.pods_to_place(nodes, 40)
+        assert collections.Counter(map(cluster.kind_of, pods)) == dict.fromkeys(cluster.KINDS, 10)
+        assert [cluster.kind_of(pod) for pod in pods[:4]] == list(cluster.KINDS)
+        assert len({pod["metadata"]["labels"]["app"] for pod in pods}) == 40
+
+
+def test_the_plot_has_a_line_and_a_dot_for_every_figure() -> None:
+    picture = ElementTree.fromstring(plot("title", {"one": [(100, 0.5), (10000, 80)], "other": [(100, 0.1), (10000, 2)]}))
+    tags = collections.Counter(element.tag.rpartition("}")[2] for element in picture.iter())
+    assert tags["polyline"] == 2
+    assert tags["circle"] == 4
+    heights = [float(circle.attrib["cy"]) for circle in picture.iter() if circle.tag.endswith("circle")]
+    assert heights[1] < heights[3] < heights[0] < heights[2]
