@@ -6,7 +6,7 @@ import collections
 import json
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from bench.scheduler import cluster
 from bench.scheduler.growth import plot
@@ -49,7 +49,7 @@ def test_the_pods_to_place_are_of_every_kind_alike_and_each_of_an_application_of
 
 
 def test_the_plot_has_a_line_and_a_dot_for_every_figure() -> None:
-    picture = ElementTree.fromstring(plot("title", {"one": [(100, 0.5), (10000, 80)], "other": [(100, 0.1), (10000, 2)]}))
+    picture = ET.fromstring(plot("title", {"one": [(100, 0.5), (10000, 80)], "other": [(100, 0.1), (10000, 2)]}))
     tags = collections.Counter(element.tag.rpartition("}")[2] for element in picture.iter())
     assert tags["polyline"] == 2
     assert tags["circle"] == 4
