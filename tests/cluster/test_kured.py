@@ -39,7 +39,7 @@ def test_a_lock_that_kured_left_for_a_node_that_is_gone_stops_nobody_for_ever(st
 def test_a_lock_that_kured_left_for_a_node_it_had_cordoned_is_taken_up_by_that_node(story: Story, form: object) -> None:
     """kured rebooted the node and was replaced before it came back: the lock says that the cordon is kured's."""
     assert callable(form)
-    first, second = hosts = story.nodes_without_agents(2)
+    first, _ = hosts = story.nodes_without_agents(2)
     story.cordon(first)
     story.write_lock(form(first.name))
     story.start_agents()

@@ -10,7 +10,14 @@ from tests.cluster.harness.figures import down_spans, most_at_once
 from tests.cluster.harness.observer import as_json
 from tests.cluster.harness.rules import too_many_down
 from tests.cluster.harness.story import Story
-from tests.cluster.harness.workloads import apart_from_its_like, budget, daemon_set, deployment, stateful_set, zone_spread
+from tests.cluster.harness.workloads import (
+    apart_from_its_like,
+    budget,
+    daemon_set,
+    deployment,
+    stateful_set,
+    zone_spread,
+)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
