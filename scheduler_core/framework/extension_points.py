@@ -22,7 +22,7 @@ from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 
 if TYPE_CHECKING:
-    from scheduler_core.framework.diagnosis import Diagnosis
+    from scheduler_core.framework.diagnosis import FailedSearch
 
 Scores = NDArray[np.int64]
 MAX_NODE_SCORE = 100
@@ -111,7 +111,7 @@ class Refusals:
 
     __slots__ = ("_verdicts", "codes")
 
-    def __init__(self, codes: NDArray[np.integer], verdicts: Mapping[int, Verdict] | Callable[[int], Verdict]) -> None:
+    def __init__(self, codes: NDArray[np.integer] | NDArray[np.bool_], verdicts: Mapping[int, Verdict] | Callable[[int], Verdict]) -> None:
         self.codes = codes
         self._verdicts = verdicts
 
@@ -135,12 +135,12 @@ class FilterAllPlugin(Protocol):
 class PostFilterPlugin(Protocol):
     """Nothing fits: can something be done about it? Asked in order until one succeeds.
 
-    Preemption is the one in-tree plugin that does; it is handed what it needs through its factory.
+    In the tree preemption and dynamic resources do.
     """
 
     @property
     def name(self) -> str: ...
-    def post_filter(self, state: CycleState, pod: Pod, nodes: NodeList, diagnosis: Diagnosis) -> PostFilterResult: ...
+    def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -381,7 +381,7 @@ _DISK_IDENTITY: Final[Mapping[str, Callable[[wire.WireDisk], str]]] = {
     "aws_elastic_block_store": lambda disk: disk.volume_id,
     "iscsi": lambda disk: disk.iqn,
     "rbd": lambda disk: disk.image,
-    "azure_disk": lambda disk: disk.disk_name,
+    "azure_disk": lambda disk: disk.disk_uri,
     "azure_file": lambda disk: disk.share_name,
     "cinder": lambda disk: disk.volume_id,
     "vsphere_volume": lambda disk: disk.volume_path,

@@ -43,3 +43,7 @@ class Node:
         taint = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
         taints = self.taints if not with_taint or taint in self.taints else (*self.taints, taint)
         return replace(self, unschedulable=True, taints=taints)
+
+    def uncordoned(self) -> Node:
+        """The node after the cordon was lifted: neither mark nor taint."""
+        return replace(self, unschedulable=False, taints=tuple(t for t in self.taints if t.key != UNSCHEDULABLE_TAINT_KEY))

@@ -37,6 +37,9 @@ class RequestRules:
     pod_level_resize: bool = True
 
 
+CURRENT_RULES: Final = RequestRules()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
     """Sums in cpu millis and whole units. `scalars` holds the others, in the order their names sort.

@@ -24,7 +24,7 @@ from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 
 if TYPE_CHECKING:
-    from scheduler_core.framework.diagnosis import Diagnosis
+    from scheduler_core.framework.diagnosis import FailedSearch
 
 _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node")
@@ -77,7 +77,7 @@ class DynamicResources:
             return unknown(f'extended resource "{offered}" would be allocated through a device class, which is not predicted')
         return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
 
-    def post_filter(self, state: CycleState, pod: Pod, nodes: NodeList, diagnosis: Diagnosis) -> PostFilterResult:  # noqa: ARG002
+    def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:  # noqa: ARG002
         """Never makes room by itself, but its sentence stands before preemption's.
 
         The real plugin gives up the allocation of a claim that nobody else holds, so that a later cycle may allocate anew.

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from scheduler_core.model.devices import DeviceClass, ResourceClaim
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.selecting_owner import SelectingOwner
-from scheduler_core.model.volumes import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from scheduler_core.model.volumes import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 
 _NO_LABELS: Mapping[str, str] = {}
 

@@ -87,7 +87,8 @@ class Columns:
         return np.fromiter((node.unschedulable for node in self.nodes), dtype=bool, count=len(self.nodes))
 
     @cached_property
-    def _taint_sets(self) -> tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]:
+    def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]:
+        """The distinct lists of taints, and for each node the place of its own among them."""
         known: dict[tuple[Taint, ...], int] = {}
         codes = np.fromiter((known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes))
         return tuple(known), codes
@@ -96,7 +97,7 @@ class Columns:
         """Nodes without a NoSchedule or NoExecute taint that these tolerations leave uncovered."""
         known = self._tolerated.get(tolerations)
         if known is None:
-            sets, codes = self._taint_sets
+            sets, codes = self.taint_sets
             known = self._tolerated[tolerations] = np.array([first_untolerated(taints, tolerations) is None for taints in sets], dtype=bool)[codes]
         return known
 
@@ -104,6 +105,10 @@ class Columns:
         """Per node, how many PreferNoSchedule taints these tolerations leave uncovered."""
         known = self._unpreferred.get(tolerations)
         if known is None:
-            sets, codes = self._taint_sets
+            sets, codes = self.taint_sets
             known = self._unpreferred[tolerations] = np.array([count_unpreferred(taints, tolerations) for taints in sets], dtype=np.int64)[codes]
         return known
+
+    def declaring(self, features: frozenset[str]) -> NDArray[np.bool_]:
+        """Nodes that declare all of these features."""
+        return np.fromiter((features <= node.declared_features for node in self.nodes), dtype=bool, count=len(self.nodes))

@@ -13,7 +13,7 @@ from typing import Self
 
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import HostPort, Pod
-from scheduler_core.model.requests import RequestRules, running_requests
+from scheduler_core.model.requests import CURRENT_RULES, RequestRules, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler_core.snapshot.node_images import ImageState
 
@@ -24,20 +24,21 @@ _NO_IMAGES: Mapping[str, ImageState] = {}
 class NodeInfo:
     """`row` is the node's place in the snapshot. Requested amounts count cpu in millis and everything else in whole units.
 
-    `cluster_images` knows every image name of the snapshot; ask `image_state` for those that are here.
+    `cluster_images` knows every image name of the snapshot, ask `image_state` for those that are here; `cluster_size` counts its nodes.
     """
 
     node: Node
     row: int = 0
-    rules: RequestRules = RequestRules()
+    rules: RequestRules = CURRENT_RULES
     pods: tuple[Pod, ...] = ()
     requested: Mapping[str, int] = field(default_factory=dict)
     nonzero_cpu: int = 0
     nonzero_memory: int = 0
     cluster_images: Mapping[str, ImageState] = field(default_factory=dict)
+    cluster_size: int = 1
 
     @classmethod
-    def of(cls, node: Node, pods: Iterable[Pod] = (), *, row: int = 0, rules: RequestRules = RequestRules(), cluster_images: Mapping[str, ImageState] = _NO_IMAGES) -> Self:
+    def of(cls, node: Node, pods: Iterable[Pod] = (), *, row: int = 0, rules: RequestRules = CURRENT_RULES, cluster_images: Mapping[str, ImageState] = _NO_IMAGES, cluster_size: int = 1) -> Self:
         """The node with these pods on it."""
         requested: Counter[str] = Counter()
         nonzero_cpu = nonzero_memory = 0
@@ -47,7 +48,7 @@ class NodeInfo:
             requested.update(amounts)
             nonzero_cpu += cpu
             nonzero_memory += memory
-        return cls(node=node, row=row, rules=rules, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, cluster_images=cluster_images)
+        return cls(node=node, row=row, rules=rules, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, cluster_images=cluster_images, cluster_size=cluster_size)
 
     @property
     def name(self) -> str:

@@ -6,18 +6,19 @@ It reads as a sequence of NodeInfo, each built when it is asked for; all-nodes f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.model.requests import RequestRules
+from scheduler_core.model.requests import CURRENT_RULES, RequestRules
 from scheduler_core.snapshot.node_info import NodeInfo
 
 if TYPE_CHECKING:
     from scheduler_core.snapshot.snapshot import Snapshot
 
 Rows = NDArray[np.intp]
+Element = TypeVar("Element", bound=np.generic)
 
 
 class NodeList(Sequence[NodeInfo]):
@@ -25,7 +26,7 @@ class NodeList(Sequence[NodeInfo]):
 
     __slots__ = ("is_all", "rows", "rules", "snapshot")
 
-    def __init__(self, snapshot: Snapshot, rows: Rows | None = None, rules: RequestRules = RequestRules()) -> None:
+    def __init__(self, snapshot: Snapshot, rows: Rows | None = None, rules: RequestRules = CURRENT_RULES) -> None:
         self.snapshot = snapshot
         self.rules = rules
         self.is_all = rows is None
@@ -43,7 +44,7 @@ class NodeList(Sequence[NodeInfo]):
             return NodeList(self.snapshot, self.rows[index], self.rules)
         return self.snapshot.node_info(int(self.rows[index]), self.rules)
 
-    def take(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
+    def take(self, column: NDArray[Element]) -> NDArray[Element]:
         """The column's values for these nodes; the column itself when these are all nodes."""
         return column if self.is_all else column[self.rows]
 

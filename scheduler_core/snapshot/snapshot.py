@@ -13,7 +13,7 @@ from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.manifest_error import ManifestError
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
-from scheduler_core.model.requests import RequestRules
+from scheduler_core.model.requests import CURRENT_RULES, RequestRules
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
@@ -69,7 +69,7 @@ class Snapshot:
     # ---- making one ----
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], pods: Iterable[Pod] = (), objects: ClusterObjects = ClusterObjects(), problems: tuple[ManifestError, ...] = ()) -> Snapshot:
+    def of(cls, nodes: Sequence[Node], pods: Iterable[Pod] = (), objects: ClusterObjects | None = None, problems: tuple[ManifestError, ...] = ()) -> Snapshot:
         """A snapshot of parsed values. Finished pods are left out; the order of `nodes` is the order of everything."""
         columns = Columns(tuple(nodes))
         row_of = columns.row_of
@@ -79,7 +79,7 @@ class Snapshot:
         for pod in pods:
             if not pod.is_finished:
                 (pending if not pod.node_name else placed if pod.node_name in row_of else ghosts).append(pod)
-        return cls(columns=columns, placements=Placements.of(placed, columns), objects=objects, pending=tuple(pending), ghosts=tuple(ghosts), problems=problems)
+        return cls(columns=columns, placements=Placements.of(placed, columns), objects=objects or ClusterObjects(), pending=tuple(pending), ghosts=tuple(ghosts), problems=problems)
 
     @staticmethod
     def from_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
@@ -87,14 +87,14 @@ class Snapshot:
 
         An object that cannot be read is left out and stands in `problems`, with its name and the field.
         """
-        from scheduler_core.snapshot.loading import load_objects  # noqa: PLC0415 -- loading builds snapshots, so it imports this module
+        from scheduler_core.snapshot.loading import load_objects  # loading builds snapshots, so it imports this module
 
         return load_objects(objects)
 
     @staticmethod
     def from_pages(pages: Iterable[bytes]) -> Snapshot:
         """A snapshot of raw API list bodies (`{"kind": "PodList", "items": […]}`), each decoded and let go of before the next."""
-        from scheduler_core.snapshot.loading import load_pages  # noqa: PLC0415
+        from scheduler_core.snapshot.loading import load_pages
 
         return load_pages(pages)
 
@@ -116,6 +116,10 @@ class Snapshot:
     def nodes(self) -> tuple[Node, ...]:
         return self.columns.nodes
 
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        return self.columns.names
+
     def row(self, node_name: str) -> int:
         """The node's place; UnknownNodeError when it is not here."""
         row = self.columns.row_of.get(node_name)
@@ -126,11 +130,11 @@ class Snapshot:
     def node(self, node_name: str) -> Node:
         return self.columns.nodes[self.row(node_name)]
 
-    def node_info(self, row: int, rules: RequestRules = RequestRules()) -> NodeInfo:
+    def node_info(self, row: int, rules: RequestRules = CURRENT_RULES) -> NodeInfo:
         """One node with its pods and sums."""
         known = self._infos.get((row, rules))
         if known is None:
-            known = NodeInfo.of(self.columns.nodes[row], self.placements.on_node(row), row=row, rules=rules, cluster_images=self.columns.images.states)
+            known = NodeInfo.of(self.columns.nodes[row], self.placements.on_node(row), row=row, rules=rules, cluster_images=self.columns.images.states, cluster_size=len(self.columns))
             self._infos[(row, rules)] = known
         return known
 
@@ -179,10 +183,21 @@ class Snapshot:
         row = self.row(pod.node_name)
         return self._changed(placements=self.placements.without_pod(pod, row, self.columns), infos=self._infos_except(row))
 
+    def with_pod_terminating(self, key: str) -> Snapshot:
+        """The cluster with that pod being deleted: topology spread no longer counts it, everything else still does."""
+        pod = self.placements.find(key)
+        if pod is None:
+            raise UnknownPodError(f"pod {key} stands on no node of the snapshot")
+        return self if pod.terminating else self.without_pod(key).with_pod_placed(replace(pod, terminating=True), pod.node_name)
+
     def with_node_cordoned(self, node_name: str, *, with_taint: bool = True) -> Snapshot:
         """The cluster shortly after a cordon: the node marked, and tainted by the node-lifecycle controller unless told otherwise."""
         row = self.row(node_name)
         return self.with_node_replaced(self.columns.nodes[row].cordoned(with_taint=with_taint))
+
+    def with_node_uncordoned(self, node_name: str) -> Snapshot:
+        """The cluster after the cordon was lifted and its taint taken away again."""
+        return self.with_node_replaced(self.node(node_name).uncordoned())
 
     def with_node_replaced(self, node: Node) -> Snapshot:
         """The cluster with this node in place of the one of the same name."""

@@ -1,0 +1,62 @@
+"""`python -m scheduler_core judge`: the command line, and nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import TextIO
+
+# Cases of a few nodes are quick; handing them over one at a time would cost more than judging them.
+_CASES_AT_A_TIME = 8
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Reads cases from standard input and writes answers to standard output, in order. 2 means that a line was no case."""
+    parser = argparse.ArgumentParser(prog="python -m scheduler_core", description="kube-scheduler's decisions, reproduced.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    judge = commands.add_parser("judge", help="judge cases: a JSON line in, an answer line out")
+    judge.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many Python processes share the work (default: one per core)")
+    options = parser.parse_args(arguments)
+    if options.processes < 1:
+        parser.error("--processes must be at least 1")
+    return _judge(sys.stdin, sys.stdout, options.processes)
+
+
+def _judge(cases: TextIO, answers: TextIO, processes: int) -> int:
+    worst = 0
+    lines = (line for line in cases if line.strip())
+    for number, (answer, problem) in enumerate(_answered(lines, processes), start=1):
+        if problem:
+            print(f"case {number}: {problem}", file=sys.stderr)
+            worst = 2
+        else:
+            answers.write(answer + "\n")
+    return worst
+
+
+def _answered(lines: Iterator[str], processes: int) -> Iterator[tuple[str, str]]:
+    if processes == 1:
+        yield from map(answer_line, lines)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(answer_line, lines, chunksize=_CASES_AT_A_TIME)
+
+
+def answer_line(line: str) -> tuple[str, str]:
+    """The answer to one case, or what is wrong with it."""
+    from scheduler_core.config.fields import ConfigurationError
+    from scheduler_core.judge.answer import judge
+    from scheduler_core.judge.cases import CaseError, read_case, write_answers
+
+    try:
+        case = read_case(line)
+        return write_answers(case.id, judge(case)), ""
+    except (CaseError, ConfigurationError, ValueError) as trouble:
+        return "", str(trouble)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

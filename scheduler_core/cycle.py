@@ -1,0 +1,228 @@
+"""One pod, one cycle, top to bottom: READ THIS FIRST.
+
+    search     PreFilter prepares and may narrow; Filter refuses node by node; extenders refuse some more
+    give up?   nothing left: PostFilter asks whether evicting others would help
+    choose     one left: that one. Several: PreScore, Score, NormalizeScore, extenders; the highest total wins
+    commit     Reserve, Permit, PreBind, Bind, PostBind: `commit` runs them for callers that place the pod
+
+Every node is searched and scored. The real scheduler stops early in clusters of 100 nodes and more, from a start that depends on what it did before
+(pkg/scheduler/schedule_one.go); with percentageOfNodesToScore 100 and parallelism 1 it decides as this cycle does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from scheduler_core.config.configuration import Configuration, Profile
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.config.plugin_merge import effective_plugins
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.diagnosis import Diagnosis, FailedSearch, Verdicts
+from scheduler_core.framework.extension_points import Nomination, Scores
+from scheduler_core.framework.plugin_set import Factory, PluginSet, register, serves
+from scheduler_core.framework.runner import CycleError, Nominated, Runner, ScoreTable
+from scheduler_core.framework.verdict import Code, Verdict
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.requests import RequestRules
+from scheduler_core.plugins import IN_TREE
+from scheduler_core.plugins.default_profile import default_plugins
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.snapshot import Snapshot
+
+_NOBODY: Final[Nominated] = {}
+_NO_NODES: Final = "no nodes available to schedule pods"
+
+
+class NoProfileError(LookupError):
+    """No profile of the configuration schedules pods of this schedulerName: another scheduler does, or nobody."""
+
+
+class Scheduler:
+    """kube-scheduler's decisions under one configuration and for one Kubernetes release.
+
+    It keeps nothing between calls: the same snapshot and pod give the same answer.
+    """
+
+    def __init__(self, configuration: Configuration | None = None, kube_version: str | KubeVersion = "1.36", plugins: Mapping[str, Factory] | None = None) -> None:
+        """`plugins` are factories beside those in the tree, by name; a profile must enable them.
+
+        Raises ConfigurationError when the configuration names plugins that do not exist or do not serve a point.
+        """
+        self.configuration = configuration or Configuration()
+        self.kube_version = KubeVersion.parse(kube_version) if isinstance(kube_version, str) else kube_version
+        self.rules = RequestRules(
+            status_resources=self.kube_version.status_resources_count,
+            pod_level=self.kube_version.pod_level_resources,
+            pod_level_resize=self.kube_version.pod_level_resize,
+        )
+        factories = register(IN_TREE, plugins or {})
+        self._runners = {p.scheduler_name: Runner(self._plugin_set(p, index, factories)) for index, p in enumerate(self.configuration.profiles)}
+
+    def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
+        defaults = tuple(p for p in default_plugins(self.kube_version) if p.name in factories)
+        built = {name: factories[name](profile.plugin_args(name, self.kube_version), self.kube_version) for name in profile.plugins.needed(defaults) if name in factories}
+        lists = effective_plugins(profile.plugins, defaults, lambda name, point: name in built and serves(built[name], point), where=f"profiles[{index}].plugins")
+        return PluginSet(built, lists.by_point, lists.weights)
+
+    def runner(self, pod: Pod) -> Runner:
+        """The plugins that serve this pod; NoProfileError when its schedulerName is nobody's here."""
+        runner = self._runners.get(pod.spec.scheduler_name)
+        if runner is None:
+            raise NoProfileError(f"pod {pod.key}: no profile schedules for {pod.spec.scheduler_name!r}")
+        return runner
+
+    def schedule(self, snapshot: Snapshot, pod: Pod, *, nominated: Nominated = _NOBODY, honors_nomination: bool = True) -> CycleResult:
+        """Where the pod would go now, and why not elsewhere. The snapshot does not change.
+
+        `nominated`: pods that preemption promised a node, by node name. `honors_nomination`: the pod's own nominated node is tried first and
+        alone. Raises NoProfileError for a pod that is another scheduler's.
+        """
+        runner = self.runner(pod)
+        nodes = NodeList(snapshot, None, self.rules)
+        if not len(nodes):
+            return CycleResult(pod, _sealed(Diagnosis(nodes)), sentence=_NO_NODES)
+        state = CycleState()
+        try:
+            return self._decide(runner, state, pod, nodes, nominated, honors_nomination)
+        except CycleError as failure:
+            return CycleResult(pod, _sealed(Diagnosis(nodes, prefilter=Verdict(Code.ERROR, (str(failure),), failure.plugin))), error=str(failure))
+
+    def _decide(self, runner: Runner, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated, honors_nomination: bool) -> CycleResult:
+        diagnosis = runner.search(state, pod, nodes, nominated)
+        passed = diagnosis.passed
+        if honors_nomination and pod.nominated_node_name and nodes.snapshot.columns.row_of.get(pod.nominated_node_name, -1) in passed:
+            return CycleResult(pod, diagnosis, node=pod.nominated_node_name, best=(pod.nominated_node_name,), state=state)
+        if not len(passed):
+            return self._give_up(runner, state, pod, diagnosis, nominated)
+        names = nodes.snapshot.columns.names
+        if len(passed) == 1:
+            only = names[passed[0]]
+            return CycleResult(pod, diagnosis, node=only, best=(only,), state=state)
+        table = runner.score(state, pod, NodeList(nodes.snapshot, None if len(passed) == len(nodes) else passed, nodes.rules))
+        return self._choose(pod, diagnosis, table, state)
+
+    def _give_up(self, runner: Runner, state: CycleState, pod: Pod, diagnosis: Diagnosis, nominated: Nominated) -> CycleResult:
+        if not runner.has_post_filters:
+            return CycleResult(pod, diagnosis, sentence=diagnosis.sentence(), state=state)
+        result = runner.post_filter(state, pod, FailedSearch(nodes=diagnosis.nodes, diagnosis=diagnosis, runner=runner, nominated=nominated))
+        return CycleResult(pod, diagnosis, sentence=diagnosis.sentence(result.verdict.message), nomination=result.nomination, state=state)
+
+    def _choose(self, pod: Pod, diagnosis: Diagnosis, table: ScoreTable, state: CycleState) -> CycleResult:
+        highest = np.flatnonzero(table.total == table.total.max())
+        names = [table.nodes.snapshot.columns.names[row] for row in table.nodes.rows[highest]]
+        best = tuple(sorted(names))
+        node = best[0]
+        if self.kube_version.tie_break == "heap":
+            node = table.nodes.snapshot.columns.names[table.nodes.rows[first_of_heap(table.total)]]
+        return CycleResult(pod, diagnosis, node=node, best=best, table=table, state=state)
+
+
+def first_of_heap(totals: Scores) -> int:
+    """Which of several highest totals the scheduler takes since 1.35: the root after Go's heap.Init over the list of nodes.
+
+    A place keeps its node unless a child is higher; of two equally high children the left one rises.
+    """
+    maxima = np.flatnonzero(totals == totals.max()).tolist()
+    place = 0
+    while not _holds(maxima, place, place):
+        left = 2 * place + 1
+        place = left if _below(maxima, left, len(totals)) else left + 1
+    return place
+
+
+def _holds(maxima: list[int], first: int, last: int) -> bool:
+    found = bisect_left(maxima, first)
+    return found < len(maxima) and maxima[found] <= last
+
+
+def _below(maxima: list[int], place: int, size: int) -> bool:
+    """Whether the heap's subtree at `place` has a maximum: its levels are runs of neighbouring places."""
+    first, last = place, place
+    while first < size:
+        if _holds(maxima, first, last):
+            return True
+        first, last = 2 * first + 1, 2 * last + 2
+    return False
+
+
+def _sealed(diagnosis: Diagnosis) -> Diagnosis:
+    diagnosis.seal()
+    return diagnosis
+
+
+@dataclass(frozen=True, kw_only=False)
+class CycleResult:
+    """What the cycle decided about one pod. Per-node answers are worked out when they are asked for.
+
+    `node` None: it fits nowhere now. `best`: all nodes of the highest total, sorted; which of them the real scheduler takes can depend on chance.
+    `sentence`: its words when nothing fits. `error`: a plugin could not answer.
+    """
+
+    pod: Pod
+    diagnosis: Diagnosis
+    node: str | None = None
+    best: tuple[str, ...] = ()
+    table: ScoreTable | None = None
+    nomination: Nomination | None = None
+    sentence: str = ""
+    error: str = ""
+    state: CycleState | None = None
+
+    @property
+    def prefilter(self) -> Verdict | None:
+        """The refusal of every node at a stroke, if there was one."""
+        return self.diagnosis.prefilter
+
+    @property
+    def statuses(self) -> Mapping[str, Verdict]:
+        """Node name → verdict, for every node."""
+        return Verdicts(self.diagnosis)
+
+    @property
+    def preemption(self) -> Nomination | None:
+        """Where evicting others would make room, and whom; None when it would not help or was not asked."""
+        return self.nomination if self.nomination is not None and self.nomination.node else None
+
+    @cached_property
+    def unknown(self) -> str:
+        """What this library declined to guess, if that decided: then a missing node does not mean "nowhere". Empty when all is known."""
+        if self.node is not None:
+            return ""
+        return next((v.message for v in self.diagnosis.verdict_counts() if v.code is Code.UNKNOWN), "")
+
+    @property
+    def scores(self) -> Mapping[str, NodeScores]:
+        """Node name → scores, for the nodes that were scored: none unless two or more passed."""
+        return {} if self.table is None else ScoresByName(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScores:
+    """One node's total and the weighted scores it is the sum of."""
+
+    total: int
+    by_plugin: Mapping[str, int]
+
+
+class ScoresByName(Mapping[str, NodeScores]):
+    """A score table read by node name."""
+
+    def __init__(self, table: ScoreTable) -> None:
+        self._table = table
+        self._place = {name: place for place, name in enumerate(table.nodes.names)}
+
+    def __getitem__(self, node_name: str) -> NodeScores:
+        place = self._place[node_name]
+        return NodeScores(int(self._table.total[place]), {name: int(scores[place]) for name, scores in self._table.by_plugin.items()})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._place)
+
+    def __len__(self) -> int:
+        return len(self._place)

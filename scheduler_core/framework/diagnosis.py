@@ -1,0 +1,174 @@
+"""Why no node fits: per node, per plugin, and as the scheduler's one line.
+
+The sentence follows FitError in pkg/scheduler/framework/types.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.framework.extension_points import Refusals
+from scheduler_core.framework.verdict import SUCCESS, Code, Verdict
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.node_list import NodeList
+
+if TYPE_CHECKING:
+    from scheduler_core.framework.runner import Runner
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """One plugin's answers: `refused` are the positions (in the searched list) that it refused first, `codes` one per position."""
+
+    plugin: str
+    refused: NDArray[np.intp]
+    refusals: Refusals
+
+    def verdict(self, position: int) -> Verdict:
+        return self.refusals.verdict(int(self.refusals.codes[position])).by(self.plugin)
+
+    def counted(self) -> Iterator[tuple[Verdict, int]]:
+        """Each distinct verdict with the number of nodes that got it here."""
+        codes, counts = np.unique(self.refusals.codes[self.refused], return_counts=True)
+        for code, count in zip(codes, counts, strict=True):
+            yield self.refusals.verdict(int(code)).by(self.plugin), int(count)
+
+
+class Diagnosis:
+    """Every node's verdict, kept as columns and read one by one only when somebody asks.
+
+    `prefilter` refuses all nodes at a stroke. `outside` is the verdict of nodes that a PreFilter result left out. `replaced` are verdicts that
+    count instead of the filters': from nominated pods, and from extenders.
+    """
+
+    def __init__(self, nodes: NodeList, *, prefilter: Verdict | None = None, outside: Verdict | None = None, searched: NDArray[np.intp] | None = None) -> None:
+        self.nodes = nodes
+        self.prefilter = prefilter
+        self.outside = outside
+        self.searched = nodes.rows if searched is None else searched
+        self.rounds: list[Round] = []
+        self.replaced: dict[int, Verdict] = {}
+
+    @property
+    def _position_of(self) -> Mapping[int, int]:
+        return {int(row): position for position, row in enumerate(self.searched)}
+
+    def verdict(self, row: int) -> Verdict:
+        """What the node at this row was told; SUCCESS when it passed."""
+        if self.prefilter is not None:
+            return self.prefilter
+        if row in self.replaced:
+            return self.replaced[row]
+        code = int(self._who[row])
+        if code >= 0:
+            return self.rounds[code].verdict(int(self._where[row]))
+        return self.outside if code == _OUTSIDE and self.outside is not None else SUCCESS
+
+    def seal(self) -> None:
+        """To be called when all rounds are in: fixes, per row, who refused it first."""
+        size = len(self.nodes.snapshot.columns)
+        self._who = np.full(size, _OUTSIDE, dtype=np.int16)
+        self._who[self.searched] = _PASSED
+        self._where = np.zeros(size, dtype=np.intp)
+        self._where[self.searched] = np.arange(len(self.searched))
+        for number, each in enumerate(self.rounds):
+            self._who[self.searched[each.refused]] = number
+
+    @property
+    def passed(self) -> NDArray[np.intp]:
+        """Rows that everybody let through, in the snapshot's order."""
+        if self.prefilter is not None:
+            return self.searched[:0]
+        passed = self._who == _PASSED
+        for row, verdict in self.replaced.items():
+            passed[row] = verdict.is_success
+        return np.flatnonzero(passed)
+
+    @property
+    def rows_that_may_be_helped(self) -> NDArray[np.intp]:
+        """Rows refused with Unschedulable, where evicting pods may help."""
+        size = len(self.nodes.snapshot.columns)
+        if self.prefilter is not None:
+            return np.arange(size if self.prefilter.code is Code.UNSCHEDULABLE else 0)
+        found = np.zeros(size, dtype=bool)
+        for each in self.rounds:
+            helped = [code for code in np.unique(each.refusals.codes[each.refused]) if each.refusals.verdict(int(code)).code is Code.UNSCHEDULABLE]
+            rows = self.searched[each.refused]
+            found[rows[np.isin(each.refusals.codes[each.refused], helped)]] = True
+        for row, verdict in self.replaced.items():
+            found[row] = verdict.code is Code.UNSCHEDULABLE
+        return np.flatnonzero(found)
+
+    def verdict_counts(self) -> Counter[Verdict]:
+        """How many nodes got which refusal."""
+        counts: Counter[Verdict] = Counter()
+        if self.prefilter is not None:
+            counts[self.prefilter] = len(self.nodes.snapshot.columns)
+            return counts
+        for each in self.rounds:
+            for verdict, count in each.counted():
+                counts[verdict] += count
+        if self.outside is not None:
+            counts[self.outside] += len(self.nodes.snapshot.columns) - len(self.searched)
+        for row, verdict in self.replaced.items():
+            code = int(self._who[row])
+            if code >= 0:
+                counts[self.rounds[code].verdict(int(self._where[row]))] -= 1
+            if not verdict.is_success:
+                counts[verdict] += 1
+        return +counts
+
+    def refusing_plugins(self) -> frozenset[str]:
+        """The plugins that refused a node, or all of them: whose events may help the pod."""
+        return frozenset(verdict.plugin for verdict in self.verdict_counts() if verdict.plugin)
+
+    def sentence(self, after: str = "") -> str:
+        """`0/N nodes are available: 3 Insufficient cpu, …`, followed by what PostFilter had to say."""
+        head = f"0/{len(self.nodes.snapshot.columns)} nodes are available:"
+        if self.prefilter is not None:
+            head += f" {self.prefilter.message}." if self.prefilter.message else ""
+        else:
+            reasons: Counter[str] = Counter()
+            for verdict, count in self.verdict_counts().items():
+                for reason in verdict.reasons:
+                    reasons[reason] += count
+            if reasons:
+                head += " " + ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) + "."
+        return f"{head} {after}" if after else head
+
+
+_PASSED = -1
+_OUTSIDE = -2
+
+
+class Verdicts(Mapping[str, Verdict]):
+    """Node name → verdict, for every node of the snapshot, read from a diagnosis as it is asked."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        self._diagnosis = diagnosis
+        self._columns = diagnosis.nodes.snapshot.columns
+
+    def __getitem__(self, node_name: str) -> Verdict:
+        return self._diagnosis.verdict(self._columns.row_of[node_name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns.names)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedSearch:
+    """What a PostFilter plugin is handed: all nodes, why they were refused, a way to try again, and who is nominated where."""
+
+    nodes: NodeList
+    diagnosis: Diagnosis
+    runner: Runner
+    nominated: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)

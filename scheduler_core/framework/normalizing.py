@@ -1,0 +1,25 @@
+"""The scheduler's common way of bringing raw scores into 0 to 100 (plugins/helper/normalize_score.go, v1.36)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
+
+
+def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
+    """Scores as parts of the highest, in hundredths rounded down; reversed, the highest becomes 0.
+
+    With no score above 0 they stay as they are, or all become 100 when reversed.
+    """
+    highest = max(int(scores.max(initial=0)), 0)
+    if highest == 0:
+        return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
+    parts: Scores = truncated_division(scores * MAX_NODE_SCORE, highest)
+    return MAX_NODE_SCORE - parts if reverse else parts
+
+
+def truncated_division(dividend: Scores, divisor: int) -> Scores:
+    """Integer division toward zero, as Go divides; numpy alone would round down."""
+    quotient: Scores = np.sign(dividend) * (np.abs(dividend) // divisor) if (dividend < 0).any() else dividend // divisor
+    return quotient

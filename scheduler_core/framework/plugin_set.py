@@ -1,0 +1,63 @@
+"""Which plugins serve which point, in order, with weights.
+
+A plugin serves a point when it has the point's method; the lists come from the configuration, already merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scheduler_core.framework.extension_points import Plugin
+
+# Extension point as configurations spell it → the method that makes a plugin serve it.
+METHOD_OF: Final[Mapping[str, str]] = {
+    "preEnqueue": "pre_enqueue",
+    "queueSort": "less",
+    "preFilter": "pre_filter",
+    "filter": "filter",
+    "postFilter": "post_filter",
+    "preScore": "pre_score",
+    "score": "score",
+    "reserve": "reserve",
+    "permit": "permit",
+    "preBind": "pre_bind",
+    "bind": "bind",
+    "postBind": "post_bind",
+}
+
+Factory = Callable[[object, Any], Plugin]
+
+
+class DuplicatePluginError(ValueError):
+    """Two plugins go by one name; a configuration could not tell them apart. Rename one."""
+
+
+def serves(plugin: Plugin, point: str) -> bool:
+    """Whether the plugin has the method of this point."""
+    return callable(getattr(plugin, METHOD_OF[point], None))
+
+
+def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
+    """Several lists of factories as one; DuplicatePluginError when a name stands in two of them."""
+    together: dict[str, Factory] = {}
+    for factories in lists:
+        twice = sorted(together.keys() & factories.keys())
+        if twice:
+            raise DuplicatePluginError(f"a plugin named {twice[0]} exists already")
+        together.update(factories)
+    return together
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSet:
+    """The plugins of one profile: `by_point` in the order they run, `weights` for scorers."""
+
+    plugins: Mapping[str, Plugin]
+    by_point: Mapping[str, tuple[str, ...]]
+    weights: Mapping[str, int]
+
+    def at(self, point: str) -> tuple[Any, ...]:
+        """The plugins of one point, in the order they run."""
+        return tuple(self.plugins[name] for name in self.by_point.get(point, ()))

@@ -1,0 +1,277 @@
+"""Runs one point over its plugins: all nodes at once where a plugin can, node by node where it cannot. The only loop of its kind.
+
+What each answer means for the rest of the point follows pkg/scheduler/framework/runtime/framework.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.diagnosis import Diagnosis, FailedSearch, Round
+from scheduler_core.framework.extension_points import (
+    MAX_NODE_SCORE,
+    FilterAllPlugin,
+    FilterPlugin,
+    NormalizePlugin,
+    PostFilterResult,
+    PreFilterExtensions,
+    Refusals,
+    ScoreAllPlugin,
+    ScorePlugin,
+    Scores,
+)
+from scheduler_core.framework.plugin_set import PluginSet
+from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, unresolvable, unschedulable
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+
+Nominated = Mapping[str, tuple[Pod, ...]]
+_NOBODY: Final[Nominated] = {}
+
+
+class CycleError(Exception):
+    """A plugin could not answer; the cycle ends and the pod is to be tried again later. `plugin` says which, the message why."""
+
+    def __init__(self, plugin: str, message: str) -> None:
+        super().__init__(message)
+        self.plugin = plugin
+
+
+@dataclass(frozen=True, slots=True)
+class PreFiltered:
+    """What PreFilter left of the search: a refusal of every node, or a set of names to search (None: all) and who asked for it."""
+
+    refusal: Verdict | None = None
+    node_names: frozenset[str] | None = None
+    asked_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTable:
+    """Weighted scores by plugin, one per node of the list that was scored, and their sum."""
+
+    nodes: NodeList
+    by_plugin: Mapping[str, Scores]
+    total: Scores = field(repr=False)
+
+
+class Runner:
+    """The plugins of one profile, ready to run. Holds no state of its own: everything is in the arguments."""
+
+    def __init__(self, plugins: PluginSet) -> None:
+        self.plugins = plugins
+        self._pre_filters = plugins.at("preFilter")
+        self._filters: tuple[FilterPlugin, ...] = plugins.at("filter")
+        self._extensions = tuple(p for p in self._pre_filters if isinstance(p, PreFilterExtensions))
+        self._post_filters = plugins.at("postFilter")
+        self._pre_scores = plugins.at("preScore")
+        self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
+
+    # ---- PreFilter ----
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
+        """A refusal for good ends the point at once; one that eviction may cure is remembered while the others still prepare (#119770)."""
+        skipped: set[str] = set()
+        refusal: Verdict | None = None
+        names: frozenset[str] | None = None
+        asked: list[str] = []
+        for plugin in self._pre_filters:
+            result = plugin.pre_filter(state, pod, nodes)
+            verdict = result.verdict.by(plugin.name)
+            if verdict.is_skip:
+                skipped.add(plugin.name)
+            elif verdict.code is Code.UNSCHEDULABLE:
+                refusal = verdict
+            elif verdict.is_rejection:
+                refusal = verdict
+                break
+            elif not verdict.is_success:
+                raise CycleError(plugin.name, f'running PreFilter plugin "{plugin.name}": {verdict.message}')
+            elif result.node_names is not None:
+                asked.append(plugin.name)
+                names = result.node_names if names is None else names & result.node_names
+                if not names:
+                    refusal = _no_common_node(asked)
+                    break
+        state.skipped_filters = frozenset(skipped)
+        return PreFiltered(refusal, names, tuple(sorted(asked)))
+
+    # ---- Filter ----
+
+    def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = _NOBODY) -> Diagnosis:
+        """Every node's verdict after PreFilter and Filter; raises CycleError when a plugin fails.
+
+        `nominated` are pods that preemption promised a node (by node name): those at least as important must fit beside this one.
+        """
+        prepared = self.pre_filter(state, pod, nodes)
+        if prepared.refusal is not None:
+            return _sealed(Diagnosis(nodes, prefilter=prepared.refusal))
+        if prepared.node_names is None:
+            return self._filter(state, pod, nodes, nominated, Diagnosis(nodes))
+        row_of = nodes.snapshot.columns.row_of
+        rows = np.array(sorted(row_of[name] for name in prepared.node_names if name in row_of), dtype=np.intp)
+        outside = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(prepared.asked_by)}]")
+        searched = NodeList(nodes.snapshot, rows, nodes.rules)
+        return self._filter(state, pod, searched, nominated, Diagnosis(nodes, outside=outside, searched=rows))
+
+    def _filter(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated, diagnosis: Diagnosis) -> Diagnosis:
+        alive = np.ones(len(nodes), dtype=bool)
+        for plugin in self._filters:
+            if plugin.name in state.skipped_filters:
+                continue
+            refusals = self._refusals(plugin, state, pod, nodes, alive)
+            refused = alive & (refusals.codes != 0)
+            if refused.any():
+                diagnosis.rounds.append(_checked(Round(plugin.name, np.flatnonzero(refused), refusals)))
+                alive &= ~refused
+                if not alive.any():
+                    break
+        diagnosis.seal()
+        for node_name, pods in nominated.items():
+            row = nodes.snapshot.columns.row_of.get(node_name)
+            if row is not None and row in diagnosis.searched:
+                verdict = self._beside(state, pod, nodes.snapshot.node_info(row, nodes.rules), pods)
+                if not verdict.is_success:
+                    diagnosis.replaced[row] = verdict
+        return diagnosis
+
+    def _refusals(self, plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]) -> Refusals:
+        if isinstance(plugin, FilterAllPlugin):
+            refusals = plugin.filter_all(state, pod, nodes)
+            if refusals is not None:
+                return refusals
+        return one_by_one(plugin, state, pod, nodes, alive)
+
+    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
+        """The first refusal of one node as `node_info` has it, or SUCCESS. PreFilter must have run on this state."""
+        for plugin in self._filters:
+            if plugin.name not in state.skipped_filters:
+                verdict = plugin.filter(state, pod, node_info)
+                if verdict is not SUCCESS and not verdict.is_success:
+                    return verdict.by(plugin.name)
+        return SUCCESS
+
+    def filter_node_with_nominated(self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]) -> Verdict:
+        """The node must fit with the pods nominated to it, where they are at least as important, and without them."""
+        verdict = self._beside(state, pod, node_info, nominated)
+        return self.filter_node(state, pod, node_info) if verdict.is_success else verdict
+
+    def _beside(self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]) -> Verdict:
+        others = [p for p in nominated if p.priority >= pod.priority and p.key != pod.key]
+        if not others:
+            return SUCCESS
+        trial = state.copy()
+        for other in others:
+            node_info = node_info.with_pod(other)
+            self.add_pod(trial, pod, other, node_info)
+        return self.filter_node(trial, pod, node_info)
+
+    def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
+        """Tells the plugins that keep counts that `other` came to the node; `node_info` has it already. Writes to the state."""
+        for plugin in self._extensions:
+            if plugin.name not in state.skipped_filters:
+                verdict = plugin.add_pod(state, pod, other, node_info)
+                if not verdict.is_success:
+                    return verdict.by(plugin.name)
+        return SUCCESS
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
+        """Tells the plugins that keep counts that `other` left the node; `node_info` lacks it already. Writes to the state."""
+        for plugin in self._extensions:
+            if plugin.name not in state.skipped_filters:
+                verdict = plugin.remove_pod(state, pod, other, node_info)
+                if not verdict.is_success:
+                    return verdict.by(plugin.name)
+        return SUCCESS
+
+    # ---- PostFilter ----
+
+    def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
+        """The first success or refusal for good ends the point; else all reasons together and the last nomination that says anything."""
+        reasons: list[str] = []
+        nomination = None
+        rejector = ""
+        for plugin in self._post_filters:
+            result = plugin.post_filter(state, pod, search)
+            verdict = result.verdict.by(plugin.name)
+            if verdict.is_success or verdict.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return PostFilterResult(verdict, result.nomination)
+            if not verdict.is_rejection:
+                return PostFilterResult(verdict)
+            nomination = result.nomination or nomination
+            reasons.extend(verdict.reasons)
+            rejector = rejector or plugin.name
+        return PostFilterResult(unschedulable(*reasons).by(rejector), nomination)
+
+    @property
+    def has_post_filters(self) -> bool:
+        return bool(self._post_filters)
+
+    # ---- Score ----
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
+        """Weighted, normalized scores of nodes that passed the filters; CycleError when a plugin fails or leaves 0 … 100."""
+        skipped: set[str] = set()
+        for plugin in self._pre_scores:
+            verdict = plugin.pre_score(state, pod, nodes)
+            if verdict.is_skip:
+                skipped.add(plugin.name)
+            elif not verdict.is_success:
+                raise CycleError(plugin.name, f'running PreScore plugin "{plugin.name}": {verdict.message}')
+        state.skipped_scores = frozenset(skipped)
+        by_plugin = {p.name: self._weighted(p, state, pod, nodes) for p in self._scores if p.name not in skipped}
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for scores in by_plugin.values():
+            total += scores
+        return ScoreTable(nodes, by_plugin, total if self._scores else total + 1)
+
+    def _weighted(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:
+        scores = self._raw(plugin, state, pod, nodes)
+        if isinstance(plugin, NormalizePlugin):
+            scores = plugin.normalize(state, pod, nodes, scores)
+        if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
+            raise CycleError(plugin.name, f'plugin "{plugin.name}" returns an invalid score, it should in the range of [0, {MAX_NODE_SCORE}] after normalizing')
+        return scores * self.plugins.weights[plugin.name]
+
+    def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:
+        if isinstance(plugin, ScoreAllPlugin):
+            scores = plugin.score_all(state, pod, nodes)
+            if scores is not None:
+                return scores
+        return np.fromiter((plugin.score(state, pod, node_info) for node_info in nodes), dtype=np.int64, count=len(nodes))
+
+
+def one_by_one(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]) -> Refusals:
+    """The per-node form of a filter over the nodes still in the search, its verdicts numbered as they appear."""
+    numbers: dict[Verdict, int] = {SUCCESS: 0}
+    codes = np.zeros(len(nodes), dtype=np.intp)
+    for position in np.flatnonzero(alive):
+        verdict = plugin.filter(state, pod, nodes[int(position)])
+        codes[position] = 0 if verdict.is_success else numbers.setdefault(verdict, len(numbers))
+    return Refusals(codes, {number: verdict for verdict, number in numbers.items()})
+
+
+def _checked(answers: Round) -> Round:
+    """The same, unless one of them is no refusal but a failure: that ends the cycle."""
+    for verdict, _ in answers.counted():
+        if not verdict.is_rejection:
+            raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')
+    return answers
+
+
+def _sealed(diagnosis: Diagnosis) -> Diagnosis:
+    diagnosis.seal()
+    return diagnosis
+
+
+def _no_common_node(asked: list[str]) -> Verdict:
+    if len(asked) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {asked[0]}")
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(asked))}] simultaneously")

@@ -1,0 +1,56 @@
+"""A line of JSON to a case, and an answer back to a line.
+
+A case: `id`, `objects` (the whole cluster as API objects), `pods` ("namespace/name" of pending pods among them), and perhaps `config`
+(a KubeSchedulerConfiguration) and `kubeVersion`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.kube_version import KubeVersion
+
+
+class CaseError(ValueError):
+    """The line is no case; the message says what is missing. Nothing of it was judged."""
+
+
+class _Line(msgspec.Struct, rename="camel"):
+    id: str
+    objects: list[dict[str, Any]]
+    pods: list[str]
+    config: dict[str, Any] | None = None
+    kube_version: str = "1.36"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One frozen cluster and the pods to judge against it, each alone."""
+
+    id: str
+    objects: Sequence[Mapping[str, Any]]
+    pods: tuple[str, ...]
+    configuration: Configuration = field(default_factory=Configuration)
+    kube_version: KubeVersion
+
+
+def read_case(line: str | bytes) -> Case:
+    """The case in one line. Raises CaseError for JSON that is none, ConfigurationError for a configuration that is wrong."""
+    try:
+        written = msgspec.json.decode(line, type=_Line)
+    except msgspec.DecodeError as trouble:
+        raise CaseError(f"not a case: {trouble}") from trouble
+    version = KubeVersion.parse(written.kube_version)
+    configuration = Configuration() if written.config is None else Configuration.from_mapping(written.config, version)
+    return Case(id=written.id, objects=written.objects, pods=tuple(written.pods), configuration=configuration, kube_version=version)
+
+
+def write_answers(case_id: str, answers: Mapping[str, Mapping[str, Any]]) -> str:
+    """One line with the answers of a case, by pod."""
+    return json.dumps({"id": case_id, "answers": answers}, separators=(",", ":"))

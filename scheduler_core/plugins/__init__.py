@@ -1,0 +1,58 @@
+"""The plugins in the tree: name → factory. What runs by default, and in which order, is default_profile.py's question.
+
+A factory is handed the plugin's arguments (typed, or None) and the Kubernetes release to behave like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from scheduler_core.framework.plugin_set import Factory
+from scheduler_core.model.from_manifest import node_affinity_from_manifest
+from scheduler_core.plugins.balanced_allocation import NodeResourcesBalancedAllocation
+from scheduler_core.plugins.default_binder import DefaultBinder
+from scheduler_core.plugins.dynamic_resources import DynamicResources
+from scheduler_core.plugins.image_locality import ImageLocality
+from scheduler_core.plugins.inter_pod_affinity import InterPodAffinity
+from scheduler_core.plugins.node_affinity import NodeAffinity
+from scheduler_core.plugins.node_declared_features import NodeDeclaredFeatures
+from scheduler_core.plugins.node_name import NodeName
+from scheduler_core.plugins.node_ports import NodePorts
+from scheduler_core.plugins.node_resources_fit import NodeResourcesFit
+from scheduler_core.plugins.node_unschedulable import NodeUnschedulable
+from scheduler_core.plugins.pod_topology_spread import PodTopologySpread
+from scheduler_core.plugins.priority_sort import PrioritySort
+from scheduler_core.plugins.scheduling_gates import SchedulingGates
+from scheduler_core.plugins.taint_toleration import TaintToleration
+from scheduler_core.plugins.volume_binding import VolumeBinding
+from scheduler_core.plugins.volume_limits import NodeVolumeLimits
+from scheduler_core.plugins.volume_restrictions import VolumeRestrictions
+from scheduler_core.plugins.volume_zone import VolumeZone
+
+
+def _node_affinity(args: Any, _version: Any) -> NodeAffinity:
+    return NodeAffinity(node_affinity_from_manifest(args.added_affinity))
+
+
+IN_TREE: Final[Mapping[str, Factory]] = {
+    "SchedulingGates": lambda _args, _version: SchedulingGates(),
+    "PrioritySort": lambda _args, _version: PrioritySort(),
+    "NodeUnschedulable": lambda _args, _version: NodeUnschedulable(),
+    "NodeName": lambda _args, _version: NodeName(),
+    "TaintToleration": lambda _args, version: TaintToleration(version),
+    "NodeAffinity": _node_affinity,
+    "NodePorts": lambda _args, _version: NodePorts(),
+    "NodeResourcesFit": lambda args, version: NodeResourcesFit(args, version),
+    "VolumeRestrictions": lambda _args, version: VolumeRestrictions(version),
+    "NodeVolumeLimits": lambda _args, version: NodeVolumeLimits(version),
+    "VolumeBinding": lambda args, version: VolumeBinding(args, version),
+    "VolumeZone": lambda _args, _version: VolumeZone(),
+    "PodTopologySpread": lambda args, _version: PodTopologySpread.from_args(args),
+    "InterPodAffinity": lambda args, version: InterPodAffinity(args, version),
+    "DynamicResources": lambda _args, version: DynamicResources(version),
+    "NodeResourcesBalancedAllocation": lambda args, version: NodeResourcesBalancedAllocation(args, version),
+    "ImageLocality": lambda _args, version: ImageLocality(version),
+    "DefaultBinder": lambda _args, _version: DefaultBinder(),
+    "NodeDeclaredFeatures": lambda _args, _version: NodeDeclaredFeatures(),
+}

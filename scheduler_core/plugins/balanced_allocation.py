@@ -1,0 +1,132 @@
+"""Scores how evenly cpu, memory and the like would be used, compared with how evenly they are used now. Refuses nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.config.plugin_args import BalancedAllocationArgs
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.requests import incoming_requests
+from scheduler_core.model.resources import is_scalar
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.tallies import UsageTally
+
+_HALF: Final = MAX_NODE_SCORE // 2
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedShares:
+    """Resource name → exact request of this pod, for the resources that count."""
+
+    requested: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesBalancedAllocation:
+    """One minus the standard deviation of the used fractions (plugins/noderesources/balanced_allocation.go).
+
+    Since 1.36 the score says by how much the pod improves the balance; 75 means that it stays as it is.
+    """
+
+    args: BalancedAllocationArgs
+    kube_version: KubeVersion
+    name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:
+        requests = incoming_requests(pod.spec, nodes.rules)
+        wanted = tuple((r.name, requests.amount(r.name)) for r in self.args.resources)
+        if self.kube_version.balanced_allocation_skips_best_effort and not any(amount for _, amount in wanted):
+            return SKIP
+        state.write(BalancedShares(tuple((name, amount) for name, amount in wanted if amount or not is_scalar(name))))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
+        allocatable, taken = node_info.node.allocatable, node_info.requested
+        shares = [(amount, taken.get(name, 0), allocatable[name]) for name, amount in state.read(BalancedShares).requested if allocatable.get(name)]
+        with_pod = _balance([(used + amount, whole) for amount, used, whole in shares])
+        if not self.kube_version.balanced_allocation_compares_without_pod:
+            return with_pod
+        return _HALF + (_HALF + with_pod - _balance([(used, whole) for _, used, whole in shares])) // 2
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
+        columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
+        lines = [(columns.resources[name], amount) for name, amount in state.read(BalancedShares).requested if name in columns.resources]
+        whole = [nodes.take(columns.allocatable[line]) for line, _ in lines]
+        taken = [nodes.take(usage.requested[line]) for line, _ in lines]
+        with_pod = _balances([used + amount for used, (_, amount) in zip(taken, lines, strict=True)], whole, len(nodes))
+        if not self.kube_version.balanced_allocation_compares_without_pod:
+            return with_pod
+        scores: Scores = _HALF + (_HALF + with_pod - _balances(taken, whole, len(nodes))) // 2
+        return scores
+
+
+def _balance(shares: Sequence[tuple[int, int]]) -> int:
+    fractions = [min(used / whole, 1.0) for used, whole in shares]
+    deviation = 0.0
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        mean = _in_order(fractions) / len(fractions)
+        deviation = math.sqrt(_in_order([(f - mean) * (f - mean) for f in fractions]) / len(fractions))
+    return int((1 - deviation) * MAX_NODE_SCORE)
+
+
+def _in_order(numbers: Sequence[float]) -> float:
+    # Not sum(): since Python 3.12 that compensates rounding errors, and the scheduler does not.
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
+
+
+def _balances(used: Sequence[NDArray[np.int64]], whole: Sequence[NDArray[np.int64]], count: int) -> Scores:
+    """The same for columns; a node counts only the resources that it has."""
+    if not whole:
+        return np.full(count, MAX_NODE_SCORE, dtype=np.int64)
+    has = [amounts > 0 for amounts in whole]
+    fractions = [np.where(h, np.minimum(u / np.where(h, w, 1), 1.0), 0.0) for h, u, w in zip(has, used, whole, strict=True)]
+    kinds = np.zeros(count, dtype=np.int64)
+    for h in has:
+        kinds += h
+    deviation = np.where(kinds == 2, _of_two(fractions, has, count), 0.0)
+    if len(whole) > 2:
+        deviation = np.where(kinds > 2, _of_many(fractions, has, kinds), deviation)
+    return np.trunc((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+
+
+def _of_two(fractions: Sequence[Floats], has: Sequence[NDArray[np.bool_]], count: int) -> Floats:
+    if len(fractions) == 2:
+        halves: Floats = np.abs((fractions[0] - fractions[1]) / 2)
+        return halves
+    first, second = np.zeros(count), np.zeros(count)
+    seen = np.zeros(count, dtype=np.int64)
+    for fraction, h in zip(fractions, has, strict=True):
+        first = np.where(h & (seen == 0), fraction, first)
+        second = np.where(h & (seen == 1), fraction, second)
+        seen += h
+    return np.abs((first - second) / 2)
+
+
+def _of_many(fractions: Sequence[Floats], has: Sequence[NDArray[np.bool_]], kinds: NDArray[np.int64]) -> Floats:
+    divisor = np.maximum(kinds, 1)
+    mean = np.zeros(len(kinds))
+    for fraction in fractions:
+        mean = mean + fraction
+    mean = mean / divisor
+    total = np.zeros(len(kinds))
+    for fraction, h in zip(fractions, has, strict=True):
+        total = total + np.where(h, (fraction - mean) * (fraction - mean), 0.0)
+    return np.sqrt(total / divisor)

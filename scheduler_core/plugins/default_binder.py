@@ -1,0 +1,20 @@
+"""Puts the pod on the node that was chosen. Refuses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.verdict import SUCCESS, Verdict
+from scheduler_core.model.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultBinder:
+    """The library writes to no cluster: binding succeeds, and the caller places the pod in a new snapshot or posts the Binding."""
+
+    name: ClassVar[str] = "DefaultBinder"
+
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002
+        return SUCCESS

@@ -1,0 +1,41 @@
+"""What runs by default, in which order, with which weight, and why there.
+
+The order within every extension point is this one (pkg/scheduler/apis/config/v1/default_plugins.go, v1.36).
+"""
+
+from __future__ import annotations
+
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.config.plugin_merge import EnabledPlugin
+
+
+def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
+    """The default MultiPoint list of a release."""
+    return (
+        EnabledPlugin(name="SchedulingGates"),  # before the queue: gated pods cost nothing
+        EnabledPlugin(name="PrioritySort"),  # the queue's order
+        EnabledPlugin(name="NodeUnschedulable"),  # the cheapest filters first: one look at the node …
+        EnabledPlugin(name="NodeName"),
+        EnabledPlugin(name="TaintToleration", weight=3),  # … soft taints are how administrators speak, so they weigh most
+        EnabledPlugin(name="NodeAffinity", weight=2),  # what the pod's author asked for weighs double
+        EnabledPlugin(name="NodePorts"),
+        EnabledPlugin(name="NodeResourcesFit", weight=1),
+        EnabledPlugin(name="VolumeRestrictions"),  # volumes: from a look at the pod to a search for capacity
+        EnabledPlugin(name="NodeVolumeLimits"),
+        EnabledPlugin(name="VolumeBinding"),
+        EnabledPlugin(name="VolumeZone"),
+        EnabledPlugin(name="PodTopologySpread", weight=2),  # other pods: the dearest filters last
+        EnabledPlugin(name="InterPodAffinity", weight=2),
+        *_dynamic_resources(kube_version),  # before preemption: giving a device back is milder than evicting
+        EnabledPlugin(name="DefaultPreemption"),
+        EnabledPlugin(name="NodeResourcesBalancedAllocation", weight=1),  # scores without a filter
+        EnabledPlugin(name="ImageLocality", weight=1),
+        EnabledPlugin(name="DefaultBinder"),
+        *((EnabledPlugin(name="NodeDeclaredFeatures"),) if kube_version.node_declared_features else ()),  # appended by its feature gate
+    )
+
+
+def _dynamic_resources(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
+    if not kube_version.dynamic_resources:
+        return ()
+    return (EnabledPlugin(name="DynamicResources", weight=2 if kube_version.dynamic_resources_score else 0),)

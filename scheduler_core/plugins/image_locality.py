@@ -1,0 +1,75 @@
+"""Scores nodes that already have the pod's images, less for images that few nodes have. Refuses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Final
+
+import numpy as np
+
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
+from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.snapshot.node_images import ImageState
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+
+# Below the first an image is pulled so quickly that it does not matter; above the second per container nothing more is gained
+# (plugins/imagelocality/image_locality.go, v1.36).
+_LEAST_BYTES: Final = 23 * 2**20
+_MOST_BYTES_PER_CONTAINER: Final = 1000 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLocality:
+    """The score is a share of the image bytes at hand between two thresholds."""
+
+    kube_version: KubeVersion
+    name: ClassVar[str] = "ImageLocality"
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
+        total = node_info.cluster_size
+        states = (node_info.image_state(name) for name in self._images(pod.spec))
+        return _share(sum(_spread_bytes(state, total) for state in states if state is not None), pod.spec)
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
+        images, total = nodes.snapshot.columns.images, len(nodes.snapshot.columns)
+        at_hand = np.zeros(total, dtype=np.int64)
+        for name in self._images(pod.spec):
+            known = images.states.get(name)
+            if known is not None:
+                at_hand[images.rows(name)] += _spread_bytes(known, total)
+        most = _most_bytes(pod.spec)
+        return (MAX_NODE_SCORE * (np.clip(nodes.take(at_hand), _LEAST_BYTES, max(most, _LEAST_BYTES)) - _LEAST_BYTES)) // (most - _LEAST_BYTES)
+
+    def _images(self, spec: PodSpec) -> tuple[str, ...]:
+        return images_of(spec, with_volumes=self.kube_version.image_volumes_count)
+
+
+@lru_cache(maxsize=4096)
+def images_of(spec: PodSpec, *, with_volumes: bool) -> tuple[str, ...]:
+    """The images a pod runs or mounts, as often as it names them, with their tags written out."""
+    named = [c.image for c in (*spec.init_containers, *spec.containers)]
+    mounted = [v.image for v in spec.volumes if v.kind == "image"] if with_volumes else []
+    return tuple(_with_tag(name) for name in named + mounted)
+
+
+def _with_tag(name: str) -> str:
+    """`:latest` appended where neither tag nor digest stands after the last slash."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _spread_bytes(state: ImageState, total_nodes: int) -> int:
+    return int(float(state.size_bytes) * (float(state.node_count) / float(total_nodes)))
+
+
+def _most_bytes(spec: PodSpec) -> int:
+    return _MOST_BYTES_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
+
+
+def _share(at_hand: int, spec: PodSpec) -> int:
+    most = _most_bytes(spec)
+    clipped = max(_LEAST_BYTES, min(at_hand, max(most, _LEAST_BYTES)))
+    return MAX_NODE_SCORE * (clipped - _LEAST_BYTES) // (most - _LEAST_BYTES)

@@ -1,0 +1,106 @@
+"""Refuses nodes that the pod's nodeSelector or required node affinity, or the profile's added affinity, does not choose; scores preferred terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar, Final
+
+import numpy as np
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import PreFilterResult, Refusals, Scores
+from scheduler_core.framework.normalizing import normalize_to_hundred
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable
+from scheduler_core.model.labels import NodeAffinity as NodeAffinityRules
+from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, PreferredNodeTerm
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+
+_NOT_ADDED: Final = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+_NOT_CHOSEN: Final = unresolvable("node(s) didn't match Pod's node affinity/selector")
+_CONFLICT: Final = unresolvable("pod affinity terms conflict")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAffinity:
+    """`added` is the profile's addedAffinity: both it and the pod's own rules must choose the node."""
+
+    added: NodeAffinityRules | None = None
+    name: ClassVar[str] = "NodeAffinity"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
+        required = _required(pod)
+        if required is None and not pod.spec.node_selector and self._added_required is None:
+            return PreFilterResult(SKIP)
+        if required is None or not required.terms:
+            return PreFilterResult()
+        names = _named_nodes(required)
+        if names is None:
+            return PreFilterResult()
+        return PreFilterResult(SUCCESS, names) if names else PreFilterResult(_CONFLICT)
+
+    @property
+    def _added_required(self) -> NodeSelector | None:
+        return None if self.added is None else self.added.required
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
+        labels, name = node_info.node.labels, node_info.name
+        if self._added_required is not None and not self._added_required.matches(labels, name):
+            return _NOT_ADDED
+        required = _required(pod)
+        chosen = all(labels.get(key) == value for key, value in pod.spec.node_selector)
+        return SUCCESS if chosen and (required is None or required.matches(labels, name)) else _NOT_CHOSEN
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
+        labels = nodes.snapshot.columns.labels
+        codes = np.where(nodes.take(labels.selected(pod.spec.node_selector, _required(pod))), 0, 2)
+        if self._added_required is not None:
+            codes[~nodes.take(labels.selected((), self._added_required))] = 1
+        return Refusals(codes, {1: _NOT_ADDED, 2: _NOT_CHOSEN})
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002
+        own = pod.spec.node_affinity
+        if not (own and own.preferred) and not (self.added and self.added.preferred):
+            return SKIP
+        problem = next((p.term.problem for p in self._preferred(pod) if p.term.problem), "")
+        return error(problem) if problem else SUCCESS
+
+    def _preferred(self, pod: Pod) -> tuple[PreferredNodeTerm, ...]:
+        own = pod.spec.node_affinity
+        terms = ((own.preferred if own else ()) + (self.added.preferred if self.added else ()))
+        return tuple(p for p in terms if p.weight and not p.term.is_empty)
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
+        return sum(p.weight for p in self._preferred(pod) if p.term.matches(node_info.node.labels, node_info.name))
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
+        labels = nodes.snapshot.columns.labels
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        for preferred in self._preferred(pod):
+            scores += preferred.weight * nodes.take(labels.matching(preferred.term))
+        return scores
+
+    def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
+        return normalize_to_hundred(scores)
+
+
+def _required(pod: Pod) -> NodeSelector | None:
+    return None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
+
+
+def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
+    """The node names to which every term restricts itself by metadata.name, None as soon as one term does not."""
+    union: frozenset[str] = frozenset()
+    for term in required.terms:
+        names = _names_in_term(term)
+        if names is None:
+            return None
+        union |= names
+    return union
+
+
+def _names_in_term(term: NodeSelectorTerm) -> frozenset[str] | None:
+    named = [frozenset(f.values) for f in term.fields if f.key == "metadata.name" and f.operator == "In"]
+    return reduce(frozenset.intersection, named) if named else None

@@ -1,0 +1,44 @@
+"""Refuses nodes whose kubelet does not declare a feature that the pod needs (KEP-5328)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable
+from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+
+_LACKING: Final = unresolvable("node(s) didn't match Pod's required features")
+
+# The declared features that a pod's spec can call for (component-helpers/nodedeclaredfeatures/features, v1.36); the others only matter to
+# updates of running pods.
+_NEEDED_BY: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
+    "RestartAllContainersOnContainerExits": lambda spec: any(c.may_restart_all for c in (*spec.containers, *spec.init_containers)),
+    "UserNamespacesHostNetworkSupport": lambda spec: spec.host_network and not spec.host_users,
+}
+
+
+def needed_features(spec: PodSpec) -> frozenset[str]:
+    """Names of the features that a node must declare to run such a pod."""
+    return frozenset(feature for feature, is_needed in _NEEDED_BY.items() if is_needed(spec))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDeclaredFeatures:
+    """Skipped for almost every pod: very few ask for anything that a node must declare."""
+
+    name: ClassVar[str] = "NodeDeclaredFeatures"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
+        return PreFilterResult(SUCCESS if needed_features(pod.spec) else SKIP)
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
+        return SUCCESS if needed_features(pod.spec) <= node_info.node.declared_features else _LACKING
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
+        return Refusals(~nodes.take(nodes.snapshot.columns.declaring(needed_features(pod.spec))), {1: _LACKING})

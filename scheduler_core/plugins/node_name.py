@@ -1,0 +1,33 @@
+"""Refuses every other node when the pod names one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import Refusals
+from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+
+_ANOTHER: Final = unresolvable("node(s) didn't match the requested node name")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeName:
+    """A pod whose spec.nodeName is set normally bypasses the scheduler; this is for those that reach it all the same."""
+
+    name: ClassVar[str] = "NodeName"
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
+        return _ANOTHER if pod.node_name and pod.node_name != node_info.name else SUCCESS
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
+        if not pod.node_name:
+            return Refusals(np.zeros(len(nodes), dtype=bool), {})
+        row = nodes.snapshot.columns.row_of.get(pod.node_name, -1)
+        return Refusals(nodes.rows != row, {1: _ANOTHER})

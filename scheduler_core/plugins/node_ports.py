@@ -1,0 +1,39 @@
+"""Refuses nodes where a host port that the pod wants is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unschedulable
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.tallies import HOST_PORTS
+
+_TAKEN: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+
+@dataclass(frozen=True, slots=True)
+class NodePorts:
+    """Ports of containers and sidecars; which ones clash is HostPort's business."""
+
+    name: ClassVar[str] = "NodePorts"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
+        return PreFilterResult(SUCCESS if pod.spec.host_ports else SKIP)
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
+        used = node_info.used_ports
+        return _TAKEN if any(wanted.conflicts_with(taken) for wanted in pod.spec.host_ports for taken in used) else SUCCESS
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
+        taken = np.zeros(len(nodes.snapshot.columns), dtype=bool)
+        for port, users in nodes.snapshot.tally(HOST_PORTS).items():
+            if any(wanted.conflicts_with(port) for wanted in pod.spec.host_ports):
+                taken |= users > 0
+        return Refusals(nodes.take(taken), {1: _TAKEN})

@@ -1,0 +1,144 @@
+"""Refuses nodes without room for what the pod requests; scores room by strategy.
+
+The three strategies themselves are in resource_scoring.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.config.plugin_args import NodeResourcesFitArgs
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import PreFilterResult, Refusals, Scores
+from scheduler_core.framework.resource_scoring import ResourceShare, score_of_node, scores_of_nodes, strategy_of
+from scheduler_core.framework.verdict import SUCCESS, Verdict, unknown, unresolvable, unschedulable
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.requests import Requests, incoming_requests, scored_requests
+from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, is_scalar
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.tallies import UsageTally
+
+_TOO_MANY_PODS: Final = "Too many pods"
+_LARGEST: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class PodDemand:
+    """What must fit, in the order in which shortages are reported, and whether anything at all is requested.
+
+    `from_devices` are extended resources that a DeviceClass offers: where a node has none of its own, dynamic allocation decides.
+    """
+
+    amounts: tuple[tuple[str, int], ...]
+    from_devices: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesFit:
+    """Compares exact requests with what is allocatable and not yet taken, resource by resource, and with the number of pods."""
+
+    args: NodeResourcesFitArgs
+    kube_version: KubeVersion
+    name: ClassVar[str] = "NodeResourcesFit"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
+        requests = incoming_requests(pod.spec, nodes.rules)
+        offered = _offered_by_devices(nodes)
+        state.write(PodDemand(self._to_check(requests), frozenset(name for name in requests.scalars if name in offered)))
+        return PreFilterResult()
+
+    def _to_check(self, requests: Requests) -> tuple[tuple[str, int], ...]:
+        whole = ((CPU, requests.cpu), (MEMORY, requests.memory), (EPHEMERAL_STORAGE, requests.ephemeral_storage))
+        scalars = ((name, amount) for name, amount in requests.scalars.items() if not self._is_ignored(name))
+        return tuple((name, amount) for name, amount in (*whole, *scalars) if amount > 0)
+
+    def _is_ignored(self, name: str) -> bool:
+        """Only extended resources can be ignored: by name, or by what stands before the slash."""
+        if not is_extended(name):
+            return False
+        return name in self.args.ignored_resources or name.partition("/")[0] in self.args.ignored_resource_groups
+
+    # ---- filter ----
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
+        demand = state.read(PodDemand)
+        short = [_TOO_MANY_PODS] if len(node_info.pods) + 1 > node_info.allowed_pods else []
+        oversized = False
+        for name, amount in demand.amounts:
+            allocatable = node_info.node.allocatable.get(name, 0)
+            if allocatable == 0 and name in demand.from_devices:
+                continue
+            if amount > allocatable - node_info.requested.get(name, 0):
+                short.append(f"Insufficient {name}")
+                oversized |= amount > allocatable
+        if short:
+            return self._refusal(tuple(short), oversized=oversized)
+        return _undecided(demand, node_info.node.allocatable)
+
+    def _refusal(self, short: tuple[str, ...], *, oversized: bool) -> Verdict:
+        for_good = oversized and self.kube_version.oversized_request_is_unresolvable
+        return unresolvable(*short) if for_good else unschedulable(*short)
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
+        """Codes: bit 0 for the number of pods, bit 1 for an oversized request, then one bit per amount to check."""
+        demand = state.read(PodDemand)
+        if demand.from_devices or len(demand.amounts) > 60:
+            return None
+        columns = nodes.snapshot.columns
+        usage = nodes.snapshot.tally(UsageTally(nodes.rules))
+        codes = (nodes.take(usage.pods) >= nodes.take(columns.allowed_pods)).astype(np.int64)
+        for bit, (name, amount) in enumerate(demand.amounts, start=2):
+            line = columns.resources.get(name)
+            if line is None:
+                codes |= (1 << bit) | 2
+                continue
+            allocatable = nodes.take(columns.allocatable[line])
+            short = allocatable - nodes.take(usage.requested[line]) < min(amount, _LARGEST)
+            if short.any():
+                codes |= short * (1 << bit)
+                codes |= (short & (allocatable < amount)) * 2
+        return Refusals(codes, lambda code: self._decode(demand, code))
+
+    def _decode(self, demand: PodDemand, code: int) -> Verdict:
+        short = [_TOO_MANY_PODS] if code & 1 else []
+        short.extend(f"Insufficient {name}" for bit, (name, _) in enumerate(demand.amounts, start=2) if code >> bit & 1)
+        return self._refusal(tuple(short), oversized=bool(code & 2))
+
+    # ---- score ----
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002
+        wanted = scored_requests(pod.spec)
+        shares = (ResourceShare(r.name, r.weight, wanted.get(r.name, 0)) for r in self.args.resources)
+        state.write(FitShares(tuple(s for s in shares if s.requested or not is_scalar(s.name))))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
+        return score_of_node(strategy_of(self.args), state.read(FitShares).shares, node_info)
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
+        return scores_of_nodes(strategy_of(self.args), state.read(FitShares).shares, nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class FitShares:
+    """The resources that count in the score of this pod."""
+
+    shares: tuple[ResourceShare, ...]
+
+
+def _offered_by_devices(nodes: NodeList) -> frozenset[str]:
+    classes = nodes.snapshot.objects.device_classes.values()
+    named = {c.extended_resource_name for c in classes if c.extended_resource_name}
+    return frozenset(named | {f"deviceclass.resource.kubernetes.io/{c.name}" for c in classes})
+
+
+def _undecided(demand: PodDemand, allocatable: Mapping[str, int]) -> Verdict:
+    """Yes, unless a device would have to be allocated on this node, which is not predicted."""
+    waiting = sorted(name for name in demand.from_devices if not allocatable.get(name) and any(name == n for n, _ in demand.amounts))
+    return unknown(f"extended resource {waiting[0]} would be allocated from devices, which is not predicted") if waiting else SUCCESS

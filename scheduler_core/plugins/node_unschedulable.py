@@ -1,0 +1,32 @@
+"""Refuses cordoned nodes, unless the pod tolerates the taint that a cordon brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import Refusals
+from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
+from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.taints import NO_SCHEDULE, Taint, tolerated
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+
+_CORDONED: Final = unresolvable("node(s) were unschedulable")
+_TAINT: Final = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUnschedulable:
+    """Looks at spec.unschedulable; the taint itself is TaintToleration's business."""
+
+    name: ClassVar[str] = "NodeUnschedulable"
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
+        return _CORDONED if node_info.node.unschedulable and not tolerated(_TAINT, pod.spec.tolerations) else SUCCESS
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
+        cordoned = nodes.take(nodes.snapshot.columns.unschedulable)
+        return Refusals(cordoned & (not tolerated(_TAINT, pod.spec.tolerations)), {1: _CORDONED})

@@ -1,0 +1,142 @@
+"""Refuses nodes whose zone (host, …) would have too many of the pod's kind compared with the emptiest; scores evenness.
+
+The numbers behind it, per domain, are in spread_counts.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.config.plugin_args import PodTopologySpreadArgs
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import MAX_NODE_SCORE, PreFilterResult, Refusals, Scores
+from scheduler_core.framework.spread_counts import (
+    HardSpread,
+    SoftSpread,
+    count_hard,
+    count_soft,
+    default_selector,
+    with_match_label_keys,
+    with_selector,
+)
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable, unschedulable
+from scheduler_core.model.from_manifest import spread_constraint_from_manifest
+from scheduler_core.model.labels import LabelSelector
+from scheduler_core.model.node import HOSTNAME_LABEL, ZONE_LABEL
+from scheduler_core.model.pod import Pod, TopologySpreadConstraint
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.snapshot import Snapshot
+
+_NO_LABEL: Final = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
+_SKEWED: Final = unschedulable("node(s) didn't match pod topology spread constraints")
+
+_ANY = LabelSelector(None)
+_SYSTEM_DEFAULTS: Final = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME_LABEL, when_unsatisfiable="ScheduleAnyway", selector=_ANY),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE_LABEL, when_unsatisfiable="ScheduleAnyway", selector=_ANY),
+)
+
+Action = Literal["DoNotSchedule", "ScheduleAnyway"]
+
+
+@dataclass(frozen=True, slots=True)
+class PodTopologySpread:
+    """`defaults` serve pods without constraints of their own; `defaults_are_systems` tolerates nodes without a zone label."""
+
+    defaults: tuple[TopologySpreadConstraint, ...] = _SYSTEM_DEFAULTS
+    defaults_are_systems: bool = True
+    name: ClassVar[str] = "PodTopologySpread"
+
+    @classmethod
+    def from_args(cls, args: PodTopologySpreadArgs) -> PodTopologySpread:
+        if args.defaulting_type == "System":
+            return cls()
+        return cls(tuple(spread_constraint_from_manifest(c) for c in args.default_constraints), defaults_are_systems=False)
+
+    def _constraints(self, snapshot: Snapshot, pod: Pod, action: Action) -> tuple[TopologySpreadConstraint, ...]:
+        """The pod's constraints of this kind with their full selectors; the defaults only if it has no constraint of any kind."""
+        own = pod.spec.topology_spread
+        if own:
+            return tuple(with_match_label_keys(c, pod) for c in own if c.when_unsatisfiable == action)
+        defaults = tuple(c for c in self.defaults if c.when_unsatisfiable == action)
+        selector = default_selector(snapshot.objects, pod) if defaults else None
+        if selector is None or selector.is_empty:
+            return ()
+        return tuple(with_selector(c, selector) for c in defaults)
+
+    # ---- filter ----
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
+        constraints = self._constraints(nodes.snapshot, pod, "DoNotSchedule")
+        problem = _problem(constraints)
+        if problem:
+            return PreFilterResult(error(problem))
+        if not constraints:
+            return PreFilterResult(SKIP)
+        state.write(count_hard(nodes.snapshot, pod, constraints))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
+        for spread in state.read(HardSpread).constraints:
+            value = node_info.node.labels.get(spread.constraint.topology_key)
+            if value is None:
+                return _NO_LABEL
+            if spread.skew_in(value) > spread.constraint.max_skew:
+                return _SKEWED
+        return SUCCESS
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
+        codes = np.zeros(len(nodes), dtype=np.int8)
+        for spread in reversed(state.read(HardSpread).constraints):
+            codes[nodes.take(spread.too_skewed)] = 2
+            codes[nodes.take(~spread.topology.present)] = 1
+        return Refusals(codes, {1: _NO_LABEL, 2: _SKEWED})
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
+        state.write(state.read(HardSpread).changed(pod, added, node_info.row, 1))
+        return SUCCESS
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node_info: NodeInfo) -> Verdict:
+        state.write(state.read(HardSpread).changed(pod, removed, node_info.row, -1))
+        return SUCCESS
+
+    # ---- score ----
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:
+        constraints = self._constraints(nodes.snapshot, pod, "ScheduleAnyway")
+        problem = _problem(constraints)
+        if problem:
+            return error(problem)
+        if not constraints:
+            return SKIP
+        needs_all_keys = bool(pod.spec.topology_spread) or not self.defaults_are_systems
+        state.write(count_soft(nodes, pod, constraints, needs_all_keys=needs_all_keys))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
+        return state.read(SoftSpread).score_of(pod, node_info)
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
+        return state.read(SoftSpread).scores(nodes)
+
+    def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
+        return _evened(scores, nodes.take(state.read(SoftSpread).ignored))
+
+
+def _evened(scores: Scores, ignored: NDArray[np.bool_]) -> Scores:
+    """Fewest pods 100, most pods the least; ignored nodes 0 (scoring.go NormalizeScore, v1.36)."""
+    counted = scores[~ignored]
+    most = int(counted.max(initial=0))
+    if most == 0:
+        return np.where(ignored, 0, MAX_NODE_SCORE).astype(np.int64)
+    evened = MAX_NODE_SCORE * (most + int(counted.min()) - scores) // most
+    return np.where(ignored, 0, evened).astype(np.int64)
+
+
+def _problem(constraints: tuple[TopologySpreadConstraint, ...]) -> str:
+    return next((c.selector.problem for c in constraints if c.selector.problem), "")

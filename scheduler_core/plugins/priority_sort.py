@@ -1,0 +1,20 @@
+"""Orders the queue: higher priority first, then who was put in earlier. Refuses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from scheduler_core.framework.extension_points import QueuedPod
+
+
+@dataclass(frozen=True, slots=True)
+class PrioritySort:
+    """The default queue order (plugins/queuesort/priority_sort.go, v1.36)."""
+
+    name: ClassVar[str] = "PrioritySort"
+
+    def less(self, one: QueuedPod, other: QueuedPod) -> bool:
+        if one.pod.priority != other.pod.priority:
+            return one.pod.priority > other.pod.priority
+        return one.timestamp < other.timestamp

@@ -1,0 +1,21 @@
+"""Refuses, before the queue, pods that still carry scheduling gates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
+from scheduler_core.model.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingGates:
+    """Such a pod never enters the active queue until somebody takes its gates away (KEP-3521)."""
+
+    name: ClassVar[str] = "SchedulingGates"
+
+    def pre_enqueue(self, pod: Pod) -> Verdict:
+        if not pod.spec.scheduling_gates:
+            return SUCCESS
+        return unresolvable(f"waiting for scheduling gates: [{' '.join(pod.spec.scheduling_gates)}]")

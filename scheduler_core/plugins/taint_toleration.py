@@ -1,0 +1,60 @@
+"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate; scores nodes with fewer soft taints higher."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import Refusals, Scores
+from scheduler_core.framework.normalizing import normalize_to_hundred
+from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.taints import Taint, count_unpreferred, first_untolerated
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+
+
+@dataclass(frozen=True, slots=True)
+class TaintToleration:
+    """A node without soft taints scores 100, so with the default weight of 3 every node usually gets 300."""
+
+    kube_version: KubeVersion
+    name: ClassVar[str] = "TaintToleration"
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
+        taint = first_untolerated(node_info.node.taints, pod.spec.tolerations)
+        return SUCCESS if taint is None else self._refusal(taint)
+
+    def _refusal(self, taint: Taint) -> Verdict:
+        if self.kube_version.taint_refusal_names_the_taint:
+            return unresolvable(f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}")
+        return unresolvable("node(s) had untolerated taint(s)")
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
+        if self.kube_version.taint_refusal_names_the_taint:
+            return self._named_refusals(pod, nodes)
+        return Refusals(~nodes.take(nodes.snapshot.columns.tolerated(pod.spec.tolerations)), {1: unresolvable("node(s) had untolerated taint(s)")})
+
+    def _named_refusals(self, pod: Pod, nodes: NodeList) -> Refusals:
+        sets, codes = nodes.snapshot.columns.taint_sets
+        named = [first_untolerated(taints, pod.spec.tolerations) for taints in sets]
+        meaning = {code + 1: self._refusal(taint) for code, taint in enumerate(named) if taint is not None}
+        refused = np.array([0 if taint is None else code + 1 for code, taint in enumerate(named)], dtype=np.intp)
+        return Refusals(refused[nodes.take(codes)], meaning)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002
+        """Nothing to prepare; the point is kept because the scheduler has it and a profile may name it."""
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
+        return count_unpreferred(node_info.node.taints, pod.spec.tolerations)
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
+        return nodes.take(nodes.snapshot.columns.unpreferred_taints(pod.spec.tolerations))
+
+    def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
+        return normalize_to_hundred(scores, reverse=True)
