@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from careen.core.times import rfc3339
+
 GAP = "   "              # kubectl's distance between two columns
 NARROWEST_LAST = 30      # a last column folded narrower than this is harder to read than one that runs over
 
@@ -66,20 +68,6 @@ def listed(names: Sequence[str], *, most: int = 5) -> str:
     """`a, b, c and 4 more`."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
-def rfc3339(instant: datetime) -> str:
-    """The form in which instants stand in annotations: seconds, UTC written as Z."""
-    return instant.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def instant_of(text: str | None) -> datetime | None:
-    """The instant an RFC 3339 text names; None for none or for something else: a report shows a dash then."""
-    try:
-        instant = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return instant if instant.tzinfo else None
 
 
 def _folded(text: str, width: int | None) -> list[str]:

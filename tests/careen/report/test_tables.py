@@ -3,10 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from careen.report.tables import age, as_json, count_of, duration, instant_of, listed, paragraph, rfc3339, table
+from careen.report.tables import age, as_json, count_of, duration, listed, paragraph, table
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -58,16 +56,6 @@ def test_a_duration_has_its_two_largest_units(span: timedelta, text: str) -> Non
 def test_age_of_what_is_not_known_is_a_dash() -> None:
     assert age(None, NOON) == "-"
     assert age(NOON - timedelta(hours=1), NOON) == "1h"
-
-
-@given(st.datetimes(timezones=st.just(UTC), min_value=datetime(1970, 1, 1)))  # noqa: DTZ001 - hypothesis wants the bounds naive
-def test_an_instant_survives_being_written_and_read(instant: datetime) -> None:
-    assert instant_of(rfc3339(instant)) == instant.replace(microsecond=0)
-
-
-@pytest.mark.parametrize("text", [None, "", "yesterday", "2026-03-04T12:00:00"], ids=["none", "empty", "words", "without a zone"])
-def test_what_is_no_instant_is_none(text: str | None) -> None:
-    assert instant_of(text) is None
 
 
 def test_json_keeps_order_and_writes_instants() -> None:

@@ -1,0 +1,72 @@
+"""`careen hold NODE` and `careen unhold NODE`: keep one node from rebooting, with a reason and an end."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import click
+
+from careen.agent.settings_kinds import duration as go_duration
+from careen.cli.connection import Cluster, annotate_node, cluster_command, read_node_or_fail
+from careen.core import keys
+from careen.core.observation import NodeView
+from careen.core.phases import WORKING, Phase
+from careen.core.times import from_rfc3339, rfc3339
+from careen.report.fleet_report import phase_of
+
+
+@click.command()
+@click.argument("node")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; shown to everybody who asks what the node waits for.")
+@click.option("--until", metavar="WHEN", help="When the hold ends by itself: a duration such as 90m or 2h, or an instant such as 2026-03-04T18:00:00Z.")
+@cluster_command
+async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -> None:
+    """Keep NODE from rebooting. A drain that is under way is undone; a reboot that was asked for still happens."""
+    if not reason.strip() or "until=" in reason:
+        raise click.BadParameter("it must be a text, and may not contain `until=`; use --until for the end", param_hint="--reason")
+    end = _end(until, cluster.clock.now()) if until else None
+    text = f"{reason.strip()} until={rfc3339(end)}" if end else reason.strip()
+
+    def change(seen: NodeView) -> dict[str, str | None]:
+        if before := seen.annotations.get(keys.HOLD):
+            click.echo(f"{node} was held already: {before}. That is being replaced.")
+        return {keys.HOLD: text}
+
+    seen = await annotate_node(cluster, node, "hold", change)
+    click.echo(f"Held: {text}. " + _what_now(seen))
+
+
+@click.command()
+@click.argument("node")
+@cluster_command
+async def unhold(cluster: Cluster, *, node: str) -> None:
+    """Let NODE go on."""
+    before = (await read_node_or_fail(cluster, node)).annotations.get(keys.HOLD)
+    if before is None:
+        click.echo(f"{node} is not held; nothing was changed.")
+        return
+    await annotate_node(cluster, node, "unhold", lambda _: {keys.HOLD: None})
+    click.echo(f"{node} is no longer held. It was: {before}.")
+
+
+def _what_now(node: NodeView) -> str:
+    phase = phase_of(node)
+    if phase == Phase.DRAINING:
+        return f"{node.name} is draining: it undoes that at its next look."
+    if phase in WORKING:
+        return f"{node.name} is {phase}: this reboot goes on to its end, the next one waits."
+    return f"{node.name} does not reboot until `careen unhold {node.name}`{' or that instant' if 'until=' in node.annotations.get(keys.HOLD, '') else ''}."
+
+
+def _end(text: str, now: datetime) -> datetime:
+    end = from_rfc3339(text)
+    if end is None:
+        try:
+            end = now + timedelta(seconds=go_duration(text))
+        except (ValueError, OverflowError) as error:
+            raise click.BadParameter(
+                f"{text!r} is neither a duration such as 90m or 2h nor an instant with its offset such as 2026-03-04T18:00:00Z", param_hint="--until"
+            ) from error
+    if end <= now:
+        raise click.BadParameter(f"{rfc3339(end)} is not in the future; it is {rfc3339(now)} now", param_hint="--until")
+    return end

@@ -1,0 +1,151 @@
+"""`careen lock show|pause|resume|release`: what the lock says, and the three things a person may do to it.
+
+Each write says what it is about to overwrite, and overwrites just that: compare-and-swap on what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from careen.cli.connection import TRIES, Cluster, cluster_command, output_option, read_lock, show
+from careen.cluster.nodes import read_node
+from careen.cluster.writes import Landed, Rejected, StillUnclear
+from careen.core import keys
+from careen.core import lock as claims
+from careen.core.actions import WriteLock
+from careen.core.lock import Garbage, LockContent
+from careen.core.observation import LockReading, NodeView
+from careen.core.phases import WORKING
+from careen.report.lock_report import lock_json, lock_text
+from careen.report.tables import listed
+
+
+@click.group(name="lock")
+def lock() -> None:
+    """Show the lock, pause the cluster, resume it, or free a claim by hand."""
+
+
+@lock.command(name="show")
+@output_option
+@cluster_command
+async def show_lock(cluster: Cluster, *, output: str) -> None:
+    """Who holds a claim, whether the cluster is paused, who is next."""
+    reading = await read_lock(cluster)
+    state = claims.parse(reading.content)
+    nodes = await _holders(cluster, state)
+    now = cluster.clock.now()
+
+    def text(width: int | None) -> str:
+        lines = [lock_text(state, nodes, now, where=cluster.lock_title, width=width)]
+        if isinstance(state, Garbage):
+            lines += ["", f"It says: {reading.content}", _how_to_clear(cluster)]
+        return "\n".join(lines)
+
+    show(output, text=text, value=lambda: lock_json(state, reading.content))
+
+
+@lock.command()
+@click.option("--reason", default="", metavar="TEXT", help="Why; shown to everybody who asks what the nodes wait for.")
+@cluster_command
+async def pause(cluster: Cluster, *, reason: str) -> None:
+    """Keep every node from starting. Nodes at work undo their drain, or finish the reboot they are in."""
+
+    def paused(content: LockContent) -> LockContent | None:
+        if content.is_paused and content.pause_reason == reason:
+            click.echo("It is paused already; nothing was changed.")
+            return None
+        if content.is_paused:
+            click.echo(f"It is paused already{f' ({content.pause_reason})' if content.pause_reason else ''}; the reason is being replaced.")
+        if content.holders:
+            click.echo(f"Claims of {listed(content.holders)} stay in the lock: a node that is draining undoes it, one that reboots finishes.")
+        return claims.pause(content, reason, content.max_owners)
+
+    if await _rewrite(cluster, "pause", paused):
+        click.echo("Paused: no node starts until `careen lock resume`.")
+
+
+@lock.command()
+@cluster_command
+async def resume(cluster: Cluster) -> None:
+    """Lift the pause."""
+
+    def resumed(content: LockContent) -> LockContent | None:
+        if not content.is_paused:
+            click.echo("It is not paused; nothing was changed.")
+            return None
+        if content.pause_reason:
+            click.echo(f"It was paused: {content.pause_reason}.")
+        return claims.resume(content)
+
+    if await _rewrite(cluster, "resume", resumed):
+        click.echo("Resumed: nodes start again.")
+
+
+@lock.command()
+@click.argument("node")
+@click.option("--yes", is_flag=True, help="Do not ask, not even for the claim of a node at work.")
+@cluster_command
+async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
+    """Free the claim of NODE by hand, so that the next may go. Only for a node that failed or that is gone."""
+    seen = await read_node(cluster.api, node)
+    working = isinstance(seen, NodeView) and seen.annotations.get(keys.PHASE) in WORKING
+    if working and not yes:
+        assert isinstance(seen, NodeView)
+        click.echo(
+            f"{node} is {seen.annotations[keys.PHASE]}: it works under this claim, will put it back and say so. "
+            f"Until then another node may start, and one more than allowed be down. `careen hold {node}` stops it properly."
+        )
+        click.confirm("Free the claim all the same?", abort=True)
+
+    def released(content: LockContent) -> LockContent | None:
+        entries = content.entries_of(node)
+        if not entries:
+            held = f"; {listed(content.holders)} hold{'s' if len(content.holders) == 1 else ''} one" if content.holders else ""
+            raise click.UsageError(f"{node} holds no claim in {cluster.lock_title}{held}")
+        click.echo(f"Freeing the claim of {node}, taken {entries[0].created or 'at an unknown time'}.")
+        return claims.release_by_hand(content, node)
+
+    if await _rewrite(cluster, "release by hand", released):
+        click.echo("Freed: the next node may go.")
+
+
+async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
+    """Puts what `change` makes of the content in its place; False when it makes nothing (it has said why)."""
+    for _ in range(TRIES):
+        reading = await read_lock(cluster)
+        content = claims.parse(reading.content)
+        if isinstance(content, Garbage):
+            raise click.ClickException(f"the lock cannot be understood ({content.why}), so no node may start as it is; {_how_to_clear(cluster)}")
+        wanted = change(content)
+        if wanted is None:
+            return False
+        outcome = await cluster.lock.write(_write(purpose, reading, wanted))
+        if isinstance(outcome, Landed):
+            return True
+        if isinstance(outcome, Rejected):
+            raise click.ClickException(f"the lock was not changed: {outcome.why}")
+        if isinstance(outcome, StillUnclear):
+            raise click.ClickException(f"it is not known whether the lock was changed: {outcome.why}; look with `careen lock show`")
+        click.echo("Somebody changed the lock at the same moment; reading it again.")
+    raise click.ClickException(f"the lock changed {TRIES} times while it was being written; nothing was changed, try again")
+
+
+def _write(purpose: str, reading: LockReading, wanted: LockContent) -> WriteLock:
+    return WriteLock(
+        purpose=purpose, expected_resource_version=reading.resource_version, daemonset_uid=reading.daemonset_uid, content=claims.render(wanted),
+    )
+
+
+async def _holders(cluster: Cluster, state: LockContent | Garbage) -> dict[str, NodeView]:
+    names = state.holders if isinstance(state, LockContent) else ()
+    found = [await read_node(cluster.api, name) for name in names]
+    return {node.name: node for node in found if isinstance(node, NodeView)}
+
+
+def _how_to_clear(cluster: Cluster) -> str:
+    return (
+        "once you know that no node is at work, clear it with "
+        f"`kubectl -n {cluster.namespace} annotate daemonset {cluster.name} {cluster.annotation}-`"
+    )

@@ -1,0 +1,25 @@
+"""`careen retry NODE`: a person's word that the cause of a failure is mended."""
+
+from __future__ import annotations
+
+import click
+
+from careen.cli.connection import Cluster, annotate_node, cluster_command, read_node_or_fail
+from careen.core import keys
+from careen.core.phases import Phase
+from careen.core.times import rfc3339
+from careen.report.fleet_report import phase_of
+
+
+@click.command()
+@click.argument("node")
+@cluster_command
+async def retry(cluster: Cluster, *, node: str) -> None:
+    """Let NODE, whose reboot failed, try again now. What went wrong should have been mended first."""
+    seen = await read_node_or_fail(cluster, node)
+    if phase_of(seen) not in (Phase.FAILED, Phase.WAITING):
+        raise click.UsageError(f"{node} is {phase_of(seen)}, so there is nothing to try again; `careen why {node}` says what it is at")
+    if phase_of(seen) == Phase.FAILED:
+        click.echo(f"{node} failed: {seen.annotations.get(keys.REASON, 'no reason given')}")
+    await annotate_node(cluster, node, "retry", lambda _: {keys.RETRY: rfc3339(cluster.clock.now())})
+    click.echo(f"Asked: the agent of {node} sees it at its next look; `careen why {node}` shows what came of it.")

@@ -1,0 +1,34 @@
+"""`careen why NODE`: what a node waits for: every gate's answer, since when, and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from careen.cli.connection import Cluster, cluster_command, look_at_lock, output_option, read_node_or_fail, show
+from careen.cluster.errors import ClusterError
+from careen.cluster.pods import list_pods_on
+from careen.core.observation import PodView, Unknown
+from careen.report.why_report import NodeStory, why_json, why_text
+
+
+@click.command()
+@click.argument("node")
+@output_option
+@cluster_command
+async def why(cluster: Cluster, *, node: str, output: str) -> None:
+    """What NODE waits for: every gate's answer, since when, and what would change it."""
+    lock, _ = await look_at_lock(cluster)
+    seen = await read_node_or_fail(cluster, node)
+    story = NodeStory(node=seen, lock=lock, agents=await _agents(cluster, node), now=cluster.clock.now())
+    show(output, text=lambda width: why_text(story, width=width), value=lambda: why_json(story))
+
+
+async def _agents(cluster: Cluster, node: str) -> Sequence[PodView] | Unknown:
+    """careen's own pods on the node. Somebody who may not list pods still gets the rest of the answer."""
+    try:
+        pods = await list_pods_on(cluster.api, node)
+    except ClusterError as error:
+        return Unknown(str(error))
+    return [pod for pod in pods if (pod.namespace, pod.owner_kind, pod.owner_name) == (cluster.namespace, "DaemonSet", cluster.name)]

@@ -1,0 +1,98 @@
+"""A fleet in a table: every node's phase, since when, its turn, and the reason; and the lock above it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from careen.core import keys
+from careen.core.lock import LockContent
+from careen.core.observation import NodeView
+from careen.core.phases import Phase
+from careen.core.times import from_rfc3339
+from careen.core.writing import stored_refusals
+from careen.report.lock_report import LockState, lock_json, lock_sentence
+from careen.report.tables import age, count_of, paragraph, table
+
+# What needs a person first, then what is under way, then who waits, then who has nothing to do.
+_ORDER = (
+    Phase.FAILED, Phase.REBOOTING, Phase.VERIFYING, Phase.DRAINING, Phase.CLAIMING, Phase.SETTLING, Phase.WAITING, Phase.IDLE,
+)
+
+
+def fleet_text(nodes: Sequence[NodeView], lock: LockState, now: datetime, *, only_busy: bool = False, width: int | None = None) -> str:
+    """The lock's line, the table, and how many nodes are in which phase."""
+    shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
+    lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
+    if shown:
+        rows = [[node.name, phase_of(node), age(_since(node), now), turn_of(node, lock), reason_of(node)] for node in shown]
+        lines += ["", table(["NODE", "PHASE", "SINCE", "TURN", "REASON"], rows, width=width)]
+    counts = Counter(phase_of(node) for node in nodes)
+    told = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
+    lines += ["", f"{count_of(len(nodes), 'node')}{f': {told}' if told else ''}."]
+    return "\n".join(lines)
+
+
+def fleet_json(nodes: Sequence[NodeView], lock: LockState, *, raw_lock: str | None = None, only_busy: bool = False) -> dict[str, Any]:
+    """The same for programs."""
+    shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
+    return {"lock": lock_json(lock, raw_lock), "nodes": [node_json(node, lock) for node in shown]}
+
+
+def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
+    """One node, as far as its annotations tell."""
+    return {
+        "name": node.name,
+        "phase": phase_of(node),
+        "since": node.annotations.get(keys.SINCE),
+        "reason": node.annotations.get(keys.REASON, ""),
+        "label": node.labels.get(keys.REBOOT_LABEL, ""),
+        "turn": turn_of(node, lock),
+        "refusals": [
+            {"gate": each.gate, "code": each.code.value, "sentence": each.sentence, "since": each.since} for each in stored_refusals(node)
+        ],
+        "hold": node.annotations.get(keys.HOLD),
+        "unschedulable": node.unschedulable,
+        "ready": node.ready,
+    }
+
+
+def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
+    """Most urgent phase first; the waiting in the order of their turn; then by name."""
+    named = lock.next if isinstance(lock, LockContent) else ()
+
+    def key(node: NodeView) -> tuple[int, int, str]:
+        phase = phase_of(node)
+        urgency = next((place for place, each in enumerate(_ORDER) if each == phase), 0)
+        return urgency, named.index(node.name) if node.name in named else len(named), node.name
+
+    return sorted(nodes, key=key)
+
+
+def phase_of(node: NodeView) -> str:
+    """The phase as it stands on the Node; Idle when nothing of careen does."""
+    return node.annotations.get(keys.PHASE, Phase.IDLE.value)
+
+
+def turn_of(node: NodeView, lock: LockState) -> str:
+    """`holder`, `next`, or how far the node is towards its turn: `ready` (its cheap gates pass) or `required`."""
+    if isinstance(lock, LockContent) and node.name in lock.holders:
+        return "holder"
+    if isinstance(lock, LockContent) and node.name in lock.next:
+        return "next"
+    label = node.labels.get(keys.REBOOT_LABEL, "")
+    return label if label in ("ready", "required") else ""
+
+
+def reason_of(node: NodeView) -> str:
+    """The sentence on the Node, and what else a person looking for a reason would want to see."""
+    parts = [node.annotations.get(keys.REASON, "")]
+    if keys.HOLD in node.annotations and phase_of(node) == Phase.IDLE:
+        parts.append(f"held: {node.annotations[keys.HOLD]}")
+    return "; ".join(part for part in parts if part)
+
+
+def _since(node: NodeView) -> datetime | None:
+    return from_rfc3339(node.annotations.get(keys.SINCE, ""))

@@ -1,0 +1,82 @@
+"""The lock in words: who holds a claim, whether it is paused, who is next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from careen.core import keys
+from careen.core.lock import Entry, Garbage, LockContent
+from careen.core.observation import NodeView, Unknown
+from careen.core.times import from_rfc3339
+from careen.report.tables import age, count_of, listed, table
+
+LockState = LockContent | Garbage | Unknown
+"""The lock as a command saw it: understood, not understood, or not read."""
+
+
+def lock_sentence(state: LockState, now: datetime) -> str:
+    """One line: `1 of 2 claims held by n3 (4m12s); next: n4, n5; 7 nodes waited when they were named`."""
+    if isinstance(state, Unknown):
+        return f"could not be read: {state.why}"
+    if isinstance(state, Garbage):
+        return f"cannot be understood ({state.why}), so no node may start; `careen lock show` prints it"
+    parts = [_held(state, now)]
+    if state.is_paused:
+        parts.insert(0, f"PAUSED by hand{f': {state.pause_reason}' if state.pause_reason else ''}")
+    if state.next:
+        parts.append(f"next: {listed(state.next)}")
+    if state.waiting:
+        parts.append(f"{count_of(state.waiting, 'node')} waiting when {'these were' if len(state.next) != 1 else 'it was'} named")
+    return "; ".join(parts)
+
+
+def _held(content: LockContent, now: datetime) -> str:
+    if not content.entries:
+        return "no claim held"
+    since = {entry.node: from_rfc3339(entry.created) for entry in content.entries}
+    holders = [f"{node} ({age(since[node], now)})" for node in content.holders]
+    return f"{len(content.holders)} of {max(content.max_owners, 1)} claims held by {listed(holders)}"
+
+
+def lock_text(state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None) -> str:
+    """Everything about the lock; `nodes` are the holders' Nodes as far as they exist, `where` names the object."""
+    lines = [f"Lock on {where}: {lock_sentence(state, now)}"]
+    if isinstance(state, LockContent) and state.entries:
+        rows = [_row(entry, nodes.get(entry.node), now) for entry in state.entries]
+        lines += ["", table(["HOLDER", "SINCE", "PHASE", "CLAIM", "GROUPS"], rows, width=width)]
+    return "\n".join(lines)
+
+
+def _row(entry: Entry, node: NodeView | None, now: datetime) -> list[str]:
+    return [entry.node, age(from_rfc3339(entry.created), now), _phase(entry, node), entry.id or "kured's", ", ".join(entry.groups)]
+
+
+def _phase(entry: Entry, node: NodeView | None) -> str:
+    if node is None:
+        return "no such Node"
+    if entry.uid and entry.uid != node.uid:
+        return "another Node of this name"
+    return node.annotations.get(keys.PHASE, "Idle")
+
+
+def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
+    """The same for programs. `state` is held, free, paused, garbage or unknown; `raw` the annotation as it stands."""
+    if isinstance(state, Unknown):
+        return {"state": "unknown", "why": state.why}
+    if isinstance(state, Garbage):
+        return {"state": "garbage", "why": state.why, "raw": raw}
+    return {
+        "state": "paused" if state.is_paused else "held" if state.entries else "free",
+        "pauseReason": state.pause_reason,
+        "maxOwners": state.max_owners,
+        "holders": [
+            {"node": entry.node, "claim": entry.id, "uid": entry.uid, "since": entry.created, "groups": list(entry.groups), "bootLeft": entry.boot}
+            for entry in state.entries
+        ],
+        "next": list(state.next),
+        "nextAt": state.next_at,
+        "waiting": state.waiting,
+        "raw": raw,
+    }

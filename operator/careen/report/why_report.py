@@ -1,0 +1,198 @@
+"""Why a node does not reboot: every gate's answer, since when, and what would change it.
+
+What the agent was told stands on the Node; what a person did since then – a hold, a pause – is looked at afresh, because the
+agent will see it at its next look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from careen.core import keys
+from careen.core.decision import Refusal
+from careen.core.gates import GATES
+from careen.core.gates import hold as hold_gate
+from careen.core.gates.question import Cost, When
+from careen.core.lock import Garbage, LockContent
+from careen.core.observation import NodeView, PodView, Unknown
+from careen.core.phases import Phase
+from careen.core.progress import Progress, UnreadableProgress, from_annotation
+from careen.core.reasons import REASONS, Code
+from careen.core.times import from_rfc3339
+from careen.core.writing import stored_refusals
+from careen.report.fleet_report import node_json, phase_of
+from careen.report.lock_report import LockState, lock_json, lock_sentence
+from careen.report.tables import age, paragraph, table
+
+
+class Answer(StrEnum):
+    """What a gate says, as far as it can be told from outside the agent."""
+
+    YES = "yes"
+    REFUSES = "refuses"
+    WILL_REFUSE = "will refuse"        # a person's word that the agent has not looked at yet
+    NOT_ASKED = "not asked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAnswer:
+    """One line: the gate, its answer, and for a refusal why, since when, and what would change it."""
+
+    gate: str
+    answer: Answer
+    sentence: str = ""
+    code: Code | None = None
+    since: datetime | None = None
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStory:
+    """What was read about one node. `agents` are the careen pods on it; None when they could not be listed."""
+
+    node: NodeView
+    lock: LockState
+    agents: Sequence[PodView] | Unknown
+    now: datetime
+
+    @property
+    def phase(self) -> str:
+        """The phase as it stands on the Node."""
+        return phase_of(self.node)
+
+    @property
+    def progress(self) -> Progress | UnreadableProgress:
+        """The record on the Node."""
+        return from_annotation(self.node.annotations.get(keys.PROGRESS))
+
+
+def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
+    """Every gate in the order in which the agent asks them; a gate that refuses for two reasons has two lines."""
+    stored = stored_refusals(story.node)
+    known = {gate.name for gate in GATES}
+    answers: list[GateAnswer] = []
+    for gate in GATES:
+        refused = [each for each in stored if each.gate == gate.name]
+        if gate.name == hold_gate.GATE.name:
+            refused += [each for each in _said_since(story) if each.code not in {known_one.code for known_one in refused}]
+        answers += [_refusal(each, story.node.name) for each in refused] or [GateAnswer(gate=gate.name, **_without_refusal(story, gate.cost, gate.when, bool(stored)))]
+    # Written by another release, whose gates have other names.
+    return (*answers, *(_refusal(each, story.node.name) for each in stored if each.gate not in known))
+
+
+def _said_since(story: NodeStory) -> list[Refusal]:
+    """The person's words that hold now, whether the agent has seen them or not."""
+    found = []
+    gate = hold_gate.GATE.name
+    if isinstance(story.lock, LockContent) and story.lock.is_paused:
+        found.append(Refusal(gate=gate, code=Code.PAUSED, sentence=f"the lock is held by hand{f': {story.lock.pause_reason}' if story.lock.pause_reason else ''}"))
+    if isinstance(story.lock, Garbage):
+        found.append(Refusal(gate=gate, code=Code.LOCK_GARBAGE, sentence=f"the lock's content cannot be understood: {story.lock.why}"))
+    if held := hold_gate.held_because(story.node, story.now):
+        found.append(Refusal(gate=gate, code=Code.HELD, sentence=held))
+    return found
+
+
+def _refusal(refusal: Refusal, node: str) -> GateAnswer:
+    return GateAnswer(
+        gate=refusal.gate, answer=Answer.REFUSES if refusal.since else Answer.WILL_REFUSE, sentence=refusal.sentence,
+        code=refusal.code, since=refusal.since, remedy=remedy_for(refusal.code, node),
+    )
+
+
+def _without_refusal(story: NodeStory, cost: Cost, when: frozenset[When], others_refuse: bool) -> dict[str, Any]:
+    if story.phase == Phase.IDLE:
+        return {"answer": Answer.NOT_ASKED, "sentence": "there is nothing to decide"}
+    if story.phase == Phase.WAITING and When.READY not in when:
+        return {"answer": Answer.NOT_ASKED, "sentence": "it is asked under a claim"}
+    if story.phase == Phase.WAITING and cost is Cost.COSTLY:
+        return {"answer": Answer.NOT_ASKED, "sentence": "the others come first" if others_refuse else "it is asked when it is the node's turn"}
+    return {"answer": Answer.YES}
+
+
+def remedy_for(code: Code, node: str) -> str:
+    """What would change it, with the node's name put in."""
+    return REASONS[code].remedy.replace("NODE", node)
+
+
+def summary(story: NodeStory) -> str:
+    """The node in one sentence."""
+    name, phase, reason = story.node.name, story.phase, story.node.annotations.get(keys.REASON, "")
+    if phase == Phase.IDLE:
+        return f"{name} is Idle: its agent has seen no need for a reboot"
+    since = age(from_rfc3339(story.node.annotations.get(keys.SINCE, "")), story.now)
+    return f"{name} is {phase} since {since}: {reason}"
+
+
+def remedies(story: NodeStory) -> list[str]:
+    """What a person can do, one sentence each, the node's own failure first."""
+    found = []
+    progress = story.progress
+    if isinstance(progress, UnreadableProgress):
+        found.append(f"record: {progress.why}. {remedy_for(Code.PROGRESS_UNREADABLE, story.node.name)}")
+    elif story.phase == Phase.FAILED and progress.failed in set(Code):
+        found.append(f"{progress.failed}: {remedy_for(Code(progress.failed), story.node.name)}")
+    if agent := agent_remark(story):
+        found.append(agent)
+    found += [f"{each.code}: {each.remedy}" for each in gate_answers(story) if each.code]
+    return list(dict.fromkeys(found))
+
+
+def agent_remark(story: NodeStory) -> str:
+    """A sentence when no agent works on the node: then nothing on it is up to date. Empty when one does, or it is not known."""
+    if isinstance(story.agents, Unknown):
+        return ""
+    if not story.agents:
+        return f"agent: no careen agent runs on {story.node.name}, so nothing here is up to date. Look at the DaemonSet's node selector and events."
+    if not any(pod.is_ready for pod in story.agents):
+        return f"agent: {story.agents[0].title} is not ready, so nothing here may be up to date. Look at its log."
+    return ""
+
+
+def turn_sentence(story: NodeStory) -> str:
+    """Where the node stands in the line; empty when it stands in none."""
+    if not isinstance(story.lock, LockContent):
+        return ""
+    name = story.node.name
+    if name in story.lock.holders:
+        return f"{name} holds a claim"
+    if name in story.lock.next:
+        return f"{name} is named: number {story.lock.next.index(name) + 1} of {len(story.lock.next)} to go next"
+    if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
+        return f"{name} is ready and waits to be named; the oldest need goes first"
+    return ""
+
+
+def why_text(story: NodeStory, *, width: int | None = None) -> str:
+    """The whole answer for a terminal."""
+    lines = [paragraph(f"{summary(story).rstrip('.')}.", width=width), paragraph(f"Lock: {lock_sentence(story.lock, story.now)}.", width=width)]
+    if turn := turn_sentence(story):
+        lines.append(f"Turn: {turn}.")
+    answers = gate_answers(story)
+    rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
+    lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]
+    if found := remedies(story):
+        lines += ["", "What would change it:", *(paragraph(each, indent="  ", width=width) for each in found)]
+    return "\n".join(lines)
+
+
+def why_json(story: NodeStory) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "node": node_json(story.node, story.lock),
+        "summary": summary(story),
+        "lock": lock_json(story.lock),
+        "gates": [
+            {
+                "gate": each.gate, "answer": each.answer.value, "code": each.code.value if each.code else None,
+                "sentence": each.sentence, "since": each.since, "remedy": each.remedy,
+            }
+            for each in gate_answers(story)
+        ],
+        "agents": None if isinstance(story.agents, Unknown) else [{"pod": pod.title, "ready": pod.is_ready} for pod in story.agents],
+        "remedies": remedies(story),
+    }

@@ -1,0 +1,107 @@
+"""A cluster to ask: the embedded API server in a thread, and the command line in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from careen.cli import cli
+from careen.core import keys
+from careen.core.lock import LockContent, parse, render
+from careen.demo.testing import RunningServer, server_in_thread
+
+
+@dataclass
+class Desk:
+    """Somebody at a terminal: runs commands, and looks at what became of the objects."""
+
+    server: RunningServer
+    kubeconfig: Path
+
+    def run(self, *arguments: str, stdin: str = "") -> Result:
+        """The command's exit code and output, with the kubeconfig in the environment as for kubectl."""
+        return CliRunner().invoke(cli, list(arguments), env={"KUBECONFIG": str(self.kubeconfig)}, input=stdin)
+
+    def ok(self, *arguments: str, stdin: str = "") -> str:
+        """The output of a command that succeeds."""
+        result = self.run(*arguments, stdin=stdin)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    def json(self, *arguments: str) -> Any:
+        """The parsed output of a command that succeeds, with --output json."""
+        return json.loads(self.ok(*arguments, "--output", "json"))
+
+    def node(self, name: str, phase: str = "", **more: Any) -> None:
+        """Puts a Node into the cluster. `more`: reason, since, label, refusals, progress, hold, annotations."""
+        annotations: dict[str, str] = dict(more.pop("annotations", {}))
+        if phase:
+            annotations |= {keys.PHASE: phase, keys.SINCE: more.pop("since", "2026-03-04T12:00:00Z"), keys.REASON: more.pop("reason", "")}
+        for name_of, key in (("refusals", keys.REFUSALS), ("progress", keys.PROGRESS)):
+            if name_of in more:
+                annotations[key] = json.dumps(more.pop(name_of))
+        if "hold" in more:
+            annotations[keys.HOLD] = more.pop("hold")
+        labels = {keys.REBOOT_LABEL: more.pop("label")} if "label" in more else {}
+        assert not more, more
+        self.server.seed({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": annotations, "labels": labels},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        })
+
+    def lock(self, content: LockContent | str | None = None, *, namespace: str = "careen", name: str = "careen") -> None:
+        """Puts the DaemonSet that carries the lock into the cluster, with this content."""
+        text = render(content) if isinstance(content, LockContent) else content
+        labels = {"name": "careen"}
+        self.server.seed({
+            "apiVersion": "apps/v1", "kind": "DaemonSet",
+            "metadata": {"name": name, "namespace": namespace, "annotations": {} if text is None else {keys.LOCK_ANNOTATION: text}},
+            "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "agent", "image": "careen"}]}}},
+        })
+
+    def agent_on(self, node: str, *, ready: bool = True) -> None:
+        """A careen pod on that node."""
+        self.server.seed({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": f"careen-{node}", "namespace": "careen",
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "careen", "uid": "u", "controller": True}],
+            },
+            "spec": {"nodeName": node, "containers": [{"name": "agent", "image": "careen"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]},
+        })
+
+    def lock_text(self) -> str | None:
+        """The lock annotation as it stands."""
+        daemonset = self.server.get("daemonsets", "careen", "careen")
+        assert daemonset is not None
+        text: str | None = daemonset["metadata"].get("annotations", {}).get(keys.LOCK_ANNOTATION)
+        return text
+
+    def lock_content(self) -> LockContent:
+        """The lock as it stands, understood."""
+        content = parse(self.lock_text())
+        assert isinstance(content, LockContent)
+        return content
+
+    def annotations(self, node: str) -> dict[str, str]:
+        """A Node's annotations as they stand."""
+        found = self.server.get("nodes", node)
+        assert found is not None
+        return dict(found["metadata"].get("annotations", {}))
+
+    def writes(self) -> int:
+        """How often somebody wrote through the API."""
+        return sum(1 for request in self.server.api.requests if request.verb not in ("get", "list", "watch"))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with server_in_thread() as server:
+        yield Desk(server, server.write_kubeconfig(tmp_path / "kubeconfig"))

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from careen.core import keys
+from careen.core.gates.hold import held_because, until_of
+from careen.core.observation import NodeView
+from tests.careen.cli.conftest import Desk
+
+
+def test_a_hold_is_what_the_agent_reads_as_one(desk: Desk) -> None:
+    desk.node("n1")
+    assert desk.ok("hold", "n1", "--reason", "disk swap") == "Held: disk swap. n1 does not reboot until `careen unhold n1`.\n"
+    assert desk.annotations("n1")[keys.HOLD] == "disk swap"
+
+
+def test_the_end_of_a_hold_given_as_an_instant_is_the_one_the_agent_reads(desk: Desk) -> None:
+    desk.node("n1")
+    output = desk.ok("hold", "n1", "--reason", "disk swap", "--until", "2999-03-04T18:00:00+02:00")
+    assert output == "Held: disk swap until=2999-03-04T16:00:00Z. n1 does not reboot until `careen unhold n1` or that instant.\n"
+    text = desk.annotations("n1")[keys.HOLD]
+    assert until_of(text) == datetime(2999, 3, 4, 16, tzinfo=UTC)
+    node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.HOLD: text})
+    assert held_because(node, datetime(2999, 3, 4, 15, 59, tzinfo=UTC)) == "held: disk swap until=2999-03-04T16:00:00Z"
+    assert held_because(node, datetime(2999, 3, 4, 16, 1, tzinfo=UTC)) == ""
+
+
+def test_the_end_of_a_hold_given_as_a_duration_counts_from_now(desk: Desk) -> None:
+    desk.node("n1")
+    before = datetime.now(UTC).replace(microsecond=0)
+    desk.ok("hold", "n1", "--reason", "disk swap", "--until", "1h30m")
+    until = until_of(desk.annotations("n1")[keys.HOLD])
+    assert until is not None
+    assert until - before >= timedelta(minutes=90)
+
+
+def test_a_hold_that_replaces_another_says_what_it_replaces(desk: Desk) -> None:
+    desk.node("n1", hold="somebody else's reason")
+    output = desk.ok("hold", "n1", "--reason", "mine")
+    assert output.splitlines()[0] == "n1 was held already: somebody else's reason. That is being replaced."
+    assert desk.annotations("n1")[keys.HOLD] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        ("Waiting", "n1 does not reboot until `careen unhold n1`."),
+        ("Draining", "n1 is draining: it undoes that at its next look."),
+        ("Rebooting", "n1 is Rebooting: this reboot goes on to its end, the next one waits."),
+    ],
+)
+def test_a_hold_says_what_it_means_for_the_phase_the_node_is_in(desk: Desk, phase: str, said: str) -> None:
+    desk.node("n1", phase)
+    assert desk.ok("hold", "n1", "--reason", "r").endswith(f"{said}\n")
+
+
+def test_a_hold_leaves_the_other_annotations_alone(desk: Desk) -> None:
+    desk.node("n1", "Waiting", annotations={"example.com/mine": "1"})
+    before = desk.annotations("n1")
+    desk.ok("hold", "n1", "--reason", "r")
+    assert desk.annotations("n1") == before | {keys.HOLD: "r"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["n1"], "Missing option '--reason'"),
+        (["n1", "--reason", "  "], "it must be a text"),
+        (["n1", "--reason", "x until=2999-01-01T00:00:00Z"], "may not contain `until=`; use --until for the end"),
+        (["n1", "--reason", "x", "--until", "soon"], "'soon' is neither a duration such as 90m or 2h nor an instant with its offset"),
+        (["n1", "--reason", "x", "--until", "2999-01-01T00:00:00"], "nor an instant with its offset"),
+        (["n1", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "2020-01-01T00:00:00Z is not in the future"),
+        (["n1", "--reason", "x", "--until", "0"], "is not in the future"),
+        (["n12", "--reason", "x"], "there is no Node 'n12'; did you mean n1?"),
+    ],
+    ids=["no reason", "blank reason", "end in the reason", "no instant", "instant without offset", "past", "no time at all", "unknown node"],
+)
+def test_nonsense_is_refused_and_changes_nothing(desk: Desk, arguments: list[str], complaint: str) -> None:
+    desk.node("n1")
+    result = desk.run("hold", *arguments)
+    assert result.exit_code == 2
+    assert complaint in " ".join(result.output.split())
+    assert desk.writes() == 0
+
+
+def test_unhold_lets_the_node_go_on_and_says_what_held_it(desk: Desk) -> None:
+    desk.node("n1", hold="disk swap")
+    assert desk.ok("unhold", "n1") == "n1 is no longer held. It was: disk swap.\n"
+    assert keys.HOLD not in desk.annotations("n1")
+
+
+def test_unhold_of_a_node_that_nobody_holds_changes_nothing(desk: Desk) -> None:
+    desk.node("n1")
+    assert desk.ok("unhold", "n1") == "n1 is not held; nothing was changed.\n"
+    assert desk.writes() == 0

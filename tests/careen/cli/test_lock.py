@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from careen.core.lock import Entry, LockContent
+from careen.demo.faults import Fault, FaultKind
+from tests.careen.cli.conftest import Desk
+
+HELD = LockContent(entries=(Entry(node="n3", id="c1", uid="uid-nodes--n3", groups=("zone=a",), created="2026-03-04T12:00:00Z"),), max_owners=2)
+
+
+def test_show_names_each_holder_with_what_it_is_at(desk: Desk) -> None:
+    desk.node("n3", "Draining")
+    desk.lock(HELD)
+    lines = desk.ok("lock", "show").splitlines()
+    assert lines[0].startswith("Lock on DaemonSet careen/careen: 1 of 2 claims held by n3 (")
+    header, row = (line.split() for line in lines[2:])
+    assert header == ["HOLDER", "SINCE", "PHASE", "CLAIM", "GROUPS"]
+    assert [row[0], *row[2:]] == ["n3", "Draining", "c1", "zone=a"]
+
+
+@pytest.mark.parametrize(
+    ("uid", "exists", "phase"),
+    [("uid-nodes--n3", False, "no such Node"), ("another", True, "another Node of this name")],
+    ids=["its Node is gone", "its Node was recreated"],
+)
+def test_show_tells_a_claim_whose_node_is_not_there(desk: Desk, uid: str, exists: bool, phase: str) -> None:
+    if exists:
+        desk.node("n3", "Idle")
+    desk.lock(LockContent(entries=(Entry(node="n3", id="c1", uid=uid),), max_owners=1))
+    assert phase in desk.ok("lock", "show")
+
+
+def test_show_as_json_has_the_annotation_as_it_stands(desk: Desk) -> None:
+    desk.lock(HELD)
+    value = desk.json("lock", "show")
+    assert value["state"] == "held"
+    assert json.loads(value["raw"]) == json.loads(desk.lock_text() or "")
+
+
+def test_show_prints_what_it_does_not_understand_and_how_to_clear_it(desk: Desk) -> None:
+    desk.lock("what?")
+    output = desk.ok("lock", "show")
+    assert "It says: what?" in output
+    assert "`kubectl -n careen annotate daemonset careen weave.works/kured-node-lock-`" in output
+
+
+def test_pause_stops_every_node_and_keeps_the_claims(desk: Desk) -> None:
+    desk.lock(HELD)
+    output = desk.ok("lock", "pause", "--reason", "freeze until Monday")
+    assert output.splitlines() == [
+        "Claims of n3 stay in the lock: a node that is draining undoes it, one that reboots finishes.",
+        "Paused: no node starts until `careen lock resume`.",
+    ]
+    content = desk.lock_content()
+    assert (content.is_paused, content.pause_reason, content.holders) == (True, "freeze until Monday", ("n3",))
+    assert json.loads(desk.lock_text() or "")["nodeID"] == "manual"
+
+
+def test_pausing_twice_writes_once_unless_the_reason_changes(desk: Desk) -> None:
+    desk.lock()
+    desk.ok("lock", "pause", "--reason", "a")
+    writes = desk.writes()
+    assert desk.ok("lock", "pause", "--reason", "a") == "It is paused already; nothing was changed.\n"
+    assert desk.writes() == writes
+    assert desk.ok("lock", "pause", "--reason", "b").startswith("It is paused already (a); the reason is being replaced.")
+    assert desk.lock_content().pause_reason == "b"
+
+
+def test_resume_lifts_the_pause_and_leaves_nothing_behind(desk: Desk) -> None:
+    desk.lock()
+    desk.ok("lock", "pause", "--reason", "freeze")
+    assert desk.ok("lock", "resume").splitlines() == ["It was paused: freeze.", "Resumed: nodes start again."]
+    assert desk.lock_text() is None
+
+
+def test_a_pause_made_the_way_kured_documents_it_is_lifted(desk: Desk) -> None:
+    desk.lock('{"nodeID":"manual"}')
+    desk.ok("lock", "resume")
+    assert desk.lock_text() is None
+
+
+def test_resume_without_a_pause_changes_nothing(desk: Desk) -> None:
+    desk.lock(HELD)
+    assert desk.ok("lock", "resume") == "It is not paused; nothing was changed.\n"
+    assert desk.writes() == 0
+
+
+def test_release_frees_the_claim_of_a_failed_node(desk: Desk) -> None:
+    desk.node("n3", "Failed")
+    desk.lock(HELD)
+    assert desk.ok("lock", "release", "n3").splitlines() == ["Freeing the claim of n3, taken 2026-03-04T12:00:00Z.", "Freed: the next node may go."]
+    assert desk.lock_content().holders == ()
+
+
+def test_release_frees_the_claim_of_a_node_that_is_gone(desk: Desk) -> None:
+    desk.lock(HELD)
+    desk.ok("lock", "release", "n3")
+    assert desk.lock_content().holders == ()
+
+
+@pytest.mark.parametrize("phase", ["Draining", "Rebooting", "Verifying"])
+def test_release_of_a_working_holder_warns_and_asks(desk: Desk, phase: str) -> None:
+    desk.node("n3", phase)
+    desk.lock(HELD)
+    result = desk.run("lock", "release", "n3", stdin="n\n")
+    assert result.exit_code == 1
+    assert f"n3 is {phase}: it works under this claim, will put it back and say so." in result.output
+    assert desk.lock_content().holders == ("n3",)
+
+
+def test_release_of_a_working_holder_is_done_for_who_insists(desk: Desk) -> None:
+    desk.node("n3", "Draining")
+    desk.lock(HELD)
+    desk.ok("lock", "release", "n3", stdin="y\n")
+    assert desk.lock_content().holders == ()
+
+
+def test_yes_answers_the_question_beforehand(desk: Desk) -> None:
+    desk.node("n3", "Draining")
+    desk.lock(HELD)
+    desk.ok("lock", "release", "n3", "--yes")
+    assert desk.lock_content().holders == ()
+
+
+def test_releasing_a_node_that_holds_nothing_is_a_mistake_of_the_caller(desk: Desk) -> None:
+    desk.node("n4")
+    desk.lock(HELD)
+    result = desk.run("lock", "release", "n4")
+    assert result.exit_code == 2
+    assert "n4 holds no claim in DaemonSet careen/careen; n3 holds one" in result.output
+    assert desk.writes() == 0
+
+
+@pytest.mark.parametrize("command", [["pause"], ["resume"], ["release", "n3"]], ids=" ".join)
+def test_a_lock_that_is_not_understood_is_not_overwritten(desk: Desk, command: list[str]) -> None:
+    desk.node("n3", "Failed")
+    desk.lock("what?")
+    result = desk.run("lock", *command)
+    assert result.exit_code == 1
+    assert "the lock cannot be understood (it is not JSON), so no node may start as it is" in result.output
+    assert desk.lock_text() == "what?"
+
+
+@pytest.mark.parametrize("command", [["show"], ["pause"], ["resume"], ["release", "n3"]], ids=" ".join)
+def test_a_missing_daemonset_is_named_with_the_flags_that_name_another(desk: Desk, command: list[str]) -> None:
+    result = desk.run("lock", *command)
+    assert result.exit_code == 1
+    assert "Error: DaemonSet careen/careen does not exist, and it is what carries the lock; name it with --ds-namespace and --ds-name" in result.output
+
+
+def test_a_write_that_somebody_overtook_is_made_again_on_what_they_wrote(desk: Desk) -> None:
+    desk.lock()
+    conflicts = iter([True])
+
+    def once(info: object, user: str, may_be_stale: bool) -> Fault | None:
+        return Fault(kind=FaultKind.CONFLICT) if getattr(info, "verb", "") == "patch" and next(conflicts, False) else None
+
+    desk.server.api.plan = once
+    assert desk.ok("lock", "pause").splitlines() == [
+        "Somebody changed the lock at the same moment; reading it again.",
+        "Paused: no node starts until `careen lock resume`.",
+    ]
+    assert desk.lock_content().is_paused
+
+
+def test_an_answer_that_was_lost_is_looked_up(desk: Desk) -> None:
+    desk.lock()
+    losses = iter([True])
+
+    def once(info: object, user: str, may_be_stale: bool) -> Fault | None:
+        return Fault(kind=FaultKind.LOST_AFTER) if getattr(info, "verb", "") == "patch" and next(losses, False) else None
+
+    desk.server.api.plan = once
+    assert desk.ok("lock", "pause") == "Paused: no node starts until `careen lock resume`.\n"
+    assert desk.lock_content().is_paused

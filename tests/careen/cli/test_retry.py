@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from careen.core import keys
+from careen.core.times import from_rfc3339
+from tests.careen.cli.conftest import Desk
+
+
+def test_a_failed_node_is_asked_to_try_again(desk: Desk) -> None:
+    desk.node("n1", "Failed", reason="the reboot command failed with exit code 1")
+    assert desk.ok("retry", "n1").splitlines() == [
+        "n1 failed: the reboot command failed with exit code 1",
+        "Asked: the agent of n1 sees it at its next look; `careen why n1` shows what came of it.",
+    ]
+    assert from_rfc3339(desk.annotations("n1")[keys.RETRY]) is not None
+
+
+@pytest.mark.parametrize("phase", ["", "Draining", "Rebooting"], ids=["idle", "draining", "rebooting"])
+def test_a_node_that_did_not_fail_has_nothing_to_try_again(desk: Desk, phase: str) -> None:
+    desk.node("n1", phase)
+    result = desk.run("retry", "n1")
+    assert result.exit_code == 2
+    assert f"n1 is {phase or 'Idle'}, so there is nothing to try again; `careen why n1` says what it is at" in result.output
+    assert desk.writes() == 0

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from careen.core.gates import GATES
+from careen.core.lock import Entry, LockContent
+from tests.careen.cli.conftest import Desk
+
+SINCE = "2026-03-04T12:00:00Z"
+HELD = {"gate": "hold", "code": "held", "sentence": "held: disk swap", "since": SINCE}
+OUTSIDE = {"gate": "maintenance-window", "code": "outside-window", "sentence": "now is Sunday; the window opens Monday 22:00 UTC", "since": SINCE}
+ALERT = {"gate": "alerts", "code": "alert", "sentence": "DiskFull is firing", "since": SINCE}
+
+
+def rows(output: str) -> dict[str, list[str]]:
+    """The table by gate: answer, since, why."""
+    lines = output.split("GATE ", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
+    return {cells[0]: cells[1:] for line in lines if (cells := re.split(r" {2,}", line.strip()))}
+
+
+def test_every_gate_is_listed_in_the_order_in_which_it_is_asked(desk: Desk) -> None:
+    desk.node("n1", "Waiting")
+    desk.lock()
+    assert list(rows(desk.ok("why", "n1"))) == [gate.name for gate in GATES]
+
+
+def test_each_refusal_has_its_sentence_its_since_and_what_would_change_it(desk: Desk) -> None:
+    desk.node("n1", "Waiting", reason="2 gates refuse", label="required", hold="disk swap", refusals=[HELD, ALERT])
+    desk.agent_on("n1")
+    desk.lock()
+    output = desk.ok("why", "n1")
+    assert re.match(r"n1 is Waiting since \d+d\w*: 2 gates refuse\.\n", output)
+    table = rows(output)
+    assert table["hold"][0] == "refuses"
+    assert table["hold"][2] == "held: disk swap"
+    assert table["alerts"][0] == "refuses"
+    assert output.split("What would change it:\n")[1].splitlines() == [
+        "  held: `careen unhold n1`, or remove the annotation careen.dev/hold, or wait for its `until`.",
+        "  alert: Resolve the named alert, or leave it out with --alert-filter-regexp.",
+    ]
+
+
+def test_a_costly_gate_is_not_asked_while_a_cheap_one_refuses(desk: Desk) -> None:
+    desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required")
+    desk.lock()
+    assert rows(desk.ok("why", "n1"))["forecast"][0::2] == ["not asked", "the others come first"]
+
+
+def test_a_costly_gate_of_a_ready_node_waits_for_its_turn(desk: Desk) -> None:
+    desk.node("n1", "Waiting", label="ready")
+    desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, next=("n3", "n1"), next_at=SINCE))
+    output = desk.ok("why", "n1")
+    assert rows(output)["forecast"][0::2] == ["not asked", "it is asked when it is the node's turn"]
+    assert "Turn: n1 is named: number 2 of 2 to go next." in output
+
+
+def test_a_draining_node_has_passed_every_gate(desk: Desk) -> None:
+    desk.node("n1", "Draining", reason="evicting 3 pods")
+    desk.agent_on("n1")
+    desk.lock(LockContent(entries=(Entry(node="n1", id="c"),), max_owners=1))
+    output = desk.ok("why", "n1")
+    assert {cells[0] for cells in rows(output).values()} == {"yes"}
+    assert "Turn: n1 holds a claim." in output
+    assert "What would change it" not in output
+
+
+def test_an_idle_node_has_nothing_to_decide(desk: Desk) -> None:
+    desk.node("n1")
+    desk.agent_on("n1")
+    desk.lock()
+    output = desk.ok("why", "n1")
+    assert output.startswith("n1 is Idle: its agent has seen no need for a reboot.\nLock: no claim held.\n")
+    assert {tuple(cells[0::2]) for cells in rows(output).values()} == {("not asked", "there is nothing to decide")}
+
+
+def test_a_hold_that_no_agent_has_looked_at_yet_is_shown_all_the_same(desk: Desk) -> None:
+    desk.node("n1", hold="disk swap")
+    desk.agent_on("n1")
+    desk.lock()
+    output = desk.ok("why", "n1")
+    assert rows(output)["hold"] == ["will refuse", "-", "held: disk swap"]
+    assert "  held: `careen unhold n1`" in output
+
+
+def test_a_hold_that_has_run_out_is_none(desk: Desk) -> None:
+    desk.node("n1", hold="disk swap until=2026-03-04T12:00:00Z")
+    desk.lock()
+    assert rows(desk.ok("why", "n1"))["hold"][0] == "not asked"
+
+
+def test_a_pause_and_a_hold_are_two_reasons(desk: Desk) -> None:
+    desk.node("n1", "Waiting", hold="disk swap", refusals=[HELD])
+    desk.lock()
+    desk.ok("lock", "pause", "--reason", "freeze")
+    value = desk.json("why", "n1")
+    assert [(each["code"], each["answer"], each["sentence"]) for each in value["gates"] if each["gate"] == "hold"] == [
+        ("held", "refuses", "held: disk swap"),
+        ("paused", "will refuse", "the lock is held by hand: freeze"),
+    ]
+
+
+def test_a_failed_node_is_told_what_to_do_about_its_failure(desk: Desk) -> None:
+    desk.node("n1", "Failed", reason="/bin/false failed with exit code 1", progress={"version": 1, "phase": "Failed", "failed": "reboot-command-failed"})
+    desk.agent_on("n1")
+    desk.lock()
+    output = desk.ok("why", "n1")
+    assert "  reboot-command-failed: Mend --reboot-command or the agent's rights on the host, then `careen retry n1`." in output
+
+
+def test_a_record_that_cannot_be_read_is_said_to_be_the_reason(desk: Desk) -> None:
+    desk.node("n1", "Waiting", progress={"version": 99})
+    desk.agent_on("n1")
+    desk.lock()
+    assert "  record: the annotation careen.dev/progress has version 99, this release reads up to 1. Run the newer release again" in desk.ok("why", "n1")
+
+
+@pytest.mark.parametrize(
+    ("present", "remark"),
+    [
+        (None, "no careen agent runs on n1, so nothing here is up to date."),
+        (False, "careen/careen-n1 is not ready, so nothing here may be up to date."),
+    ],
+    ids=["no agent", "an agent that is not ready"],
+)
+def test_a_node_without_a_working_agent_is_told_apart(desk: Desk, present: bool | None, remark: str) -> None:
+    desk.node("n1")
+    desk.lock()
+    if present is not None:
+        desk.agent_on("n1", ready=present)
+    assert remark in desk.ok("why", "n1")
+
+
+def test_the_lock_is_said_to_be_the_reason_when_it_cannot_be_read(desk: Desk) -> None:
+    desk.node("n1", "Waiting")
+    assert "Lock: could not be read: DaemonSet careen/careen does not exist" in desk.ok("why", "n1")
+
+
+def test_refusals_of_gates_that_this_release_does_not_know_are_shown(desk: Desk) -> None:
+    desk.node("n1", "Waiting", refusals=[{**HELD, "gate": "tide", "sentence": "the tide is out"}])
+    desk.lock()
+    assert rows(desk.ok("why", "n1"))["tide"][2] == "the tide is out"
+
+
+def test_a_node_that_does_not_exist_is_a_mistake_of_the_caller(desk: Desk) -> None:
+    desk.node("worker-a-1")
+    desk.lock()
+    result = desk.run("why", "worker-a-2")
+    assert result.exit_code == 2
+    assert "there is no Node 'worker-a-2'; did you mean worker-a-1?" in result.output
+    assert "there is no Node 'x' among the 1 Node of this cluster" in desk.run("why", "x").output
+
+
+def test_the_json_has_the_same_answers(desk: Desk) -> None:
+    desk.node("n1", "Waiting", reason="r", refusals=[ALERT])
+    desk.agent_on("n1")
+    desk.lock()
+    value = desk.json("why", "n1")
+    assert (value["node"]["name"], value["lock"]["state"], value["agents"]) == ("n1", "free", [{"pod": "careen/careen-n1", "ready": True}])
+    (alert,) = (each for each in value["gates"] if each["gate"] == "alerts")
+    assert alert == {
+        "gate": "alerts", "answer": "refuses", "code": "alert", "sentence": "DiskFull is firing", "since": SINCE,
+        "remedy": "Resolve the named alert, or leave it out with --alert-filter-regexp.",
+    }
