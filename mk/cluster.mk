@@ -8,6 +8,8 @@ KUBERNETES_RELEASE := $(shell sed -n "s/^\tk8s.io.kubernetes \(v[0-9.]*\)$$/\1/p
 
 # One file, one story or a few words of pytest: make test-cluster STORIES='tests/cluster/test_blocked.py -k alert'
 STORIES ?= tests/cluster
+# Each worker has a control plane of its own. Stories mostly wait, so two of them take half the time on two cores.
+CLUSTER_WORKERS ?= 2
 # For bench-rollout, see `python -m bench.rollout --help`.
 AGENT ?=
 KURED_BIN ?=
@@ -15,7 +17,7 @@ ROLLOUT_FLAGS ?=
 
 .PHONY: test-cluster
 test-cluster: $(INSTALLED) cluster-programs ## the agents on a real control plane, with a real scheduler and Prometheus
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m pytest -m cluster -p no:cacheprovider -ra --durations=10 $(STORIES)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m pytest -m cluster -p no:cacheprovider -n $(CLUSTER_WORKERS) --dist worksteal -ra --durations=10 $(STORIES)
 
 .PHONY: bench-rollout
 bench-rollout: $(INSTALLED) cluster-programs ## a roll-out over 12 nodes, measured, for any AGENT='command' or KURED_BIN=file
