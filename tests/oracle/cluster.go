@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -72,8 +73,20 @@ func readCluster(c *Case) (*cluster, error) {
 	return cl, nil
 }
 
-func (cl *cluster) snapshot(_ context.Context) *cache.Snapshot {
-	return cache.NewSnapshot(cl.placed, cl.nodes)
+// snapshot goes through the scheduler's own cache, as objects that arrive one by one do: an image
+// has the size that the first node with it reports, and nodes stand in the order of the node tree.
+func (cl *cluster) snapshot(ctx context.Context) (*cache.Snapshot, error) {
+	logger := klog.FromContext(ctx)
+	held, taken := cache.New(ctx, nil, false), cache.NewEmptySnapshot()
+	for _, node := range cl.nodes {
+		held.AddNode(logger, node)
+	}
+	for _, pod := range cl.placed {
+		if err := held.AddPod(logger, pod); err != nil {
+			return nil, err
+		}
+	}
+	return taken, held.UpdateSnapshot(logger, taken)
 }
 
 func newDiagnosis() framework.Diagnosis {

@@ -48,7 +48,10 @@ func newProfiles(ctx context.Context, cl *cluster, raw json.RawMessage) (map[str
 	if err != nil {
 		return nil, nil, err
 	}
-	snapshot := cl.snapshot(ctx)
+	snapshot, err := cl.snapshot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	byName := map[string]*profile{}
 	for i := range cfg.Profiles {
 		p, err := newProfile(ctx, cl, &cfg.Profiles[i], snapshot)

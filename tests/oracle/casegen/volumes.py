@@ -119,7 +119,7 @@ class Storage:
         labels = {}
         if in_tree:
             source = d.choice(({"awsElasticBlockStore": {"volumeID": f"vol-{claim}"}}, {"gcePersistentDisk": {"pdName": claim}}, {"nfs": {"server": "s", "path": "/"}}))
-        if d.maybe(0.25):
+        if "gcePersistentDisk" not in source and d.maybe(0.25):  # GCE's translation knows no zone that is not written as GCE writes it
             labels[d.often((word.ZONE,), (word.BETA_ZONE,), 0.3)] = d.choice((*word.ZONES, "za__zb"))
         if d.maybe(0.06):
             labels[d.choice((word.REGION, word.BETA_REGION))] = "r1"
