@@ -58,6 +58,8 @@ def main() -> int:
                 shutil.rmtree(folder, ignore_errors=True)
         results.append(result)
         print(f"run {run + 1} of {options.runs}" if options.runs > 1 else "", *_rows(result), sep="\n", flush=True)
+    if options.runs > 1:
+        print(*_medians(results), sep="\n")
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1, default=str))
     return 0 if all(result["finished"] for result in results) else 1
@@ -173,6 +175,21 @@ def _rows(result: dict[str, object]) -> list[str]:
         ("agent crashes", str(result["crashes"])),
     ]
     return [f"{name:<44} {value}" for name, value in table] + ["(three figures with slashes: least / median / greatest)"]
+
+
+def _medians(results: list[dict[str, object]]) -> list[str]:
+    """Single runs differ by chance: ties between nodes, and when each agent happens to look."""
+    figures = [result["rollout"] for result in results if isinstance(result["rollout"], Rollout)]
+    requests = [result["requests"] for result in results if isinstance(result["requests"], Requests)]
+    rows = {
+        "wall, s": [one.wall for one in figures],
+        "pod moves": [one.moves.total for one in figures],
+        "repeat moves": [one.moves.repeat for one in figures],
+        "pending pod-seconds": [one.moves.pending_seconds for one in figures],
+        "max nodes down at once": [one.most_down for one in figures],
+        "API requests": [one.total for one in requests],
+    }
+    return [f"of {len(results)} runs (least / median / greatest)", *(f"{name:<44} {_spread(spread(values))}" for name, values in rows.items())]
 
 
 def _memories(memories: object, which: str) -> str:

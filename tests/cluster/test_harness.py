@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.harness.cluster import CAREEN, Cluster, manifest_files
 from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.hosts import Host, Launch
+from tests.cluster.harness.rules import broken
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment
 
@@ -43,6 +44,15 @@ def test_a_host_that_reboots_is_not_ready_for_a_while_and_keeps_its_new_boot_id(
     assert host.boot_id != left
     assert host.reboots[0].boot_left == left
     assert not host.sentinel.exists()
+
+
+def test_an_agent_without_manners_is_found_out(cluster: Cluster) -> None:
+    assert cluster.fleet is not None
+    host = cluster.fleet.hosts["n00"]
+    host.ask_for_reboot()
+    cluster.wait_for("it has rebooted", lambda: host.reboots and host.up)
+    found = broken(cluster.observer.seen, cluster.fleet.hosts, concurrency=1, end=time.time())
+    assert [sentence.rpartition(" without ")[2] for sentence in found] == ["a claim in the lock", "a cordon"]
 
 
 def test_pods_are_ready_again_after_the_reboot_of_their_host(cluster: Cluster) -> None:
