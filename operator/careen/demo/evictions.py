@@ -36,7 +36,7 @@ def evict(verbs: Verbs, namespace: str, name: str, options: DeleteOptions, *, ac
     if not options.dry_run:
         _mark_disruption_target(verbs, pod, actor)
     # The mark is a new version; the caller's own precondition was already checked above.
-    verbs.delete(_PODS, namespace, name, replace(options, uid=pod["metadata"]["uid"], resource_version=""), actor=actor)
+    verbs.delete(_PODS, namespace, name, replace(options, uid=pod["metadata"]["uid"], resource_version=""), actor=actor, verb="evict")
 
 
 def _refuse_other_pod(pod: Mapping[str, Any], options: DeleteOptions) -> None:

@@ -14,9 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from careen.demo.api_server import ApiServer, embedded_api
+from careen.demo.kubeconfig import write_kubeconfig
 from careen.demo.resources import BY_KIND, resource_named
 from careen.demo.store import Stored
 from careen.demo.verbs import DeleteOptions
@@ -54,19 +53,6 @@ class RunningServer:
 
     def write_kubeconfig(self, path: Path, *, user: str = "admin", namespace: str = "default") -> Path:
         return write_kubeconfig(path, self.url, user=user, namespace=namespace)
-
-
-def write_kubeconfig(path: Path, url: str, *, user: str = "admin", namespace: str = "default", token: str = "") -> Path:
-    """A kubeconfig for the embedded server; the token is the user's name unless the server was given a table of tokens."""
-    content = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "careen-demo", "preferences": {},
-        "clusters": [{"name": "careen-demo", "cluster": {"server": url}}],
-        "users": [{"name": user, "user": {"token": token or user}}],
-        "contexts": [{"name": "careen-demo", "context": {"cluster": "careen-demo", "user": user, "namespace": namespace}}],
-    }
-    path.write_text(yaml.safe_dump(content, sort_keys=False))
-    path.chmod(0o600)
-    return path
 
 
 @contextlib.asynccontextmanager
@@ -134,3 +120,6 @@ def server_in_thread(**options: Any) -> Iterator[RunningServer]:
     finally:
         holder["loop"].call_soon_threadsafe(holder["stop"].set)
         thread.join(10)
+
+
+__all__ = ["RunningServer", "running_server", "server_in_thread", "write_kubeconfig"]

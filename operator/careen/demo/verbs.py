@@ -182,8 +182,11 @@ class Verbs:
 
     # Deleting ------------------------------------------------------------------------------------------------
 
-    def delete(self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions, *, actor: str) -> Stored:
-        """The object as it is after the request: gone, or marked and left to its kubelet or finalizers."""
+    def delete(self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions, *, actor: str, verb: str = "delete") -> Stored:
+        """The object as it is after the request: gone, or marked and left to its kubelet or finalizers.
+
+        `verb` is what the journal calls it: an eviction is a deletion that asked first.
+        """
         stored = self.read(resource, namespace, name)
         metadata = stored.content["metadata"]
         if options.uid and options.uid != metadata["uid"]:
@@ -198,8 +201,8 @@ class Verbs:
         if resource.plural == "namespaces":
             self._empty_namespace(name, actor)
         if grace or metadata.get("finalizers"):
-            return self._mark_deleted(resource, stored, grace, actor)
-        return self.store.remove(resource.storage, stored.key, actor=actor, verb="delete")
+            return self._mark_deleted(resource, stored, grace, actor=actor, verb=verb)
+        return self.store.remove(resource.storage, stored.key, actor=actor, verb=verb)
 
     @staticmethod
     def _grace_seconds(resource: ResourceType, obj: Mapping[str, Any], options: DeleteOptions) -> int:
@@ -214,7 +217,7 @@ class Verbs:
         earlier = obj["metadata"].get("deletionGracePeriodSeconds")
         return max(0, grace if earlier is None or asked is not None else min(grace, int(earlier)))
 
-    def _mark_deleted(self, resource: ResourceType, stored: Stored, grace: int, actor: str) -> Stored:
+    def _mark_deleted(self, resource: ResourceType, stored: Stored, grace: int, *, actor: str, verb: str) -> Stored:
         metadata = stored.content["metadata"]
         earlier = metadata.get("deletionGracePeriodSeconds")
         if "deletionTimestamp" in metadata and (resource.plural != "pods" or (earlier is not None and earlier <= grace)):
@@ -223,7 +226,7 @@ class Verbs:
         marked = {**metadata, "deletionTimestamp": due, "deletionGracePeriodSeconds": grace}
         if "generation" in metadata:
             marked["generation"] = metadata["generation"] + 1
-        return self.store.put(resource.storage, stored.key, {**stored.content, "metadata": marked}, actor=actor, verb="delete")
+        return self.store.put(resource.storage, stored.key, {**stored.content, "metadata": marked}, actor=actor, verb=verb)
 
     def _orphan_dependents(self, uid: str, actor: str) -> None:
         for resource, item in self.dependents_of(uid):

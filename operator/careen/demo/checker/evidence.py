@@ -1,0 +1,124 @@
+"""What the judge of a roll-out looks at, and the few readings that several rules share.
+
+It sees the API server's journal and the hosts' log: what was done, never what somebody meant to do. It shares no code
+with the agents, their core or their parsers; formats are read here once more, from the documentation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LOCK_ANNOTATION = "weave.works/kured-node-lock"
+TAINT = ("careen.dev/reboot", "PreferNoSchedule")
+AGENT_PREFIX = "careen-agent-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One write in the API server's journal: who, when (seconds), which object, before and after (empty: not there)."""
+
+    at: float
+    actor: str
+    verb: str
+    plural: str
+    key: tuple[str, str]
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+    @property
+    def cordons(self) -> bool:
+        """Whether this write took the node out of service."""
+        return self.plural == "nodes" and is_cordoned(self.after) and not is_cordoned(self.before)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostEvent:
+    """One line of the hosts' log: `need`, `asked`, `down`, `booted` or `ready`, with the boot id then."""
+
+    at: float
+    host: str
+    what: str
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything a verdict rests on. `is_complete` is false for a roll-out that was stopped on purpose before its end."""
+
+    writes: Sequence[Write]
+    host_log: Sequence[HostEvent]
+    concurrency: int
+    daemon_set: tuple[str, str] = ("careen", "careen")
+    taint_seconds: float = 10.0
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """One rule broken once: when (seconds of the evidence's clock) and how, in a sentence."""
+
+    at: float
+    sentence: str
+
+
+def agent_node(actor: str) -> str:
+    """The node whose agent this actor is; empty for everybody else."""
+    return actor.removeprefix(AGENT_PREFIX) if actor.startswith(AGENT_PREFIX) else ""
+
+
+def writes_to(evidence: Evidence, plural: str) -> Iterator[Write]:
+    return (write for write in evidence.writes if write.plural == plural)
+
+
+def events(evidence: Evidence) -> list[Write | HostEvent]:
+    """Writes and host events as one story, oldest first."""
+    return sorted([*evidence.writes, *evidence.host_log], key=lambda event: event.at)
+
+
+def is_cordoned(node: Mapping[str, Any]) -> bool:
+    return bool((node.get("spec") or {}).get("unschedulable"))
+
+
+def is_ready(node: Mapping[str, Any]) -> bool:
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ())
+
+
+def boot_id_of(node: Mapping[str, Any]) -> str:
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("bootID", ""))
+
+
+def taints_of(node: Mapping[str, Any]) -> set[tuple[str, str, str]]:
+    """Key, effect and value of each taint."""
+    return {(t["key"], t["effect"], t.get("value", "")) for t in (node.get("spec") or {}).get("taints") or ()}
+
+
+def claim_on(node: Mapping[str, Any]) -> str:
+    """The claim id that stands on the Node, empty for none."""
+    try:
+        record = json.loads(((node.get("metadata") or {}).get("annotations") or {}).get("careen.dev/progress", "{}"))
+    except ValueError:
+        return ""
+    return str(record.get("claim", "")) if isinstance(record, dict) else ""
+
+
+def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str]:
+    """Node -> claim id of every holder in the lock; a holder without an id has an empty one."""
+    text = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(LOCK_ANNOTATION)
+    if not text:
+        return {}
+    lock = json.loads(text)
+    rows = lock.get("locks", [lock])
+    return {row["nodeID"]: str(row.get("id", "")) for row in rows if row.get("nodeID") not in ("", "manual", None)}
+
+
+def lock_writes(evidence: Evidence) -> Iterator[tuple[Write, dict[str, str], dict[str, str]]]:
+    """Every change of who holds: the write, the holders before and after."""
+    for write in writes_to(evidence, "daemonsets"):
+        if write.key == evidence.daemon_set:
+            before, after = claims_in(write.before), claims_in(write.after)
+            if before != after:
+                yield write, before, after
+

@@ -1,0 +1,115 @@
+"""The embedded cluster as a whole: API server, controllers, scheduler, kubelets and hosts, wired and run together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from careen.demo.api_server import ApiServer, embedded_api
+from careen.demo.controllers import (
+    budgets,
+    daemon_sets,
+    deployments,
+    garbage,
+    node_lifecycle,
+    replica_sets,
+    stateful_sets,
+)
+from careen.demo.controllers.control_loop import run_controllers
+from careen.demo.controllers.ownership import PODS
+from careen.demo.evictions import pod_is_ready
+from careen.demo.faults import FaultPlan, no_faults
+from careen.demo.hosts import Hosts, SimulatedHost
+from careen.demo.kubelets import Kubelets
+from careen.demo.resources import BY_KIND, resource_named
+from careen.demo.sample_cluster import mirror_pods, sample_nodes, sample_objects
+from careen.demo.scheduler_loop import SchedulerLoop
+from careen.demo.timings import Timings
+
+CONTROLLERS = (deployments.CONTROLLER, replica_sets.CONTROLLER, stateful_sets.CONTROLLER, daemon_sets.CONTROLLER, budgets.CONTROLLER,
+               node_lifecycle.CONTROLLER, garbage.CONTROLLER)
+_SETTLE_LOOK_SECONDS = 0.1
+
+
+@dataclass(slots=True, kw_only=True)
+class EmbeddedCluster:
+    """A running cluster; `on_down` and `on_up` may be set to follow the hosts (the demo kills and starts agents there)."""
+
+    api: ApiServer
+    hosts: Hosts
+    scheduler: SchedulerLoop
+    on_down: Callable[[SimulatedHost], None] = field(default=lambda _host: None)
+    on_up: Callable[[SimulatedHost], None] = field(default=lambda _host: None)
+    # The first part that died with an exception: the cluster is broken and so is every conclusion from it.
+    failure: asyncio.Future[None] | None = None
+
+    async def wait_until_settled(self, seconds: float) -> None:
+        """Wait until every pod is bound and ready; TimeoutError names those that are not."""
+        deadline = time.monotonic() + seconds
+        while True:
+            waiting = [f"{s.key[0]}/{s.key[1]}" for s in self.api.store.items(PODS.storage) if not pod_is_ready(s.content)]
+            if not waiting and self.api.store.count(PODS.storage):
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"these pods are not ready after {seconds:.0f} s: {', '.join(waiting)}")
+            await asyncio.sleep(_SETTLE_LOOK_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def running_cluster(folder: Path, *, nodes: int, seed: int, timings: Timings | None = None, plan: FaultPlan = no_faults,
+                          port: int = 0) -> AsyncIterator[EmbeddedCluster]:
+    """A cluster of the sample's workloads with all hosts up; leaving the block takes everything down."""
+    pace, chance = timings or Timings(), random.Random(seed)
+    api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)
+    await api.start(port)
+    kubelets = Kubelets(api.verbs, pace, chance)
+    manifests = sample_nodes(nodes)
+    by_name = {name: SimulatedHost(name, folder / name, chance) for name in (m["metadata"]["name"] for m in manifests)}
+
+    def down(host: SimulatedHost) -> None:
+        kubelets.node_is_down(host.name)
+        cluster.on_down(host)
+
+    def up(host: SimulatedHost) -> None:
+        kubelets.node_is_up(host.name, host.boot_id)
+        cluster.on_up(host)
+
+    hosts = Hosts(by_name, pace, chance, clock=time.monotonic, on_down=down, on_up=up)
+    cluster = EmbeddedCluster(api=api, hosts=hosts, scheduler=SchedulerLoop(api.verbs, seed=seed))
+    _create(api, manifests, nodes)
+    for host in by_name.values():
+        kubelets.node_is_up(host.name, host.boot_id)
+    parts: list[Coroutine[Any, Any, None]] = [run_controllers(api.verbs, CONTROLLERS), kubelets.run(), hosts.run(), cluster.scheduler.run()]
+    tasks = [asyncio.create_task(part) for part in parts]
+    cluster.failure = asyncio.ensure_future(_first_failure(tasks))
+    try:
+        yield cluster
+    finally:
+        cluster.failure.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, cluster.failure, return_exceptions=True)
+        await api.stop()
+
+
+async def _first_failure(tasks: list[asyncio.Task[None]]) -> None:
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    for task in done:
+        task.result()
+
+
+def _create(api: ApiServer, nodes: list[dict[str, Any]], count: int) -> None:
+    for manifest in nodes:
+        stored = api.verbs.create(resource_named("nodes"), "", manifest, actor="system:kubelet")
+        for pod in mirror_pods(manifest, stored.content["metadata"]["uid"]):
+            api.verbs.create(PODS, pod["metadata"]["namespace"], pod, actor="system:kubelet")
+    for manifest in sample_objects(count):
+        resource = BY_KIND[manifest["apiVersion"], manifest["kind"]]
+        api.verbs.create(resource, manifest["metadata"].get("namespace", ""), manifest, actor="admin")

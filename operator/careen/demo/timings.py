@@ -1,0 +1,20 @@
+"""How long things take in the embedded cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """Seconds. A tenth of a real cluster's, so that a roll-out can be watched in a minute; ratios are kept."""
+
+    pod_start: float = 0.8
+    pod_stop: float = 0.4
+    # From the command to the last sign of life, and from there to the first of the next boot.
+    shutdown: float = 0.2
+    boot: float = 2.0
+    # From the new boot to a kubelet that reports it.
+    kubelet_start: float = 0.2
+    # Each of the above varies by this share, drawn from the seed.
+    spread: float = 0.25
