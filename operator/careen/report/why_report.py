@@ -107,6 +107,8 @@ def _refusal(refusal: Refusal, node: str) -> GateAnswer:
 def _without_refusal(story: NodeStory, cost: Cost, when: frozenset[When], others_refuse: bool) -> dict[str, Any]:
     if story.phase == Phase.IDLE:
         return {"answer": Answer.NOT_ASKED, "sentence": "there is nothing to decide"}
+    if story.phase == Phase.FAILED:
+        return {"answer": Answer.NOT_ASKED, "sentence": "the failure comes first"}
     if story.phase == Phase.WAITING and When.READY not in when:
         return {"answer": Answer.NOT_ASKED, "sentence": "it is asked under a claim"}
     if story.phase == Phase.WAITING and cost is Cost.COSTLY:

@@ -1,0 +1,69 @@
+"""A forecast in a table: what would become of each pod of a node, and what the agent would make of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from careen.core.gates.drain_forecast import judge
+from careen.core.policy import Policy
+from careen.core.times import from_rfc3339
+from careen.report.tables import age, count_of, listed, paragraph, table
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+
+# Exit codes of `careen forecast`, for scripts: 1 and 2 are taken by errors.
+CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
+
+
+def exit_code(forecast: Forecast) -> int:
+    """3 when a pod would find no room or may not be evicted, 4 when one cannot be predicted, 0 otherwise. Certain bad news come first."""
+    if forecast.count(Outcome.PENDING) or forecast.count(Outcome.BLOCKED):
+        return SOMETHING_STUCK
+    return NOT_KNOWN if forecast.count(Outcome.UNKNOWN) else CLEAN
+
+
+def forecast_text(forecast: Forecast, now: datetime, *, width: int | None = None) -> str:
+    """The whole forecast for a terminal, pods in the order in which they would be evicted."""
+    lines = [paragraph(f"If {forecast.node} were drained now ({count_of(len(forecast.pods), 'pod')}, seen {age(from_rfc3339(forecast.made_at), now)} ago):", width=width)]
+    if forecast.pods:
+        lines += ["", table(["POD", "OUTCOME", "TO", "WHY"], [_row(pod) for pod in forecast.pods], width=width), ""]
+    lines.append(_counted(forecast))
+    lines += [paragraph(f"Note: {note}.", width=width) for note in forecast.notes]
+    lines.append(paragraph(verdict(forecast), width=width))
+    return "\n".join(lines)
+
+
+def forecast_json(forecast: Forecast) -> dict[str, Any]:
+    """The same for programs: the forecast itself, its counts, and what the agent would make of it."""
+    refusal = judge(forecast, Policy(node_name=forecast.node))
+    return forecast.to_mapping() | {
+        "counts": {outcome.value: number for outcome, number in forecast.counts.items()},
+        "refusal": refusal.sentence if refusal else None,
+    }
+
+
+def verdict(forecast: Forecast) -> str:
+    """What the agent would make of it with the default settings."""
+    refusal = judge(forecast, Policy(node_name=forecast.node))
+    if refusal is None:
+        return "With the default settings the agent would drain it."
+    return f"With the default settings the agent would not drain it: {refusal.sentence}."
+
+
+def _row(pod: PodForecast) -> list[str]:
+    why = pod.sentence
+    if pod.outcome is Outcome.BLOCKED:
+        why = f"{'never, as things stand' if pod.is_never else 'not now'}: {why}"
+    if pod.loses_data:
+        why = f"{why}; the data in its emptyDir goes" if why else "the data in its emptyDir goes"
+    return [pod.title, pod.outcome.value, _landing(pod), why]
+
+
+def _landing(pod: PodForecast) -> str:
+    """The node, or the nodes between which the scheduler would draw a lot."""
+    return listed(pod.landing, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
+
+
+def _counted(forecast: Forecast) -> str:
+    told = ", ".join(f"{number} {outcome.value}" for outcome, number in forecast.counts.items())
+    return f"{count_of(len(forecast.pods), 'pod')}{f': {told}' if told else ''}."

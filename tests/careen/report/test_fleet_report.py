@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from careen.core import keys
+from careen.core.lock import LockContent
+from careen.core.observation import NodeView
+from careen.report.fleet_report import fleet_text, in_order, turn_of
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def a_node(name: str, phase: str = "", reason: str = "", label: str = "") -> NodeView:
+    annotations = {keys.PHASE: phase, keys.REASON: reason, keys.SINCE: "2026-03-04T11:00:00Z"} if phase else {}
+    return NodeView(name=name, uid=f"uid-{name}", resource_version="1", annotations=annotations, labels={keys.REBOOT_LABEL: label} if label else {})
+
+
+def test_what_needs_a_person_comes_first_then_what_is_under_way_then_who_waits() -> None:
+    nodes = [a_node("f"), a_node("e", "Waiting"), a_node("d", "Waiting"), a_node("c", "Settling"), a_node("b", "Rebooting"), a_node("a2", "Failed"), a_node("a1", "Failed")]
+    assert [node.name for node in in_order(nodes, LockContent(next=("e",)))] == ["a1", "a2", "b", "c", "e", "d", "f"]
+
+
+def test_a_phase_that_this_release_does_not_know_comes_first_too() -> None:
+    assert [node.name for node in in_order([a_node("a", "Failed"), a_node("z", "Careening")], LockContent())] == ["a", "z"]
+
+
+def test_the_turn_of_a_node_without_a_lock_to_look_at_is_what_its_label_says() -> None:
+    assert [turn_of(a_node("a", "Waiting", label=label), LockContent()) for label in ("ready", "required", "in-progress", "")] == ["ready", "required", "", ""]
+
+
+def test_long_reasons_are_folded_to_the_terminal() -> None:
+    text = fleet_text([a_node("n1", "Waiting", "one two three four five six seven eight nine ten eleven twelve")], LockContent(), NOW, width=70)
+    assert text.splitlines() == [
+        "Lock: no claim held.",
+        "",
+        "NODE   PHASE     SINCE   TURN   REASON",
+        "n1     Waiting   1h      -      one two three four five six seven",
+        "                                eight nine ten eleven twelve",
+        "",
+        "1 node: 1 Waiting.",
+    ]
+
+
+def test_a_cluster_without_nodes_has_no_table() -> None:
+    assert fleet_text([], LockContent(), NOW) == "Lock: no claim held.\n\n0 nodes."

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from careen.report.forecast_report import exit_code, forecast_json, forecast_text, verdict
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+
+NOW = datetime(2026, 3, 4, 12, 0, 5, tzinfo=UTC)
+
+
+def pod(name: str, outcome: Outcome, sentence: str = "", **more: object) -> PodForecast:
+    return PodForecast(namespace="shop", name=name, uid=f"uid-{name}", outcome=outcome, sentence=sentence, **more)  # type: ignore[arg-type]
+
+
+def forecast(*pods: PodForecast, notes: tuple[str, ...] = ()) -> Forecast:
+    return Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods, notes=notes)
+
+
+def test_a_forecast_in_full() -> None:
+    text = forecast_text(
+        forecast(
+            pod("cart-1", Outcome.MOVES, "fits there", landing=("n2",)),
+            pod("cart-2", Outcome.MOVES, "fits there", landing=("n2", "n3", "n4", "n5"), loses_data=True),
+            pod("db-0", Outcome.BLOCKED, "the budget shop/db allows no disruption", is_never=True),
+            pod("api-7", Outcome.PENDING, "0/3 nodes are available: 3 Insufficient cpu"),
+            notes=("the only control-plane node goes down for the reboot",),
+        ),
+        NOW,
+    )
+    assert text.splitlines() == [
+        "If n1 were drained now (4 pods, seen 5s ago):",
+        "",
+        "POD           OUTCOME   TO            WHY",
+        "shop/cart-1   moves     n2            fits there",
+        "shop/cart-2   moves     n2|n3|n4|+1   fits there; the data in its emptyDir goes",
+        "shop/db-0     blocked   -             never, as things stand: the budget shop/db allows no disruption",
+        "shop/api-7    pending   -             0/3 nodes are available: 3 Insufficient cpu",
+        "",
+        "4 pods: 2 moves, 1 pending, 1 blocked.",
+        "Note: the only control-plane node goes down for the reboot.",
+        ("With the default settings the agent would not drain it: can never be evicted as things stand: shop/db-0 (the budget shop/db allows no disruption); "
+        "1 of 4 pods would not find room: shop/api-7 (0/3 nodes are available: 3 Insufficient cpu)."),
+    ]
+
+
+def test_an_empty_node_has_an_empty_forecast() -> None:
+    assert forecast_text(forecast(), NOW).splitlines() == ["If n1 were drained now (0 pods, seen 5s ago):", "0 pods.", "With the default settings the agent would drain it."]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        ((), 0),
+        ((Outcome.STAYS, Outcome.MOVES, Outcome.RETURNS, Outcome.LOST), 0),
+        ((Outcome.MOVES, Outcome.PENDING), 3),
+        ((Outcome.MOVES, Outcome.BLOCKED), 3),
+        ((Outcome.UNKNOWN,), 4),
+        ((Outcome.UNKNOWN, Outcome.PENDING), 3),
+    ],
+    ids=["no pods", "everything goes somewhere", "no room", "may not be evicted", "not predictable", "no room and not predictable"],
+)
+def test_exit_codes_for_scripts(outcomes: tuple[Outcome, ...], code: int) -> None:
+    assert exit_code(forecast(*(pod(f"p{i}", outcome) for i, outcome in enumerate(outcomes)))) == code
+
+
+def test_a_budget_that_says_not_now_keeps_nobody_from_draining_later() -> None:
+    assert "not now: the budget is used up" in forecast_text(forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")), NOW)
+    assert verdict(forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up"))) == "With the default settings the agent would drain it."
+
+
+def test_the_json_is_a_forecast_with_counts_and_verdict() -> None:
+    made = forecast(pod("a", Outcome.PENDING, "no room"))
+    value = forecast_json(made)
+    assert Forecast.from_mapping(value) == made
+    assert value["counts"] == {"pending": 1}
+    assert value["refusal"] == "1 of 1 pods would not find room: shop/a (no room)"

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from careen.core import keys
+from careen.core.gates import GATES
+from careen.core.gates.question import When
+from careen.core.lock import Garbage, LockContent
+from careen.core.observation import NodeView, Unknown
+from careen.core.phases import Phase
+from careen.core.reasons import REASONS, Code
+from careen.report.why_report import Answer, NodeStory, agent_remark, gate_answers, remedy_for
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def story(phase: Phase, lock: LockContent | Garbage | Unknown | None = None) -> NodeStory:
+    annotations = {} if phase is Phase.IDLE else {keys.PHASE: phase.value}
+    node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
+    return NodeStory(node=node, lock=lock or LockContent(), agents=Unknown("403"), now=NOW)
+
+
+@pytest.mark.parametrize("phase", list(Phase), ids=str)
+def test_every_gate_answers_in_every_phase(phase: Phase) -> None:
+    assert [each.gate for each in gate_answers(story(phase))] == [gate.name for gate in GATES]
+
+
+def test_what_is_asked_only_under_a_claim_is_not_asked_of_a_waiting_node() -> None:
+    later = {gate.name for gate in GATES if When.READY not in gate.when}
+    assert later
+    assert {each.gate for each in gate_answers(story(Phase.WAITING)) if each.sentence == "it is asked under a claim"} == later
+
+
+def test_a_lock_that_is_not_understood_refuses_before_the_agent_has_said_so() -> None:
+    first = gate_answers(story(Phase.WAITING, Garbage("it is not JSON")))[0]
+    assert (first.answer, first.code, first.sentence) == (Answer.WILL_REFUSE, Code.LOCK_GARBAGE, "the lock's content cannot be understood: it is not JSON")
+
+
+def test_who_may_not_list_pods_is_told_nothing_about_agents() -> None:
+    assert agent_remark(story(Phase.IDLE)) == ""
+
+
+@pytest.mark.parametrize("code", list(Code), ids=str)
+def test_a_remedy_names_the_node_that_was_asked_about(code: Code) -> None:
+    assert "NODE" not in remedy_for(code, "n1")
+    assert remedy_for(code, "NODE") == REASONS[code].remedy
