@@ -27,7 +27,7 @@ METHOD_OF: Final[Mapping[str, str]] = {
     "postBind": "post_bind",
 }
 
-Factory = Callable[[object, Any], Plugin]
+Factory = Callable[[Any, Any], Plugin]
 
 
 class DuplicatePluginError(ValueError):

@@ -12,7 +12,8 @@ from scheduler_core.framework.plugin_set import Factory
 from scheduler_core.model.from_manifest import node_affinity_from_manifest
 from scheduler_core.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler_core.plugins.default_binder import DefaultBinder
-from scheduler_core.plugins.dynamic_resources import DynamicResources
+from scheduler_core.plugins.default_preemption import DefaultPreemption
+from scheduler_core.plugins.dynamic_resources import DynamicResources, ScoringDynamicResources
 from scheduler_core.plugins.image_locality import ImageLocality
 from scheduler_core.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler_core.plugins.node_affinity import NodeAffinity
@@ -43,15 +44,16 @@ IN_TREE: Final[Mapping[str, Factory]] = {
     "TaintToleration": lambda _args, version: TaintToleration(version),
     "NodeAffinity": _node_affinity,
     "NodePorts": lambda _args, _version: NodePorts(),
-    "NodeResourcesFit": lambda args, version: NodeResourcesFit(args, version),
+    "NodeResourcesFit": NodeResourcesFit,
     "VolumeRestrictions": lambda _args, version: VolumeRestrictions(version),
     "NodeVolumeLimits": lambda _args, version: NodeVolumeLimits(version),
-    "VolumeBinding": lambda args, version: VolumeBinding(args, version),
+    "VolumeBinding": VolumeBinding,
     "VolumeZone": lambda _args, _version: VolumeZone(),
     "PodTopologySpread": lambda args, _version: PodTopologySpread.from_args(args),
-    "InterPodAffinity": lambda args, version: InterPodAffinity(args, version),
-    "DynamicResources": lambda _args, version: DynamicResources(version),
-    "NodeResourcesBalancedAllocation": lambda args, version: NodeResourcesBalancedAllocation(args, version),
+    "InterPodAffinity": InterPodAffinity,
+    "DynamicResources": lambda _args, version: ScoringDynamicResources(version) if version.dynamic_resources_score else DynamicResources(version),
+    "DefaultPreemption": lambda args, _version: DefaultPreemption(args),
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
     "ImageLocality": lambda _args, version: ImageLocality(version),
     "DefaultBinder": lambda _args, _version: DefaultBinder(),
     "NodeDeclaredFeatures": lambda _args, _version: NodeDeclaredFeatures(),

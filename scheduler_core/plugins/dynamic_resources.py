@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import PostFilterResult, PreFilterResult
+from scheduler_core.framework.extension_points import PostFilterResult, PreFilterResult, Scores
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unknown, unresolvable, unschedulable
 from scheduler_core.model.devices import ResourceClaim
 from scheduler_core.model.node import Node
@@ -77,7 +79,7 @@ class DynamicResources:
             return unknown(f'extended resource "{offered}" would be allocated through a device class, which is not predicted')
         return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
 
-    def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:  # noqa: ARG002
+    def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
         """Never makes room by itself, but its sentence stands before preemption's.
 
         The real plugin gives up the allocation of a claim that nobody else holds, so that a later cycle may allocate anew.
@@ -87,7 +89,8 @@ class DynamicResources:
             return PostFilterResult(error("not found"))  # its own note, in the real plugin's words: a refusal before its PreFilter
         if not devices.claims and not devices.extended:
             return PostFilterResult(unschedulable("no new claims to deallocate"))
-        if any(_is_free_to_give_up(claim, pod) and not all(_is_available(claim, node) for node in nodes.snapshot.nodes) for claim in devices.claims):
+        refused = [search.nodes.snapshot.nodes[row] for each in search.diagnosis.rounds if each.plugin == self.name for row in search.diagnosis.searched[each.refused]]
+        if any(_is_free_to_give_up(claim, pod) and not all(_is_available(claim, node) for node in refused) for claim in devices.claims):
             return PostFilterResult(unschedulable("deallocation of ResourceClaim completed"))
         return PostFilterResult(unschedulable("still not schedulable"))
 
@@ -137,3 +140,20 @@ def _is_available(claim: ResourceClaim, node: Node) -> bool:
 
 def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
     return claim.reserved_for in ((), (pod.uid,))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringDynamicResources(DynamicResources):
+    """The plugin as it is since 1.35: it also scores, by the rank of the alternatives that an allocation took.
+
+    Only the allocation of a prioritized list (`firstAvailable`) tells nodes apart, and such a pod's nodes are *unknown* here; so every node gets 0.
+    """
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
+        return 0
+
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
+        return np.zeros(len(nodes), dtype=np.int64)
+
+    def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
+        return scores

@@ -1,0 +1,204 @@
+"""Asks the extenders in order, each with the previous survivors; knows whose errors may be ignored.
+
+Source: findNodesThatPassExtenders, prioritizeNodes and extendersBinding in pkg/scheduler/schedule_one.go, callExtenders in
+pkg/scheduler/framework/preemption/preemption.go (v1.36). Differs in one thing: where an extender answers with whole nodes, the real scheduler
+goes on with those objects and without the pods on them; here the snapshot's own nodes are scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from scheduler_core.config.configuration import ExtenderSettings
+from scheduler_core.extenders.protocol import (
+    HIGHEST_EXTENDER_SCORE,
+    ExtenderError,
+    Manifest,
+    binding_request,
+    nodes_request,
+    preemption_request,
+    read_binding_answer,
+    read_filter_answer,
+    read_preemption_answer,
+    read_priorities,
+)
+from scheduler_core.extenders.transport import Transport
+from scheduler_core.framework.verdict import SUCCESS, Verdict, error, unresolvable, unschedulable
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.to_manifest import node_to_manifest, pod_to_manifest
+from scheduler_core.preemption.victims import Victims
+
+EXTENDER_NAME: Final = "Extender"
+"""The speaker of an extender's refusals, and the name under which a refused pod waits for events."""
+
+_HIGHEST_NODE_SCORE = 100
+
+
+class Renderer(Protocol):
+    """Turns our values into the API objects that are sent."""
+
+    def pod(self, pod: Pod) -> Manifest: ...
+    def node(self, node: Node) -> Manifest: ...
+
+
+class FromModel:
+    """Sends what the model knows."""
+
+    def pod(self, pod: Pod) -> Manifest:
+        return pod_to_manifest(pod)
+
+    def node(self, node: Node) -> Manifest:
+        return node_to_manifest(node)
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """One extender: its settings and the way to it."""
+
+    settings: ExtenderSettings
+    transport: Transport
+    renderer: Renderer = field(default_factory=FromModel)
+
+    @property
+    def name(self) -> str:
+        return self.settings.url_prefix
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether the pod is sent at all: always, unless the extender manages resources and none of the pod's containers names one."""
+        managed = {resource.name for resource in self.settings.managed_resources}
+        containers = (*pod.spec.containers, *pod.spec.init_containers)
+        return not managed or any(name in managed for container in containers for name in (*container.requests, *container.limits))
+
+    def ask(self, verb: str, pod: Pod, nodes: Sequence[Node]) -> bytes:
+        whole = None if self.settings.node_cache_capable else [self.renderer.node(node) for node in nodes]
+        return self.transport.post(verb, nodes_request(self.renderer.pod(pod), names=[node.name for node in nodes], nodes=whole))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survivors:
+    """The nodes that every interested extender let pass, in the order of the last answer, and what was said about the others.
+
+    `problem` is the error of an extender that may not be ignored: the cycle fails with it.
+    """
+
+    nodes: tuple[Node, ...]
+    refusals: Mapping[str, Verdict] = field(default_factory=dict)
+    problem: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderChain:
+    """The configured extenders, the ignorable ones last."""
+
+    extenders: tuple[Extender, ...] = ()
+
+    @classmethod
+    def connect(cls, settings: Iterable[ExtenderSettings], transport: Callable[[ExtenderSettings], Transport], renderer: Renderer | None = None) -> ExtenderChain:
+        """A chain with a transport for each extender, as a rule `transport.HttpTransport`."""
+        return cls(tuple(Extender(each, transport(each), renderer or FromModel()) for each in settings))
+
+    def __bool__(self) -> bool:
+        return bool(self.extenders)
+
+    @property
+    def has_filters(self) -> bool:
+        return any(extender.settings.filter_verb for extender in self.extenders)
+
+    @property
+    def has_prioritizers(self) -> bool:
+        return any(extender.settings.prioritize_verb for extender in self.extenders)
+
+    def filter(self, pod: Pod, nodes: Sequence[Node]) -> Survivors:
+        """Which of the nodes remain; asking stops when none do."""
+        survivors = tuple(nodes)
+        refusals: dict[str, Verdict] = {}
+        for extender in self._interested(pod):
+            if not survivors:
+                break
+            if not extender.settings.filter_verb:
+                continue
+            try:
+                body = extender.ask(extender.settings.filter_verb, pod, survivors)
+                answer = read_filter_answer(body, asked=[node.name for node in survivors], by_name=extender.settings.node_cache_capable)
+            except ExtenderError as problem:
+                if extender.settings.ignorable:
+                    continue
+                return Survivors(nodes=(), refusals=refusals, problem=error(_said_by(extender, problem)))
+            refusals |= {name: unschedulable(message).by(EXTENDER_NAME) for name, message in answer.refused.items()}
+            refusals |= {name: unresolvable(message).by(EXTENDER_NAME) for name, message in answer.refused_for_good.items()}
+            by_name = {node.name: node for node in survivors}
+            survivors = tuple(by_name[name] for name in answer.passed)
+        return Survivors(nodes=survivors, refusals=refusals)
+
+    def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
+        """What the extenders add to the total of each node they named; an error adds nothing.
+
+        An interested extender without this service names every node with 0: that too makes the real scheduler break ties by lot.
+        """
+        totals: dict[str, int] = {}
+        for extender in self._interested(pod):
+            if not extender.settings.prioritize_verb:
+                priorities, weight = [(node.name, 0) for node in nodes], 0
+            else:
+                weight = extender.settings.weight
+                try:
+                    priorities = read_priorities(extender.ask(extender.settings.prioritize_verb, pod, nodes))
+                except ExtenderError:
+                    continue
+            for name, score in priorities:
+                totals[name] = totals.get(name, 0) + score * weight * (_HIGHEST_NODE_SCORE // HIGHEST_EXTENDER_SCORE)
+        return totals
+
+    def narrow_preemption(self, pod: Pod, candidates: Mapping[str, Victims], pods_on: Mapping[str, Sequence[Pod]]) -> dict[str, Victims] | Verdict:
+        """The candidates that remain after every extender with a say; the verdict is an error that may not be ignored.
+
+        `pods_on` holds the pods of every node of the cluster by node name, for victims are named by uid.
+        """
+        remaining = dict(candidates)
+        for extender in self._interested(pod):
+            if not extender.settings.preempt_verb:
+                continue
+            if not remaining:
+                break
+            try:
+                answered = read_preemption_answer(self._ask_preemption(extender, pod, remaining), pods_on)
+            except ExtenderError as problem:
+                if extender.settings.ignorable:
+                    continue
+                return error(_said_by(extender, problem))
+            empty = next((name for name, victims in answered.items() if not victims.pods), None)
+            if empty is not None and not extender.settings.ignorable:
+                return error(f'extender {extender.name}: expected at least one victim pod on node "{empty}"')
+            remaining = {name: victims for name, victims in answered.items() if victims.pods}
+        return remaining
+
+    def bind(self, pod: Pod, node_name: str) -> Verdict | None:
+        """The answer of the extender that binds this pod; None when none does and the Bind plugins are to."""
+        for extender in self._interested(pod):
+            if not extender.settings.bind_verb:
+                continue
+            try:
+                read_binding_answer(extender.transport.post(extender.settings.bind_verb, binding_request(pod, node_name)))
+            except ExtenderError as problem:
+                if extender.settings.ignorable:
+                    continue
+                return error(_said_by(extender, problem))
+            return SUCCESS
+        return None
+
+    def _interested(self, pod: Pod) -> list[Extender]:
+        return [extender for extender in self.extenders if extender.is_interested(pod)]
+
+    @staticmethod
+    def _ask_preemption(extender: Extender, pod: Pod, candidates: Mapping[str, Victims]) -> bytes:
+        whole = None
+        if not extender.settings.node_cache_capable:
+            whole = {victim.uid: extender.renderer.pod(victim) for victims in candidates.values() for victim in victims.pods}
+        return extender.transport.post(extender.settings.preempt_verb, preemption_request(extender.renderer.pod(pod), candidates, whole))
+
+
+def _said_by(extender: Extender, problem: ExtenderError) -> str:
+    return f"extender {extender.name}: {problem}"

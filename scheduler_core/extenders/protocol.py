@@ -1,0 +1,146 @@
+"""The JSON of filter, prioritize, preempt and bind: to and from our values; no I/O.
+
+Keys are the names of Go's struct fields, because the real types carry no JSON tags; answers are read whatever their case, as Go reads them.
+Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.preemption.victims import Victims
+
+HIGHEST_EXTENDER_SCORE: Final = 10
+
+Manifest = Mapping[str, Any]
+
+
+class ExtenderError(Exception):
+    """The extender could not be asked, or what it said cannot be used; an ignorable one is skipped, any other fails the cycle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterAnswer:
+    """`passed` are node names in the extender's order; the two maps give its words about the others."""
+
+    passed: tuple[str, ...]
+    refused: Mapping[str, str] = field(default_factory=dict)
+    refused_for_good: Mapping[str, str] = field(default_factory=dict)
+
+
+# ---- what is sent ----
+
+
+def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manifest] | None) -> bytes:
+    """The body of filter and prioritize: whole nodes, or, for an extender that knows them already (`nodes` None), their names."""
+    node_list = None if nodes is None else {"metadata": {}, "items": list(nodes)}
+    return msgspec.json.encode({"Pod": pod, "Nodes": node_list, "NodeNames": list(names) if nodes is None else None})
+
+
+def preemption_request(pod: Manifest, candidates: Mapping[str, Victims], pods: Mapping[str, Manifest] | None) -> bytes:
+    """The body of preempt; with `pods` (uid → manifest) the victims are sent whole, without it by uid alone."""
+    if pods is None:
+        meta = {node: {"Pods": [{"UID": pod.uid} for pod in victims.pods], "NumPDBViolations": victims.budget_violations} for node, victims in candidates.items()}
+        return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": meta})
+    whole = {node: {"Pods": [pods[pod.uid] for pod in victims.pods], "NumPDBViolations": victims.budget_violations} for node, victims in candidates.items()}
+    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": None})
+
+
+def binding_request(pod: Pod, node_name: str) -> bytes:
+    return msgspec.json.encode({"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name})
+
+
+# ---- what comes back ----
+
+
+def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> FilterAnswer:
+    """The nodes that pass. An answer with neither nodes nor names passes none; a name that was not asked about is an error."""
+    answer = _fields(body, "filter result")
+    if answer.get("error"):
+        raise ExtenderError(str(answer["error"]))
+    passed: list[str] = []
+    if by_name and answer.get("nodenames") is not None:
+        passed = [_text(name, "NodeNames") for name in _list(answer["nodenames"], "NodeNames")]
+    elif answer.get("nodes") is not None:
+        items = _mapping(answer["nodes"], "Nodes").get("items") or []
+        passed = [_text(_mapping(item, "Nodes.items").get("metadata", {}).get("name"), "Nodes.items.metadata.name") for item in _list(items, "Nodes.items")]
+    stranger = next((name for name in passed if name not in set(asked)), None)
+    if stranger is not None:
+        raise ExtenderError(f'claims a filtered node "{stranger}" which is not found in the input node list')
+    return FilterAnswer(passed=tuple(passed), refused=_messages(answer, "failednodes"), refused_for_good=_messages(answer, "failedandunresolvablenodes"))
+
+
+def read_priorities(body: bytes) -> list[tuple[str, int]]:
+    """(node name, score) pairs; scores should be 0 to 10, but the real scheduler does not insist, and neither do we."""
+    pairs = []
+    for entry in _list(_decode(body), "host priorities"):
+        fields = {key.lower(): value for key, value in _mapping(entry, "host priority").items()}
+        score = fields.get("score", 0)
+        if isinstance(score, bool) or not isinstance(score, int):
+            raise ExtenderError(f"host priority of {fields.get('host')!r}: the score must be an integer, not {score!r}")
+        pairs.append((_text(fields.get("host", ""), "Host"), score))
+    return pairs
+
+
+def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) -> dict[str, Victims]:
+    """The candidates that remain; victims are found by uid among the pods of each node."""
+    remaining: dict[str, Victims] = {}
+    named = _fields(body, "preemption result").get("nodenametometavictims") or {}
+    for node, meta in _mapping(named, "NodeNameToMetaVictims").items():
+        if node not in pods_on:
+            raise ExtenderError(f'nodeinfo not found for node name "{node}"')
+        fields = {key.lower(): value for key, value in _mapping(meta or {}, "MetaVictims").items()}
+        by_uid = {pod.uid: pod for pod in pods_on[node]}
+        victims: list[Pod] = []
+        for entry in _list(fields.get("pods") or [], "MetaVictims.Pods"):
+            uid = next((value for key, value in _mapping(entry, "MetaPod").items() if key.lower() == "uid"), "")
+            if uid not in by_uid:
+                raise ExtenderError(f"claims to preempt pod (UID: {uid}) on node: {node}, but the pod is not found on that node")
+            victims.append(by_uid[uid])
+        remaining[node] = Victims(pods=tuple(victims), budget_violations=int(fields.get("numpdbviolations") or 0))
+    return remaining
+
+
+def read_binding_answer(body: bytes) -> None:
+    """Nothing when the pod is bound; ExtenderError in the extender's words when it is not."""
+    problem = _fields(body, "binding result").get("error")
+    if problem:
+        raise ExtenderError(str(problem))
+
+
+def _fields(body: bytes, what: str) -> dict[str, Any]:
+    return {key.lower(): value for key, value in _mapping(_decode(body), what).items()}
+
+
+def _decode(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError as problem:
+        raise ExtenderError(f"did not answer with JSON: {problem}") from problem
+
+
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ExtenderError(f"{what}: expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def _list(value: Any, what: str) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise ExtenderError(f"{what}: expected a JSON array, got {type(value).__name__}")
+    return value
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise ExtenderError(f"{what}: expected a string, got {type(value).__name__}")
+    return value
+
+
+def _messages(answer: Mapping[str, Any], name: str) -> dict[str, str]:
+    return {node: str(message) for node, message in _mapping(answer.get(name) or {}, name).items()}

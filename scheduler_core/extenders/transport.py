@@ -1,0 +1,141 @@
+"""One POST with a deadline. The library's only input and output; tests put their own in its place.
+
+Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. No proxy and no redirect is followed.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from scheduler_core.config.configuration import ExtenderSettings, ExtenderTls
+from scheduler_core.extenders.protocol import ExtenderError
+
+_CHUNK = 1 << 16
+
+
+class Transport(Protocol):
+    """Sends one request to one extender."""
+
+    def post(self, verb: str, body: bytes) -> bytes:
+        """The body of a 200 answer to POST <prefix>/<verb>; ExtenderError for anything else, late answers included."""
+
+
+class HttpTransport:
+    """An extender as its settings describe it: address, trust, and how long it may take in all.
+
+    Building one reads the certificate files; ExtenderError names a file that cannot be used.
+    """
+
+    def __init__(self, settings: ExtenderSettings) -> None:
+        self._prefix = settings.url_prefix.rstrip("/")
+        self._timeout_seconds = settings.timeout_seconds
+        address = urlsplit(self._prefix)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ExtenderError(f"extender {settings.url_prefix!r}: urlPrefix must be an http or https address")
+        self._host, self._port, self._path = address.hostname, address.port, address.path
+        self._tls = settings.tls or ExtenderTls()
+        self._context = _trust(self._tls, has_to_be_https=settings.enable_https) if address.scheme == "https" else None
+
+    def post(self, verb: str, body: bytes) -> bytes:
+        url = f"{self._prefix}/{verb}"
+        deadline = time.monotonic() + self._timeout_seconds
+        connection = self._connection()
+        try:
+            connection.connect()
+            connection.request("POST", f"{self._path}/{verb}", body, {"Content-Type": "application/json"})
+            sock = connection.sock
+            with connection.getresponse() as response:  # it may hold the socket longer than the connection does
+                answer = _read(response, sock, deadline)
+        except TimeoutError as problem:
+            raise ExtenderError(f"POST {url}: no answer within {self._timeout_seconds:g} s") from problem
+        except (OSError, http.client.HTTPException) as problem:
+            raise ExtenderError(f"POST {url}: {problem or type(problem).__name__}") from problem
+        finally:
+            connection.close()
+        if response.status != http.client.OK:
+            raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
+        return answer
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._context is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)
+        return _NamedHttpsConnection(self._host, self._port, self._tls.server_name or self._host, self._context, self._timeout_seconds)
+
+
+class _NamedHttpsConnection(http.client.HTTPSConnection):
+    """Checks the certificate against a name of its own: an extender is often reached by an address that its certificate does not hold."""
+
+    def __init__(self, host: str, port: int | None, server_name: str, context: ssl.SSLContext, timeout_seconds: float) -> None:
+        super().__init__(host, port, timeout=timeout_seconds, context=context)
+        self._server_name = server_name
+        self._trust = context
+
+    def connect(self) -> None:
+        plain = socket.create_connection((self.host, self.port), self.timeout)
+        try:
+            self.sock = self._trust.wrap_socket(plain, server_hostname=self._server_name)
+        except BaseException:
+            plain.close()
+            raise
+
+
+def _read(response: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> bytes:
+    """The whole body, each piece awaited only as long as the deadline leaves: a body that trickles in must not hold up scheduling."""
+    pieces: list[bytes] = []
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        if sock.fileno() >= 0:  # closed already when the whole answer has come
+            sock.settimeout(left)
+        piece = response.read1(_CHUNK)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+
+
+def _trust(tls: ExtenderTls, *, has_to_be_https: bool) -> ssl.SSLContext:
+    has_authority = bool(tls.authority_file or tls.authority_pem)
+    if tls.insecure and has_authority:
+        raise ExtenderError("tlsConfig: a root certificate together with insecure is not allowed")
+    context = ssl.create_default_context()
+    # kube-scheduler does not verify an HTTPS extender for which no root certificate is given; whoever wants that sets one.
+    if tls.insecure or (has_to_be_https and not has_authority):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.authority_pem:
+        _load("caData", lambda: context.load_verify_locations(cadata=tls.authority_pem.decode()))
+    elif tls.authority_file:
+        _load(f"caFile {tls.authority_file}", lambda: context.load_verify_locations(cafile=tls.authority_file))
+    if (tls.certificate_pem or tls.certificate_file) and (tls.key_pem or tls.key_file):
+        _load_client_certificate(context, tls)
+    return context
+
+
+def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # ssl reads a key from files only; the folder is this user's alone and gone at once
+        certificate = _as_file(Path(folder, "certificate"), tls.certificate_pem, tls.certificate_file)
+        key = _as_file(Path(folder, "key"), tls.key_pem, tls.key_file)
+        _load(f"client certificate {tls.certificate_file}".strip(), lambda: context.load_cert_chain(certificate, key))
+
+
+def _as_file(path: Path, pem: bytes, file: str) -> str:
+    if not pem:
+        return file
+    path.write_bytes(pem)
+    return str(path)
+
+
+def _load(what: str, load: Callable[[], object]) -> None:
+    try:
+        load()
+    except (OSError, ValueError) as problem:  # ssl.SSLError is an OSError
+        raise ExtenderError(f"tlsConfig: {what} cannot be used: {problem}") from problem

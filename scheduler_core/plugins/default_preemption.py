@@ -1,0 +1,138 @@
+"""Makes room for a pod that fits nowhere, by evicting less important pods from one node.
+
+Refuses nothing; it answers with the node to nominate and the pods to evict, and leaves both to whoever runs the cycle. It never touches an
+earlier nomination: keeping, setting or clearing that is the handling of the failed cycle. The thinking is in preemption/.
+Source: pkg/scheduler/framework/plugins/defaultpreemption and pkg/scheduler/framework/preemption, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from scheduler_core.config.plugin_args import DefaultPreemptionArgs
+from scheduler_core.extenders.chain import ExtenderChain
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import Nomination, PostFilterResult
+from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error, unresolvable, unschedulable
+from scheduler_core.model.pod import Pod
+from scheduler_core.preemption.choice import choose_node
+from scheduler_core.preemption.eligibility import why_ineligible
+from scheduler_core.preemption.victims import Victims, select_victims
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from scheduler_core.framework.diagnosis import FailedSearch
+
+_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+
+def _nobody(_pod: Pod) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultPreemption:
+    """`is_preempting` tells whether the evictions for a pod are still under way; such a pod stays out of the queue until they are done."""
+
+    args: DefaultPreemptionArgs = field(default_factory=DefaultPreemptionArgs)
+    extenders: ExtenderChain = field(default_factory=ExtenderChain)
+    is_preempting: Callable[[Pod], bool] = _nobody
+    name: str = "DefaultPreemption"
+
+    def pre_enqueue(self, pod: Pod) -> Verdict:
+        return unresolvable("waiting for the preemption for this pod to be finished") if self.is_preempting(pod) else SUCCESS
+
+    def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
+        snapshot = search.nodes.snapshot
+        obstacle = _why_ineligible(pod, search)
+        if obstacle:
+            return PostFilterResult(unschedulable(f"preemption: {obstacle}"))
+        found = self.find_candidates(state, pod, search)
+        failed = next((verdict for verdict in found.refusals if verdict.code is Code.ERROR), None)
+        if not found.candidates and failed is not None:
+            return PostFilterResult(error(f"preemption: {failed.message}"))
+        if not found.candidates:
+            return PostFilterResult(unschedulable(f"preemption: {_sentence(found.refusals, len(snapshot.nodes))}"), Nomination(clears=True))
+        candidates = self._ask_extenders(pod, found.candidates, snapshot)
+        if isinstance(candidates, Verdict):
+            return PostFilterResult(error(f"preemption: {candidates.message}"))
+        if not candidates:
+            return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
+        node = choose_node(candidates)
+        # A victim that is terminating already is awaited, not evicted again.
+        to_evict = tuple(sorted(victim.key for victim in candidates[node].pods if not victim.terminating))
+        return PostFilterResult(SUCCESS, Nomination(node=node, victims=to_evict))
+
+    def find_candidates(self, state: CycleState, pod: Pod, search: FailedSearch) -> Candidates:
+        """The nodes where evicting would make room, in the snapshot's order, until enough are found.
+
+        The real search starts at a random node and runs on several threads; this one starts at the first, so that it can be repeated.
+        """
+        rows = search.diagnosis.rows_that_may_be_helped
+        wanted = self._wanted(len(rows))
+        candidates: dict[str, Victims] = {}
+        refusals: list[Verdict] = []
+        harmless = 0
+        for row in rows:
+            node_info = search.nodes.snapshot.node_info(int(row), search.nodes.rules)
+            found = select_victims(_Trial(search), state.copy(), pod, node_info, search.nodes.snapshot.objects.budgets)
+            if isinstance(found, Verdict):
+                refusals.append(found)
+                continue
+            candidates[node_info.name] = found
+            harmless += not found.budget_violations
+            if harmless and len(candidates) >= wanted:
+                break
+        return Candidates(candidates, tuple(refusals))
+
+    def _wanted(self, node_count: int) -> int:
+        return min(node_count, max(node_count * self.args.min_candidate_nodes_percentage // 100, self.args.min_candidate_nodes_absolute))
+
+    def _ask_extenders(self, pod: Pod, candidates: dict[str, Victims], snapshot: Snapshot) -> dict[str, Victims] | Verdict:
+        if not self.extenders:
+            return candidates
+        return self.extenders.narrow_preemption(pod, candidates, {node.name: snapshot.pods_on(node.name) for node in snapshot.nodes})
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Nodes with the victims each would cost, and what the other nodes that were tried answered."""
+
+    candidates: dict[str, Victims]
+    refusals: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The cycle's own filters, put to a node with other pods on it; pods nominated there count as ever."""
+
+    search: FailedSearch
+
+    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
+        return self.search.runner.filter_node_with_nominated(state, pod, node_info, self.search.nominated.get(node_info.name, ()))
+
+    def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
+        return self.search.runner.add_pod(state, pod, added, node_info)
+
+    def pod_removed(self, state: CycleState, pod: Pod, removed: Pod, node_info: NodeInfo) -> Verdict:
+        return self.search.runner.remove_pod(state, pod, removed, node_info)
+
+
+def _why_ineligible(pod: Pod, search: FailedSearch) -> str:
+    snapshot = search.nodes.snapshot
+    row = snapshot.columns.row_of.get(pod.nominated_node_name)
+    if row is None:
+        return why_ineligible(pod, None, ())
+    return why_ineligible(pod, search.diagnosis.verdict(row), snapshot.placements.on_node(row))
+
+
+def _sentence(refusals: Sequence[Verdict], node_count: int) -> str:
+    """The search's own `0/N nodes are available: …`; nodes where eviction was not even tried are counted together."""
+    reasons = Counter(reason for verdict in refusals for reason in verdict.reasons)
+    if len(refusals) < node_count:
+        reasons[_NOT_HELPFUL] += node_count - len(refusals)
+    return f"0/{node_count} nodes are available: {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."

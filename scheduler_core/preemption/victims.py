@@ -1,0 +1,120 @@
+"""Which pods one node would lose: all that are less important leave, then they are spared again from the most important down.
+
+Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.verdict import SUCCESS, Verdict, error, unresolvable
+from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.pod import Pod
+from scheduler_core.preemption.eligibility import is_preemptible_by
+from scheduler_core.snapshot.node_info import NodeInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Victims:
+    """The pods to evict, most important first, and how many of the evictions overdraw a disruption budget."""
+
+    pods: tuple[Pod, ...]
+    budget_violations: int = 0
+
+
+class NodeTrial(Protocol):
+    """Asks the filters about one node on which pods were added or removed, and keeps the plugins' notes true to that."""
+
+    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
+        """What the filters say, pods nominated to the node counted in."""
+
+    def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
+        """Brings the notes up to date; `node_info` already has the pod."""
+
+    def pod_removed(self, state: CycleState, pod: Pod, removed: Pod, node_info: NodeInfo) -> Verdict:
+        """Brings the notes up to date; `node_info` has lost the pod already."""
+
+
+def select_victims(trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo, budgets: Sequence[DisruptionBudget]) -> Victims | Verdict:
+    """The victims on this node, or why there is no use in evicting here. `state` is written to: hand over a copy.
+
+    Not the smallest possible set: who is more important is spared first, even if sparing several small ones instead would do.
+    """
+    candidates = sorted((other for other in node_info.pods if is_preemptible_by(other, pod)), key=importance)
+    if not candidates:
+        return unresolvable("No preemption victims found for incoming pod")
+    emptied = _Node(trial, state, pod, node_info)
+    for candidate in (other for other in node_info.pods if is_preemptible_by(other, pod)):
+        emptied.remove(candidate)
+    refusal = emptied.verdict()
+    if not refusal.is_success:
+        return refusal
+    violating, others = split_by_budget(candidates, budgets)
+    lost_violating = [victim for victim in violating if not emptied.spare(victim)]
+    lost = [*lost_violating, *(victim for victim in others if not emptied.spare(victim))]
+    if emptied.problem is not None:
+        return emptied.problem
+    if not lost:
+        return error(f'expected at least one victim pod on node "{node_info.name}"')
+    return Victims(pods=tuple(sorted(lost, key=importance)), budget_violations=len(lost_violating))
+
+
+def importance(pod: Pod) -> tuple[int, float]:
+    """Sorts the most important pod first: by priority, then by who has run longer; one that has not started counts as starting now."""
+    return -pod.priority, math.inf if pod.start_time is None else pod.start_time
+
+
+def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
+    """The pods whose eviction, one after the other in this order, would overdraw a budget, and the others; each in the order given.
+
+    Here a budget that selects everything selects nothing, and so does a pod without labels: the eviction API is stricter.
+    """
+    left = [budget.disruptions_allowed for budget in budgets]
+    violating: list[Pod] = []
+    others: list[Pod] = []
+    for pod in pods:
+        is_overdrawn = False
+        for index, budget in enumerate(budgets):
+            if _counts_against(budget, pod):
+                left[index] -= 1
+                is_overdrawn = is_overdrawn or left[index] < 0
+        (violating if is_overdrawn else others).append(pod)
+    return violating, others
+
+
+def _counts_against(budget: DisruptionBudget, pod: Pod) -> bool:
+    if not pod.labels or budget.namespace != pod.namespace or budget.selector.is_empty:
+        return False
+    return pod.name not in budget.disrupted_pods and budget.selector.matches(pod.labels)
+
+
+class _Node:
+    """The node while pods leave it and come back; remembers the first error of a plugin."""
+
+    def __init__(self, trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo) -> None:
+        self._trial, self._state, self._pod, self._info = trial, state, pod, node_info
+        self.problem: Verdict | None = None
+
+    def remove(self, other: Pod) -> None:
+        self._info = self._info.without_pod(other)
+        self._note(self._trial.pod_removed(self._state, self._pod, other, self._info))
+
+    def spare(self, other: Pod) -> bool:
+        """Takes the pod back if the preemptor still fits beside it."""
+        self._info = self._info.with_pod(other)
+        self._note(self._trial.pod_added(self._state, self._pod, other, self._info))
+        if self.verdict().is_success:
+            return True
+        self.remove(other)
+        return False
+
+    def verdict(self) -> Verdict:
+        return self.problem or self._trial.filter_node(self._state, self._pod, self._info)
+
+    def _note(self, verdict: Verdict) -> None:
+        if verdict is not SUCCESS and not verdict.is_success and self.problem is None:
+            self.problem = verdict

@@ -1,0 +1,136 @@
+"""One POST, against a real server: address, deadline, trust."""
+
+import ssl
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from extender_server import ExtenderServer
+
+from scheduler_core.config.configuration import ExtenderSettings, ExtenderTls
+from scheduler_core.extenders.protocol import ExtenderError
+from scheduler_core.extenders.transport import HttpTransport
+
+
+def echo(body: Any) -> Any:
+    return {"echo": body}
+
+
+def transport(url: str, **settings: Any) -> HttpTransport:
+    return HttpTransport(ExtenderSettings(url_prefix=url, **settings))
+
+
+def test_a_request_is_posted_as_json_to_prefix_and_verb() -> None:
+    with ExtenderServer({"filter": echo}).running() as server:
+        assert transport(server.url + "//").post("filter", b'{"a": 1}') == b'{"echo": {"a": 1}}'
+    assert server.requests == [("/scheduler/filter", "application/json", {"a": 1})]
+
+
+@pytest.mark.parametrize("status", [201, 204, 302, 404, 500])
+def test_any_status_but_200_is_an_error(status: int) -> None:
+    with ExtenderServer({"filter": status}).running() as server, pytest.raises(ExtenderError) as problem:
+        transport(server.url).post("filter", b"{}")
+    assert str(problem.value) == f"failed filter with extender at URL {server.url}/filter, code {status}"
+
+
+def test_a_server_that_is_not_there_is_an_error() -> None:
+    with ExtenderServer({}).running() as server:
+        url = server.url
+    with pytest.raises(ExtenderError, match=f"POST {url}/filter: .*refused"):
+        transport(url).post("filter", b"{}")
+
+
+def test_an_answer_that_comes_too_late_is_an_error() -> None:
+    with ExtenderServer({"filter": echo}, delay_seconds=2).running() as server, pytest.raises(ExtenderError, match=r"no answer within 0\.1 s"):
+        transport(server.url, timeout_seconds=0.1).post("filter", b"{}")
+
+
+def test_an_answer_that_trickles_in_is_given_up_at_the_deadline() -> None:
+    # Each byte comes in time for itself: only a deadline for the whole ends this before some 17 s.
+    with ExtenderServer({"filter": echo}, trickle_seconds=0.3).running() as server, pytest.raises(ExtenderError, match=r"no answer within 0\.7 s"):
+        transport(server.url, timeout_seconds=0.7).post("filter", b'{"a": "a long long long long long long word"}')
+
+
+@pytest.mark.parametrize("url", ["extender:80/x", "ftp://extender/x", "/scheduler", "http://"])
+def test_an_address_that_is_not_http_is_refused_when_the_transport_is_made(url: str) -> None:
+    with pytest.raises(ExtenderError, match="urlPrefix must be an http or https address"):
+        transport(url)
+
+
+# ---- TLS ----
+
+
+def server_side(certificates: Any, *, asks_for_client: bool = False) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.server, certificates.server_key)
+    if asks_for_client:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(certificates.authority)
+    return context
+
+
+def test_a_server_is_checked_against_the_given_root_and_name(certificates: Any) -> None:
+    tls = ExtenderTls(authority_file=str(certificates.authority), server_name="extender.test")
+    with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:
+        assert transport(server.url, enable_https=True, tls=tls).post("filter", b"1") == b'{"echo": 1}'
+
+
+def test_the_root_may_be_given_as_text(certificates: Any) -> None:
+    tls = ExtenderTls(authority_pem=certificates.authority.read_bytes(), authority_file="/nowhere", server_name="extender.test")
+    with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:
+        assert transport(server.url, enable_https=True, tls=tls).post("filter", b"1") == b'{"echo": 1}'
+
+
+@pytest.mark.parametrize(
+    ("tls", "why"),
+    [
+        pytest.param(lambda c: ExtenderTls(authority_file=str(c.authority)), "certificate is not valid for '127.0.0.1'|IP address mismatch", id="another name"),
+        pytest.param(lambda c: ExtenderTls(authority_file=str(c.stranger), server_name="extender.test"), "certificate verify failed", id="another root"),
+    ],
+)
+def test_a_server_that_cannot_be_trusted_is_an_error(certificates: Any, tls: Any, why: str) -> None:
+    with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server, pytest.raises(ExtenderError, match=why):
+        transport(server.url, enable_https=True, tls=tls(certificates)).post("filter", b"1")
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_verified"),
+    [
+        pytest.param({"enable_https": True}, False, id="HTTPS switched on without a root certificate is not verified"),
+        pytest.param({"enable_https": True, "tls": ExtenderTls(insecure=True)}, False, id="insecure is not verified"),
+        pytest.param({"enable_https": False}, True, id="an https address alone is verified against the system's roots"),
+    ],
+)
+def test_whether_a_server_is_verified_without_a_root_certificate(certificates: Any, settings: dict[str, Any], is_verified: bool) -> None:
+    with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:
+        asked = transport(server.url, **settings)
+        if is_verified:
+            with pytest.raises(ExtenderError, match="certificate verify failed"):
+                asked.post("filter", b"1")
+        else:
+            assert asked.post("filter", b"1") == b'{"echo": 1}'
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_client_certificate_is_shown_to_a_server_that_asks_for_one(certificates: Any, as_text: bool) -> None:
+    base = ExtenderTls(authority_file=str(certificates.authority), server_name="extender.test")
+    if as_text:
+        tls = replace(base, certificate_pem=certificates.client.read_bytes(), key_pem=certificates.client_key.read_bytes())
+    else:
+        tls = replace(base, certificate_file=str(certificates.client), key_file=str(certificates.client_key))
+    with ExtenderServer({"filter": echo}).running(server_side(certificates, asks_for_client=True)) as server:
+        assert transport(server.url, enable_https=True, tls=tls).post("filter", b"1") == b'{"echo": 1}'
+        with pytest.raises(ExtenderError):
+            transport(server.url, enable_https=True, tls=base).post("filter", b"1")
+
+
+def test_a_root_certificate_together_with_insecure_is_refused(certificates: Any) -> None:
+    with pytest.raises(ExtenderError, match="a root certificate together with insecure is not allowed"):
+        transport("https://extender", enable_https=True, tls=ExtenderTls(insecure=True, authority_file=str(certificates.authority)))
+
+
+def test_a_certificate_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(ExtenderError, match="tlsConfig: caFile /nowhere/ca.pem cannot be used"):
+        transport("https://extender", enable_https=True, tls=ExtenderTls(authority_file="/nowhere/ca.pem"))
+
