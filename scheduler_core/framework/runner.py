@@ -74,6 +74,13 @@ class Runner:
         self._pre_scores = plugins.at("preScore")
         self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
 
+    # ---- PreEnqueue ----
+
+    def pre_enqueue(self, pod: Pod) -> Verdict:
+        """The first refusal to let the pod into the active queue, or SUCCESS."""
+        verdicts = (plugin.pre_enqueue(pod).by(plugin.name) for plugin in self.plugins.at("preEnqueue"))
+        return next((verdict for verdict in verdicts if not verdict.is_success), SUCCESS)
+
     # ---- PreFilter ----
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:

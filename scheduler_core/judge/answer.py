@@ -7,26 +7,58 @@ from typing import Any
 from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.judge.cases import Case
+from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 def judge(case: Case) -> dict[str, dict[str, Any]]:
-    """Pod → answer. The pods see the same cluster and not one another; a nominated node gets no special treatment.
+    """Pod → answer. The pods see the same cluster and not one another; their own nominated node gets no special treatment.
 
     A pod that cannot be judged gets `{"error": …}`, and the others are judged all the same.
     """
-    snapshot = Snapshot.from_objects(case.objects)
+    everything = Snapshot.from_objects(case.objects)
+    asked = {key: _find(everything, key) for key in case.pods}
+    snapshot = _without(everything, [pod for pod in asked.values() if isinstance(pod, Pod)])
     scheduler = Scheduler(case.configuration, case.kube_version)
-    return {key: _judge_pod(scheduler, snapshot, key) for key in case.pods}
+    promised = _nominations(snapshot)
+    return {key: _judge_pod(scheduler, snapshot, pod, promised) if isinstance(pod, Pod) else {"error": pod} for key, pod in asked.items()}
 
 
-def _judge_pod(scheduler: Scheduler, snapshot: Snapshot, key: str) -> dict[str, Any]:
+def _find(snapshot: Snapshot, key: str) -> Pod | str:
+    """The pod, or what is wrong with it."""
     problem = next((p for p in snapshot.problems if p.kind == "Pod" and p.key == key), None)
     if problem is not None:
-        return {"error": str(problem)}
+        return str(problem)
     try:
-        return _as_answer(scheduler.schedule(snapshot, snapshot.pod(key), honors_nomination=False))
-    except (UnknownPodError, NoProfileError) as trouble:
+        return snapshot.pod(key)
+    except UnknownPodError as trouble:
+        return str(trouble)
+
+
+def _without(snapshot: Snapshot, pods: list[Pod]) -> Snapshot:
+    """The cluster in which the judged pods are not: one that names its node is only a wish here."""
+    for pod in pods:
+        snapshot = snapshot.without(pod.key)
+    return snapshot
+
+
+def _nominations(snapshot: Snapshot) -> dict[str, tuple[Pod, ...]]:
+    """Waiting pods by the node that was promised to them."""
+    promised: dict[str, tuple[Pod, ...]] = {}
+    for pod in snapshot.pending:
+        if pod.nominated_node_name:
+            promised[pod.nominated_node_name] = (*promised.get(pod.nominated_node_name, ()), pod)
+    return promised
+
+
+def _judge_pod(scheduler: Scheduler, snapshot: Snapshot, pod: Pod, promised: dict[str, tuple[Pod, ...]]) -> dict[str, Any]:
+    try:
+        gate = scheduler.runner(pod).pre_enqueue(pod)
+        # Other plugins gate pods for a moment only, until a controller has done its part; in a frozen cluster their filters say why.
+        if gate.plugin == "SchedulingGates":
+            return {"preenqueue": _as_json(gate)}
+        return _as_answer(scheduler.schedule(snapshot, pod, nominated=promised, honors_nomination=False))
+    except NoProfileError as trouble:
         return {"error": str(trouble)}
 
 

@@ -143,8 +143,8 @@ class Snapshot:
         return self.placements.on_node(self.row(node_name))
 
     def pod(self, key: str) -> Pod:
-        """The pod "namespace/name", placed or pending; UnknownPodError when there is none."""
-        found = self.placements.find(key) or next((pod for pod in self.pending if pod.key == key), None)
+        """The pod "namespace/name", placed or not; UnknownPodError when there is none."""
+        found = self.placements.find(key) or next((pod for pod in (*self.pending, *self.ghosts) if pod.key == key), None)
         if found is None:
             raise UnknownPodError(f"the snapshot has no pod {key}")
         return found
@@ -194,6 +194,16 @@ class Snapshot:
         """The cluster shortly after a cordon: the node marked, and tainted by the node-lifecycle controller unless told otherwise."""
         row = self.row(node_name)
         return self.with_node_replaced(self.columns.nodes[row].cordoned(with_taint=with_taint))
+
+    def without(self, key: str) -> Snapshot:
+        """The cluster without that pod, wherever it is; the same cluster when it is nowhere."""
+        placed = self.placements.find(key)
+        rest = self if placed is None else self.without_pod(key)
+        return rest._changed(
+            pending=tuple(pod for pod in self.pending if pod.key != key),
+            ghosts=tuple(pod for pod in self.ghosts if pod.key != key),
+            infos=rest._infos,
+        )
 
     def with_node_uncordoned(self, node_name: str) -> Snapshot:
         """The cluster after the cordon was lifted and its taint taken away again."""
