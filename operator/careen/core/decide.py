@@ -2,11 +2,98 @@
 
 from __future__ import annotations
 
-from careen.core.decision import Decision
-from careen.core.observation import Observation
+from collections.abc import Callable
+from dataclasses import replace
+
+from careen.core import keys
+from careen.core.actions import PostEvent
+from careen.core.decision import Decision, Reason
+from careen.core.memory import Memory
+from careen.core.observation import Gone, NeedAnswer, NodeView, NotAsked, Observation, Unknown
+from careen.core.phases import Evidence, Phase
 from careen.core.policy import Policy
+from careen.core.progress import UnreadableProgress, from_annotation
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.steps import claiming, draining, failed, idle, rebooting, recovering, settling, verifying, waiting
+from careen.core.writing import stay, want
+
+STEPS: dict[Phase, Callable[[Situation], Decision]] = {
+    Phase.IDLE: idle.decide,
+    Phase.WAITING: waiting.decide,
+    Phase.CLAIMING: claiming.decide,
+    Phase.DRAINING: draining.decide,
+    Phase.REBOOTING: rebooting.decide,
+    Phase.VERIFYING: verifying.decide,
+    Phase.SETTLING: settling.decide,
+    Phase.FAILED: failed.decide,
+}
+
+_LOOK_SECONDS = 5.0
+_RECONCILE_SECONDS = 30.0            # an unreadable lock is asked again this often by an idle node that has just started
 
 
 def decide(observation: Observation, policy: Policy) -> Decision:
-    """What this node does next. Total: every observation gets a decision, and none raises."""
-    raise NotImplementedError
+    """What this node does next. Total: every observation gets a decision."""
+    node = observation.node
+    if isinstance(node, Unknown):
+        return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
+    if isinstance(node, Gone):
+        return _powerless(observation, Code.NODE_GONE, f"there is no Node {policy.node_name}")
+    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    if isinstance(progress, UnreadableProgress) or not _is_phase(progress.phase):
+        why = progress.why if isinstance(progress, UnreadableProgress) else f"there is no phase {progress.phase!r}"
+        return _powerless(observation, Code.PROGRESS_UNREADABLE, why)
+    return _decide(Situation(seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation.memory, node)))
+
+
+def _decide(situation: Situation) -> Decision:
+    if situation.progress.claim:
+        if not situation.boot:
+            why = situation.seen.boot_id.why if isinstance(situation.seen.boot_id, Unknown) else ""
+            return stay(situation, Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {why}", look=_LOOK_SECONDS)
+        if _is_new_boot(situation):
+            return verifying.begin(situation)
+    return _reconcile(situation) or STEPS[situation.phase](situation)
+
+
+def _is_new_boot(situation: Situation) -> bool:
+    """Whether the host runs a boot that this claim has neither left nor begun to verify. Leads to Verifying whatever the phase."""
+    progress = situation.progress
+    is_seen = progress.verify_started is not None and progress.verify_started.boot == situation.boot
+    return bool(progress.boot_left) and situation.boot != progress.boot_left and not is_seen
+
+
+def _reconcile(situation: Situation) -> Decision | None:
+    """Compare lock and Node once after a start, and in every turn that reads the lock anyway. A need goes first: the taint must not wait."""
+    memory, seen = situation.memory, situation.seen
+    if situation.phase is Phase.IDLE:
+        if seen.need.answer is NeedAnswer.YES or memory.is_reconciled:
+            return None
+        if isinstance(seen.lock, NotAsked):
+            return want(situation, Evidence.LOCK) if memory.holders_not_before <= seen.uptime else None
+    found = recovering.decide(situation)
+    if found is None and situation.phase is Phase.IDLE:
+        is_known = not isinstance(seen.lock, Unknown)
+        return idle.decide(replace(situation, memory=replace(memory, is_reconciled=is_known, holders_not_before=seen.uptime + _RECONCILE_SECONDS)))
+    return found
+
+
+def _memory(memory: Memory, node: NodeView) -> Memory:
+    """Another UID is another Node: only what the host was asked survives it."""
+    return memory if memory.node_uid == node.uid else replace(Memory(), node_uid=node.uid, reboot=memory.reboot)
+
+
+def _is_phase(text: str) -> bool:
+    return not text or text in {phase.value for phase in Phase}
+
+
+def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
+    """Nothing can be decided without the Node and its record; nothing is done, and it is said once."""
+    shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
+    is_news = isinstance(observation.node, NodeView) and observation.memory.said != code.value
+    return Decision(
+        phase=Phase(shown) if shown and _is_phase(shown) else Phase.IDLE, reason=Reason(code=code, sentence=sentence),
+        memory=replace(observation.memory, said=code.value), look_again_seconds=_LOOK_SECONDS,
+        actions=(PostEvent(code=code, sentence=sentence, is_warning=True),) if is_news else (),
+    )

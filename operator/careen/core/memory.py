@@ -72,7 +72,10 @@ class Memory:
     refused_since: float | None = None                             # since when a drained node waits for a late gate
     forecast: Forecast | None = None
     forecast_at: float = 0.0
+    holders_not_before: float = 0.0                                # the lock's holders are not looked up again before
+    costly_gate: str = ""                                          # which gate refused then
     said: str = ""                                                 # the reason code of the last Event: one per change of mind
+    told_at: float = 0.0                                           # when the reason on the Node was last written
 
 
 def after_eviction(

@@ -93,6 +93,7 @@ class DrainPolicy:
     selector: Selector | None = None                 # --drain-pod-selector: evict only these
     skip_wait_for_delete_seconds: float = 0.0        # --skip-wait-for-delete-timeout: do not wait for pods terminating longer; 0: always wait
     force_reboot: bool = False                       # --force-reboot: after the timeout reboot undrained
+    force_past_budgets: bool = False                 # and also when a disruption budget keeps a pod here
     attempts_before_force: int = 3                   # real attempts per pod before force counts as meant
     parallel: int = 10                               # evictions under way at once
 

@@ -27,6 +27,8 @@ class Mark:
 class Progress:
     """The record; every field says what it is for. Empty strings and None mean: not so far."""
 
+    phase: str = ""                                        # a phase's value; empty: Idle
+
     # The need.
     need_since: str = ""                                   # RFC 3339
     tainted_at: str = ""                                   # RFC 3339: the lead time begins here

@@ -1,0 +1,123 @@
+"""Which pods go, which stay and why, and which may be asked now. kubectl's filters (pkg/drain/filters.go), without its finished pods.
+
+Finished pods run nothing, so a reboot takes nothing from them; kubectl deletes them because its nodes may go for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from careen.core.actions import EvictPod
+from careen.core.memory import EvictAnswer, Memory
+from careen.core.observation import PodView
+from careen.core.policy import DrainPolicy
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainPlan:
+    """The pods of a node, sorted by what the drain does with them."""
+
+    staying: tuple[PodView, ...]                 # DaemonSet, static, finished, not selected
+    ending: tuple[PodView, ...]                  # asked to end already; waited for
+    given_up: tuple[PodView, ...]                # terminating longer than --skip-wait-for-delete-timeout: no longer waited for
+    now: tuple[PodView, ...]                     # to be asked now
+    later: tuple[PodView, ...]                   # refused a moment ago; asked again when their back-off ends
+    look_again_seconds: float
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to wait for."""
+        return not (self.ending or self.now or self.later)
+
+    @property
+    def left(self) -> tuple[PodView, ...]:
+        """The pods that still have to go."""
+        return (*self.now, *self.later, *self.ending)
+
+
+def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
+    """Why a drain leaves the pod alone; empty when it does not."""
+    if pod.is_mirror:
+        return "a static pod: the kubelet runs it from a file"
+    if pod.owner_kind == "DaemonSet":
+        return "a DaemonSet's pod: it belongs on this node"
+    if pod.phase in _FINISHED:
+        return "it has finished"
+    if policy.selector is not None and not policy.selector.matches(pod.labels):
+        return "--drain-pod-selector does not select it"
+    return ""
+
+
+def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
+    """The pods that a drain would evict: what dry-run evictions are tried for."""
+    return tuple(pod for pod in pods if not why_it_stays(pod, policy) and not pod.is_terminating)
+
+
+def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime: float, now: datetime) -> DrainPlan:
+    """Sort the pods. Least important first, then by name, so that two runs agree."""
+    staying: list[PodView] = []
+    ending: list[PodView] = []
+    given_up: list[PodView] = []
+    due: list[PodView] = []
+    later: list[PodView] = []
+    for pod in sorted(pods, key=lambda pod: (pod.priority, pod.namespace, pod.name, pod.uid)):
+        if why_it_stays(pod, policy):
+            staying.append(pod)
+        elif pod.deletion_timestamp is not None:
+            skip = policy.skip_wait_for_delete_seconds
+            is_over = skip > 0 and (now - pod.deletion_timestamp).total_seconds() > skip
+            (given_up if is_over else ending).append(pod)
+        elif pod.uid in memory.evictions and memory.evictions[pod.uid].not_before > uptime:
+            later.append(pod)
+        else:
+            due.append(pod)
+    pauses = [memory.evictions[pod.uid].not_before - uptime for pod in later]
+    return DrainPlan(
+        staying=tuple(staying), ending=tuple(ending), given_up=tuple(given_up), now=tuple(due), later=tuple(later),
+        look_again_seconds=min([_LOOK_SECONDS, *pauses]) if not due else _AFTER_EVICTION_SECONDS,
+    )
+
+
+_LOOK_SECONDS = 2.0                  # three reads a look; a pod's grace is 30 s by default
+_AFTER_EVICTION_SECONDS = 0.5        # most pods without a grace period are gone by then
+
+
+def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
+    """The evictions to ask for now."""
+    return tuple(EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, grace_seconds=policy.grace_seconds) for pod in plan.now)
+
+
+def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
+    """Whether --force-reboot may pass over the pods that are left: each was really asked, and no budget forbids it.
+
+    A pod that already terminates was asked by definition.
+    """
+    if not policy.force_reboot:
+        return False
+    for pod in (*plan.now, *plan.later):
+        asked = memory.evictions.get(pod.uid)
+        if asked is None or asked.attempts < policy.attempts_before_force:
+            return False
+        if asked.answer is EvictAnswer.BUDGET and not policy.force_past_budgets:
+            return False
+    return True
+
+
+def describe(plan: DrainPlan, memory: Memory) -> str:
+    """What keeps the drain: the first few pods by name, refused ones with the words of the refusal."""
+    parts = [_describe(pod, memory) for pod in plan.left[:3]]
+    more = len(plan.left) - len(parts)
+    return ", ".join(parts) + (f" and {more} more" if more > 0 else "")
+
+
+def _describe(pod: PodView, memory: Memory) -> str:
+    if pod.is_terminating:
+        return f"{pod.title} (terminating)"
+    asked = memory.evictions.get(pod.uid)
+    if asked is None or asked.answer in {EvictAnswer.ACCEPTED, EvictAnswer.GONE}:
+        return pod.title
+    return f"{pod.title} ({asked.detail or asked.answer.value}, asked {asked.attempts} times)"

@@ -1,0 +1,51 @@
+"""The ordered list of gates: cheap and certain first, the forecast last because it costs most. A new gate is a file and a line."""
+
+from __future__ import annotations
+
+from careen.core.decision import Refusal
+from careen.core.gates import (
+    alerts,
+    blocking_pods,
+    budgets,
+    drain_forecast,
+    dry_run,
+    foreign_coordinator,
+    hold,
+    host_state,
+    loop_limit,
+    maintenance_window,
+    minimum_interval,
+)
+from careen.core.gates.question import Cost, Gate, When
+from careen.core.phases import Evidence
+from careen.core.situation import Situation
+
+GATES: tuple[Gate, ...] = (
+    hold.GATE,                   # a person's word comes before everything else
+    host_state.GATE,             # without a known need there is nothing to ask the others for
+    loop_limit.GATE,             # a need that survives reboots will survive the next one too
+    maintenance_window.GATE,     # certain, and known from the clock alone
+    minimum_interval.GATE,       # certain, and known from the Node alone
+    blocking_pods.GATE,          # one list of this node's pods, and only when selectors are configured
+    foreign_coordinator.GATE,    # one or two reads; only by a node whose turn it is
+    budgets.GATE,                # one list of all nodes; only by a node whose turn it is
+    alerts.GATE,                 # another server, which may be slow
+    drain_forecast.GATE,         # a child process and lists of the whole cluster
+    dry_run.GATE,                # one request per pod, and only once the claim is held
+)
+
+
+def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
+    """The gates that are asked at this point, in order."""
+    return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
+
+
+def missing(situation: Situation, gates: tuple[Gate, ...]) -> frozenset[Evidence]:
+    """The evidence that these gates need and nobody asked for yet."""
+    needed = frozenset().union(*(gate.needs(situation.policy) for gate in gates)) if gates else frozenset()
+    return frozenset(evidence for evidence in needed if situation.seen.lacks(evidence))
+
+
+def refusals(situation: Situation, gates: tuple[Gate, ...], when: When) -> tuple[Refusal, ...]:
+    """What these gates refuse, in order; empty when all say yes."""
+    return tuple(refusal for gate in gates if (refusal := gate.ask(situation, when)) is not None)

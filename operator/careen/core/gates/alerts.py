@@ -1,0 +1,45 @@
+"""Refuses while an alert is active, or while the alert source gives no usable answer."""
+
+from __future__ import annotations
+
+from careen.core.decision import Refusal
+from careen.core.gates.question import ALWAYS, Cost, Gate, When
+from careen.core.observation import Alert, NotAsked, Unknown
+from careen.core.phases import Evidence
+from careen.core.policy import AlertPolicy, Policy
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+
+def needs(policy: Policy) -> frozenset[Evidence]:
+    """The active alerts, when a source is configured."""
+    return frozenset({Evidence.ALERTS}) if policy.alerts else frozenset()
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """kured's rule: pending and firing alerts block, except those that the filter leaves out."""
+    policy, active = situation.policy.alerts, situation.seen.alerts
+    if policy is None:
+        return None
+    if isinstance(active, (Unknown, NotAsked)):
+        return _no(Code.ALERTS_UNKNOWN, f"the alert source gave no usable answer: {active.why if isinstance(active, Unknown) else 'nobody asked'}")
+    names = sorted({alert.name for alert in active if blocks(alert, policy)})
+    if not names:
+        return None
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return _no(Code.ALERT, f"active: {', '.join(names[:3])}{more}")
+
+
+def blocks(alert: Alert, policy: AlertPolicy) -> bool:
+    """Whether this alert counts under the filter."""
+    if policy.firing_only and alert.state != "firing":
+        return False
+    matches = policy.filter_regexp is not None and policy.filter_regexp.search(alert.name) is not None
+    return matches if policy.match_only else not matches
+
+
+def _no(code: Code, sentence: str) -> Refusal:
+    return Refusal(gate=GATE.name, code=code, sentence=sentence)
+
+
+GATE = Gate(name="alerts", ask=ask, when=ALWAYS, cost=Cost.COSTLY, needs=needs)

@@ -1,0 +1,42 @@
+"""Refuses while a pod that forbids interruption runs on this node (--blocking-pod-selector)."""
+
+from __future__ import annotations
+
+from careen.core.decision import Refusal
+from careen.core.gates.question import ALWAYS, Cost, Gate, When
+from careen.core.observation import NotAsked, PodView, Unknown
+from careen.core.phases import Evidence
+from careen.core.policy import Policy
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+_NOT_RUNNING = ("Succeeded", "Failed", "Unknown")        # kured's field selector (pkg/blockers/kubernetespod.go)
+
+
+def needs(policy: Policy) -> frozenset[Evidence]:
+    """This node's pods, when there is a selector to try on them."""
+    return frozenset({Evidence.PODS}) if policy.blocking_pod_selectors else frozenset()
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """Selectors are alternatives: one match is enough."""
+    selectors = situation.policy.blocking_pod_selectors
+    if not selectors:
+        return None
+    pods = situation.seen.pods
+    if isinstance(pods, (Unknown, NotAsked)):
+        return Refusal(gate=GATE.name, code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {_why(pods)}")
+    blocking = [(pod, selector.text) for pod in pods if pod.phase not in _NOT_RUNNING for selector in selectors if selector.matches(pod.labels)]
+    if not blocking:
+        return None
+    pod, selector_text = min(blocking, key=lambda pair: (pair[0].title, pair[1]))
+    others = len({each.uid for each, _ in blocking}) - 1
+    more = f" and {others} more" if others else ""
+    return Refusal(gate=GATE.name, code=Code.BLOCKING_POD, sentence=f"{pod.title}{more} matches {selector_text}")
+
+
+def _why(pods: Unknown | NotAsked | tuple[PodView, ...]) -> str:
+    return pods.why if isinstance(pods, Unknown) else "nobody asked for them"
+
+
+GATE = Gate(name="blocking-pods", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=needs)

@@ -1,0 +1,109 @@
+"""Refuses when one more node down would be too many: in the cluster, in a group, or for the control plane's quorum.
+
+Nodes that are down for other reasons (not ready, or cordoned by somebody else) count like ours. The node itself never counts, and
+neither does what was done to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from careen.core import keys
+from careen.core.decision import Refusal
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
+from careen.core.lock import LockContent, limit
+from careen.core.observation import Fleet, NodeView, Unknown
+from careen.core.order import groups
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import Policy
+from careen.core.progress import UnreadableProgress, from_annotation
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+
+def needs(_policy: Policy) -> frozenset[Evidence]:
+    """Every Node."""
+    return frozenset({Evidence.FLEET})
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """The whole cluster first, then the groups in the order of their names, then the quorum."""
+    content, fleet = situation.lock, situation.seen.fleet
+    if not isinstance(content, LockContent):
+        return None                                               # the gate `hold` refuses that with its own words
+    if not isinstance(fleet, Fleet):
+        why = fleet.why if isinstance(fleet, Unknown) else "nobody asked"
+        return _no(Code.FLEET_UNKNOWN, f"which nodes are down cannot be told: {why}")
+    down = others_down(situation.node.name, content, fleet)
+    most = limit(content, situation.policy.concurrency)
+    if len(down) + 1 > most:
+        holders = [name for name in content.holders if name != situation.node.name]
+        if len(holders) >= most:
+            return _no(Code.LIMIT_REACHED, f"{_list(holders)} hold{'s' if len(holders) == 1 else ''} a claim; the limit is {most}")
+        return _no(Code.NODES_DOWN, f"{_reasons(down)}; with this one {len(down) + 1} would be down, the limit is {most}")
+    return _group_refusal(situation, content, fleet, down) or _quorum_refusal(situation, content, fleet)
+
+
+def others_down(own: str, content: LockContent, fleet: Fleet) -> dict[str, str]:
+    """The other nodes that are down or about to be, by name, each with the reason."""
+    down: dict[str, str] = {}
+    for node in fleet.nodes:
+        if works(node):
+            down[node.name] = "works under a claim"
+        elif not node.ready:
+            down[node.name] = "is not ready"
+        elif node.unschedulable:
+            down[node.name] = "is cordoned"
+    down.update(dict.fromkeys(content.holders, "holds a claim"))
+    down.pop(own, None)
+    return dict(sorted(down.items()))
+
+
+def works(node: NodeView) -> bool:
+    """Whether careen has taken the node down, or may have, as far as the Node itself says. An unreadable record counts: it may be a claim."""
+    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    if isinstance(progress, UnreadableProgress):
+        return True
+    if not progress.phase:
+        return node.labels.get(keys.REBOOT_LABEL) == "in-progress"        # somebody removed the record of a working node
+    if not progress.claim or progress.is_giving_back:
+        return False
+    return progress.phase in {Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING, Phase.FAILED}
+
+
+def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, down: dict[str, str]) -> Refusal | None:
+    labelled = {node.name: set(groups(node, situation.policy)) for node in fleet.nodes}
+    for entry in content.entries:
+        labelled.setdefault(entry.node, set()).update(entry.groups)
+    for group, most in sorted(groups(situation.node, situation.policy).items()):
+        members = {name: why for name, why in down.items() if group in labelled.get(name, ())}
+        if len(members) + 1 > most:
+            return _no(Code.BUDGET_SPENT, f"{_reasons(members)}; the budget {group} allows {most}")
+    return None
+
+
+def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
+    if not situation.node.is_control_plane:
+        return None
+    members = {node.name: node for node in fleet.nodes if node.is_control_plane}
+    needed = len(members) // 2 + 1
+    up = [name for name, node in members.items() if name != situation.node.name and node.ready and not works(node) and name not in content.holders]
+    if len(members) < 3 or len(up) >= needed:                     # one or two members have no quorum to keep: any reboot loses it
+        return None
+    return _no(Code.QUORUM, f"without this node {len(up)} of {len(members)} control-plane nodes would be up; {needed} are needed")
+
+
+def _reasons(down: dict[str, str]) -> str:
+    return _list([f"{name} {why}" for name, why in down.items()])
+
+
+def _list(names: Iterable[str]) -> str:
+    found = list(names)
+    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+
+
+def _no(code: Code, sentence: str) -> Refusal:
+    return Refusal(gate=GATE.name, code=code, sentence=sentence)
+
+
+GATE = Gate(name="budgets", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.COSTLY, needs=needs)

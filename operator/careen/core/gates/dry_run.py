@@ -1,0 +1,58 @@
+"""Refuses when the API server would refuse the eviction of any pod right now: known before anything moves.
+
+Asked once the claim is held, just before the cordon. With --force-reboot an admission webhook's refusal no longer counts, and a budget's
+only with its own override.
+"""
+
+from __future__ import annotations
+
+from careen.core.decision import Refusal
+from careen.core.drain_plan import to_evict
+from careen.core.gates.question import Cost, Gate, When
+from careen.core.observation import DryRunAnswer, Evictable, NotAsked, PodView, Unknown
+from careen.core.phases import Evidence
+from careen.core.policy import DrainPolicy, Policy
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+
+def needs(_policy: Policy) -> frozenset[Evidence]:
+    """This node's pods, and a dry-run eviction for each that would go."""
+    return frozenset({Evidence.PODS, Evidence.EVICTABILITY})
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """A pod that nobody tried is not allowed."""
+    pods, answers = situation.seen.pods, situation.seen.evictability
+    if isinstance(pods, (Unknown, NotAsked)):
+        return _no(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why if isinstance(pods, Unknown) else 'nobody asked'}")
+    if isinstance(answers, (Unknown, NotAsked)):
+        return _no(Code.EVICTION_REFUSED, f"the evictions could not be tried: {answers.why if isinstance(answers, Unknown) else 'nobody asked'}")
+    policy = situation.policy.drain
+    refused = [(pod, answer) for pod in to_evict(pods, policy) if _refuses(answer := answers.get(pod.uid, _UNTRIED), policy)]
+    if not refused:
+        return None
+    more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
+    return _no(Code.EVICTION_REFUSED, "refused in a dry run: " + ", ".join(_describe(pod, answer) for pod, answer in refused[:3]) + more)
+
+
+_UNTRIED = DryRunAnswer(answer=Evictable.UNKNOWN, detail="not tried")
+
+
+def _refuses(answer: DryRunAnswer, policy: DrainPolicy) -> bool:
+    if answer.answer in {Evictable.ALLOWED, Evictable.GONE}:
+        return False
+    if not policy.force_reboot:
+        return True
+    return answer.answer is Evictable.BUDGET and not policy.force_past_budgets
+
+
+def _describe(pod: PodView, answer: DryRunAnswer) -> str:
+    return f"{pod.title} ({answer.detail or answer.answer.value})"
+
+
+def _no(code: Code, sentence: str) -> Refusal:
+    return Refusal(gate=GATE.name, code=code, sentence=sentence)
+
+
+GATE = Gate(name="dry-run-evictions", ask=ask, when=frozenset({When.CLAIMED}), cost=Cost.COSTLY, needs=needs)

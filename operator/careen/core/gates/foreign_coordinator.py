@@ -1,0 +1,32 @@
+"""Refuses while another reboot coordinator works in the cluster: a scheduled kured DaemonSet, or its live lock."""
+
+from __future__ import annotations
+
+from careen.core.decision import Refusal
+from careen.core.gates.question import ALWAYS, Cost, Gate, When
+from careen.core.observation import NotAsked, Unknown
+from careen.core.phases import Evidence
+from careen.core.policy import Policy
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+
+def needs(_policy: Policy) -> frozenset[Evidence]:
+    """What the shell saw of other coordinators."""
+    return frozenset({Evidence.FOREIGN})
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """Two coordinators do not see each other's claims, so neither can keep a limit."""
+    foreign = situation.seen.foreign
+    if isinstance(foreign, (Unknown, NotAsked)):
+        why = foreign.why if isinstance(foreign, Unknown) else "nobody looked"
+        return _no(f"whether another reboot coordinator works here cannot be told: {why}")
+    return _no("; ".join(foreign)) if foreign else None
+
+
+def _no(sentence: str) -> Refusal:
+    return Refusal(gate=GATE.name, code=Code.FOREIGN_COORDINATOR, sentence=sentence)
+
+
+GATE = Gate(name="foreign-coordinator", ask=ask, when=ALWAYS, cost=Cost.COSTLY, needs=needs)

@@ -1,0 +1,55 @@
+"""Refuses while the lock is paused or cannot be understood, and while a person holds this node."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from careen.core import keys
+from careen.core.decision import Refusal
+from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
+from careen.core.lock import Garbage
+from careen.core.observation import NodeView, NotAsked, Unknown
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.times import from_rfc3339
+
+_UNTIL = re.compile(r"(?:^|[\s,;])until=(\S+)")
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """The pause of the whole cluster first, then the hold of this node."""
+    lock = situation.lock
+    if isinstance(lock, (Unknown, NotAsked)):
+        return _no(Code.LOCK_UNKNOWN, f"the lock cannot be read: {lock.why if isinstance(lock, Unknown) else 'nobody asked for it'}")
+    if isinstance(lock, Garbage):
+        return _no(Code.LOCK_GARBAGE, f"the lock's content cannot be understood: {lock.why}")
+    if lock.is_paused:
+        return _no(Code.PAUSED, f"the lock is held by hand{f': {lock.pause_reason}' if lock.pause_reason else ''}")
+    if held := held_because(situation.node, situation.seen.now):
+        return _no(Code.HELD, held)
+    return None
+
+
+def held_because(node: NodeView, now: datetime) -> str:
+    """Why a person holds the node; empty when nobody does or the hold has run out. An unreadable `until` never runs out."""
+    text = node.annotations.get(keys.HOLD)
+    if text is None:
+        return ""
+    until = until_of(text)
+    if until is not None and until <= now:
+        return ""
+    return f"held: {text.strip()}" if text.strip() else "held, no reason given"
+
+
+def until_of(text: str) -> datetime | None:
+    """The instant after `until=` in a hold or reboot-now annotation; None when there is none that can be read."""
+    match = _UNTIL.search(text)
+    return from_rfc3339(match[1]) if match else None
+
+
+def _no(code: Code, sentence: str) -> Refusal:
+    return Refusal(gate=GATE.name, code=code, sentence=sentence)
+
+
+GATE = Gate(name="hold", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=nothing)

@@ -1,0 +1,33 @@
+"""Refuses while the host's need, boot or clock cannot be trusted, or a package manager works."""
+
+from __future__ import annotations
+
+from careen.core.decision import Refusal
+from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
+from careen.core.observation import NeedAnswer, Unknown
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """Unknown never means yes."""
+    seen = situation.seen
+    if seen.need.answer is NeedAnswer.UNKNOWN:
+        return _no(Code.NEED_UNKNOWN, f"whether the host asks for a reboot cannot be told: {seen.need.detail}")
+    if isinstance(seen.boot_id, Unknown):
+        return _no(Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {seen.boot_id.why}")
+    if isinstance(seen.clock_skew_seconds, Unknown):
+        return _no(Code.CLOCK_SKEW, f"the clock cannot be compared with the API server's: {seen.clock_skew_seconds.why}")
+    if abs(seen.clock_skew_seconds) > situation.policy.clock_skew_limit_seconds:
+        direction = "ahead of" if seen.clock_skew_seconds > 0 else "behind"
+        return _no(Code.CLOCK_SKEW, f"the host's clock is {abs(seen.clock_skew_seconds):.0f} s {direction} the API server's")
+    if seen.need.package_manager:
+        return _no(Code.PACKAGE_MANAGER, f"{seen.need.package_manager} is at work on the host")
+    return None
+
+
+def _no(code: Code, sentence: str) -> Refusal:
+    return Refusal(gate=GATE.name, code=code, sentence=sentence)
+
+
+GATE = Gate(name="host-state", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=nothing)

@@ -1,0 +1,27 @@
+"""Refuses when the need has survived as many confirmed reboots as allowed."""
+
+from __future__ import annotations
+
+from careen.core.decision import Refusal
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+
+def is_reached(situation: Situation) -> bool:
+    """Whether one more reboot for the same need would be one too many: the first is free, the limit counts repeats."""
+    return situation.progress.reboots_for_need > situation.policy.reboot_loop_limit
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """The record on the Node counts the reboots."""
+    if not is_reached(situation):
+        return None
+    count = situation.progress.reboots_for_need
+    return Refusal(
+        gate=GATE.name, code=Code.LOOP_LIMIT,
+        sentence=f"the host still asks for a reboot after {count} confirmed reboots; {situation.policy.reboot_loop_limit} repeats are allowed",
+    )
+
+
+GATE = Gate(name="loop-limit", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=nothing)

@@ -1,0 +1,59 @@
+"""Refuses outside the maintenance window: days, start, end, zone.
+
+A window that wraps past midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday until 04:00. Kured tests
+the weekday at the instant and so opens Friday 00:00–04:00 and closes Saturday 00:00–04:00 (pkg/timewindow/timewindow.go), which nobody
+who writes such a window means. The end is part of the window to its last second, as in kured.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from careen.core import keys
+from careen.core.decision import Refusal
+from careen.core.gates.hold import until_of
+from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
+from careen.core.observation import NodeView
+from careen.core.policy import Window
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """`careen.dev/reboot-now` waives it until the instant it names."""
+    window, now = situation.policy.window, situation.seen.now
+    if is_open(window, now) or is_waived(situation.node, now):
+        return None
+    local = now.astimezone(window.zone)
+    return Refusal(
+        gate=GATE.name, code=Code.OUTSIDE_WINDOW,
+        sentence=f"the window is {describe(window)}; it is {_DAYS[local.weekday()]} {local:%H:%M}",
+    )
+
+
+def is_open(window: Window, now: datetime) -> bool:
+    """Whether the instant lies in the window."""
+    local = now.astimezone(window.zone)
+    at = local.time().replace(microsecond=0)
+    if window.start <= window.end:
+        return window.start <= at <= window.end and local.weekday() in window.days
+    if at >= window.start:
+        return local.weekday() in window.days
+    return at <= window.end and (local - timedelta(days=1)).weekday() in window.days
+
+
+def is_waived(node: NodeView, now: datetime) -> bool:
+    """Whether a person asked for the reboot now; without a readable `until` the wish counts for nothing."""
+    until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
+    return until is not None and now < until
+
+
+def describe(window: Window) -> str:
+    """The window in words."""
+    days = "every day" if len(window.days) == 7 else ",".join(_DAYS[day] for day in sorted(window.days)) or "never"
+    return f"{days} {window.start:%H:%M}–{window.end:%H:%M} {window.zone}"
+
+
+GATE = Gate(name="maintenance-window", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=nothing)

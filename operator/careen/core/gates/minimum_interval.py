@@ -1,0 +1,38 @@
+"""Refuses while this node's last reboot is too recent."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+from careen.core import keys
+from careen.core.decision import Refusal
+from careen.core.gates.maintenance_window import is_waived
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
+from careen.core.observation import NodeView
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.times import from_rfc3339, rfc3339
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """The Node's own report of its last reboot is the evidence; a node that has none never rebooted under us."""
+    interval = situation.policy.minimum_interval_seconds
+    last = last_reboot(situation.node)
+    if not interval or last is None or is_waived(situation.node, situation.seen.now):
+        return None
+    again = last + timedelta(seconds=interval)
+    if situation.seen.now >= again:
+        return None
+    return Refusal(gate=GATE.name, code=Code.MINIMUM_INTERVAL, sentence=f"the last reboot was at {rfc3339(last)}; not before {rfc3339(again)}")
+
+
+def last_reboot(node: NodeView) -> datetime | None:
+    """When the node last rebooted, as its annotation says; None when it does not say."""
+    try:
+        return from_rfc3339(json.loads(node.annotations[keys.LAST_REBOOT])["at"])
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return None
+
+
+GATE = Gate(name="minimum-interval", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=nothing)

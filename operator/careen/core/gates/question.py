@@ -1,0 +1,47 @@
+"""What a gate is: a function from a situation to a refusal or nothing, with when it is asked and what it needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from careen.core.decision import Refusal
+from careen.core.phases import Evidence
+from careen.core.policy import Policy
+from careen.core.situation import Situation
+
+
+class When(StrEnum):
+    """The three points at which gates are asked."""
+
+    READY = "to become ready"
+    CLAIMED = "after the claim"
+    BEFORE_REBOOT = "before the reboot"
+
+
+class Cost(StrEnum):
+    """Cheap gates are asked by every waiting node at every look; costly ones only by nodes whose turn it is."""
+
+    CHEAP = "cheap"
+    COSTLY = "costly"
+
+
+ALWAYS = frozenset(When)
+BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One line of the list of gates. `needs` may be empty when the policy leaves the gate nothing to ask."""
+
+    name: str
+    ask: Callable[[Situation, When], Refusal | None]
+    when: frozenset[When]
+    cost: Cost
+    needs: Callable[[Policy], frozenset[Evidence]]
+
+
+def nothing(_policy: Policy) -> frozenset[Evidence]:
+    """Needs no more than every turn knows."""
+    return frozenset()

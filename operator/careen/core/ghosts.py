@@ -1,0 +1,57 @@
+"""Which claims in the lock are proven to have no holder. Time alone proves nothing; neither does a node's silence.
+
+The proof is a consistent read of the holder's Node made after the lock was read: a claim id is written on the Node before it enters the
+lock and leaves the lock before it leaves the Node, so an entry whose Node carries no such id has nobody behind it. A Node that is gone
+or was recreated proves nothing by itself (its host may be on its way through the reboot) until it has been so for longer than the
+reboot deadline, watched on our own clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from careen.core import keys
+from careen.core.lock import Entry, LockContent
+from careen.core.observation import Holders, NodeView
+from careen.core.progress import UnreadableProgress, from_annotation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GhostWatch:
+    """The entries that are proven ghosts now, and since when (uptime) others have been without their Node, by entry."""
+
+    proven: tuple[Entry, ...]
+    since: Mapping[str, float]
+
+
+def watch_key(entry: Entry) -> str:
+    """Names one entry in the watch."""
+    return f"{entry.node}/{entry.id}"
+
+
+def watch(content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float) -> GhostWatch:
+    """Look at every entry whose Node was read or is absent; entries whose Node was not read are left alone."""
+    nodes = {node.name: node for node in holders.nodes}
+    proven: list[Entry] = []
+    watched: dict[str, float] = {}
+    for entry in content.entries:
+        node = nodes.get(entry.node)
+        if node is None and entry.node not in holders.absent:
+            continue
+        if node is not None and _may_hold(node, entry):
+            continue
+        if node is not None and entry.uid == node.uid:
+            proven.append(entry)
+            continue
+        watched[watch_key(entry)] = since.get(watch_key(entry), uptime)
+        if uptime - watched[watch_key(entry)] > deadline_seconds:
+            proven.append(entry)
+    return GhostWatch(proven=tuple(proven), since=watched)
+
+
+def _may_hold(node: NodeView, entry: Entry) -> bool:
+    if not entry.id:
+        return True                      # kured's entry: its holder keeps no record on the Node
+    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    return isinstance(progress, UnreadableProgress) or progress.claim == entry.id

@@ -1,0 +1,253 @@
+"""The lock's content: who holds a claim, whether it is paused, who is next, and what the next content is.
+
+One JSON in an annotation of the DaemonSet. Kured's two forms are read (pkg/daemonsetlock/daemonsetlock.go at kured 1.17–1.23: a single
+owner at the top level, or `maxOwners` and `locks`); what is written is both at once, so that either form of kured reads it as held.
+Nothing here is ever freed by time. Proof that an entry has no holder is in `ghosts.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+from careen.core.observation import LockReading
+
+MANUAL = "manual"
+"""The owner that kured documents for locking by hand: a pause, in every mode."""
+
+_HANDOVER_TTL_NANOSECONDS = 600 * 10**9
+"""Only names, no holder: a kured that takes over must not wait for ever for an owner that is nobody (kured's own leftover, `locks: []`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One node's claim. Kured's entries have no id, uid, groups or boot."""
+
+    node: str
+    id: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    boot: str = ""                   # the boot that the claim is to end
+    cordoned: bool = False           # the node was cordoned before the claim; kured's metadata.unschedulable
+    created: str = ""                # RFC 3339, for people
+    limit: int = 0                   # the concurrency its writer ran with; 0 when unknown (kured's)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockContent:
+    """The lock, understood."""
+
+    entries: tuple[Entry, ...] = ()
+    max_owners: int = 0              # as recorded; 0 when not
+    is_paused: bool = False
+    pause_reason: str = ""
+    next: tuple[str, ...] = ()       # who comes next, in order
+    next_at: str = ""                # RFC 3339: when they were named
+    waiting: int = 0                 # how many nodes waited then
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The holding nodes' names, each once, in the order of their claims."""
+        return tuple(dict.fromkeys(entry.node for entry in self.entries))
+
+    def entry(self, node: str, claim: str) -> Entry | None:
+        """The entry with this claim id, if it is that node's."""
+        return next((each for each in self.entries if each.node == node and each.id == claim), None)
+
+    def entries_of(self, node: str) -> tuple[Entry, ...]:
+        """Every entry of one node; more than one only after somebody edited the lock."""
+        return tuple(each for each in self.entries if each.node == node)
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """Content that cannot be understood: it pauses everything and is reported, because it may have been a claim."""
+
+    why: str
+
+
+def parse(content: str | None) -> LockContent | Garbage:
+    """What the annotation says; None and blank text hold nothing."""
+    if content is None or not content.strip():
+        return LockContent()
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError):
+        return Garbage("it is not JSON")
+    if not isinstance(record, dict):
+        return Garbage("it is not a JSON object")
+    if "nodeID" not in record and "locks" not in record:
+        return Garbage("it names neither nodeID nor locks")
+    try:
+        return _read(record)
+    except (TypeError, ValueError) as error:
+        return Garbage(str(error))
+
+
+def render(content: LockContent) -> str | None:
+    """The annotation's text; None (no annotation) when nobody holds, nothing is paused and nobody is named."""
+    if not content.entries and not content.is_paused and not content.next:
+        return None
+    first = content.entries[0] if content.entries else None
+    owner = MANUAL if content.is_paused else first.node if first else ""
+    rows = [_row(entry) for entry in content.entries]
+    if content.is_paused:
+        # A kured with concurrency > 1 looks only at `locks` and would start beside a pause; a full list stops it.
+        rows += [_pause_row()] * max(1, content.max_owners - len(rows))
+    record: dict[str, Any] = {
+        "nodeID": owner,
+        "metadata": {"unschedulable": bool(first and first.cordoned)},
+        "created": first.created if first else content.next_at or _EPOCH,
+        "TTL": 0 if first or content.is_paused else _HANDOVER_TTL_NANOSECONDS,
+        "maxOwners": max(content.max_owners, 1),
+        "locks": rows,
+    }
+    if content.pause_reason:
+        record["reason"] = content.pause_reason
+    if content.next:
+        record["next"] = list(content.next)
+        record["nextAt"] = content.next_at
+    if content.waiting:
+        record["waiting"] = content.waiting
+    return json.dumps(record, separators=(",", ":"))
+
+
+def limit(content: LockContent, concurrency: int) -> int:
+    """How many nodes may hold a claim now: while entries written under a smaller limit live, the smaller one."""
+    recorded = [entry.limit or content.max_owners or 1 for entry in content.entries]
+    return min([concurrency, *recorded])
+
+
+def free_slots(content: LockContent, concurrency: int) -> int:
+    """How many more nodes may take a claim now; none while paused."""
+    return 0 if content.is_paused else max(0, limit(content, concurrency) - len(content.holders))
+
+
+def add(content: LockContent, entry: Entry, concurrency: int) -> LockContent | None:
+    """The content with one more claim, or None when it is paused or full. A node's older entry is replaced, not doubled."""
+    others = _without_node(content, entry.node)
+    if free_slots(others, concurrency) < 1:
+        return None
+    entry = replace(entry, limit=concurrency)
+    return replace(
+        others, entries=(*others.entries, entry), max_owners=limit(others, concurrency),
+        next=tuple(name for name in content.next if name != entry.node),
+    )
+
+
+def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockContent:
+    """The content with a working holder's claim in it again, even beyond the limit or in a pause: the node *is* down."""
+    others = _without_node(content, entry.node)
+    return replace(
+        others, entries=(*others.entries, replace(entry, limit=concurrency)), max_owners=limit(others, concurrency),
+    )
+
+
+def remove(content: LockContent, node: str, claim: str) -> LockContent:
+    """The content without that claim of that node; an empty id means kured's entry, which has none."""
+    return _with(content, tuple(each for each in content.entries if not (each.node == node and each.id == claim)))
+
+
+def remove_all(content: LockContent, ghosts: Collection[Entry]) -> LockContent:
+    """The content without these entries."""
+    return _with(content, tuple(each for each in content.entries if each not in ghosts))
+
+
+def release_by_hand(content: LockContent, node: str) -> LockContent:
+    """The content without any claim of that node: a person's word, for `careen lock release`."""
+    return _without_node(content, node)
+
+
+def name_next(content: LockContent, names: tuple[str, ...], waiting: int, at: str) -> LockContent:
+    """The content that hands the turn to these nodes, in this order."""
+    return replace(content, next=names, next_at=at if names else "", waiting=waiting)
+
+
+def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
+    """The content that keeps every node from starting; claims stay in it. `concurrency` fills the form that kured's multi-owner mode reads."""
+    return replace(content, is_paused=True, pause_reason=reason, max_owners=max(content.max_owners, concurrency))
+
+
+def resume(content: LockContent) -> LockContent:
+    """The content without the pause."""
+    return replace(content, is_paused=False, pause_reason="")
+
+
+def confirms(reading: LockReading, node: str, claim: str) -> bool:
+    """Whether the claim stands and nothing is paused: the last word before a reboot."""
+    content = parse(reading.content)
+    return isinstance(content, LockContent) and not content.is_paused and content.entry(node, claim) is not None
+
+
+_EPOCH = "1970-01-01T00:00:00Z"
+
+
+def _without_node(content: LockContent, node: str) -> LockContent:
+    return _with(content, tuple(each for each in content.entries if each.node != node))
+
+
+def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
+    return replace(content, entries=entries)
+
+
+def _read(record: dict[str, Any]) -> LockContent:
+    rows = record.get("locks") or []                     # Go writes an empty list as null
+    if not isinstance(rows, list):
+        raise TypeError("locks is not a list")
+    entries = [_entry(row) for row in rows]
+    owner = _typed(record, "nodeID", str, "")
+    if owner not in ("", MANUAL) and owner not in {entry.node for entry in entries}:
+        entries.insert(0, _entry(record))                # kured's single form, or both forms disagree: then both count
+    recorded = _typed(record, "maxOwners", int, 0)
+    names = record.get("next") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TypeError("next is not a list of names")
+    return LockContent(
+        entries=tuple(dict.fromkeys(entry for entry in entries if entry.node not in ("", MANUAL))),
+        max_owners=recorded if recorded > 0 else 1 if entries else 0,
+        is_paused=owner == MANUAL or any(entry.node == MANUAL for entry in entries),
+        pause_reason=_typed(record, "reason", str, ""),
+        next=tuple(names),
+        next_at=_typed(record, "nextAt", str, ""),
+        waiting=max(0, _typed(record, "waiting", int, 0)),
+    )
+
+
+def _entry(row: Any) -> Entry:
+    if not isinstance(row, dict):
+        raise TypeError("an entry of locks is not an object")
+    metadata = row.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise TypeError("metadata is not an object")
+    groups = row.get("groups") or []
+    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
+        raise TypeError("groups is not a list of names")
+    return Entry(
+        node=_typed(row, "nodeID", str, ""), id=_typed(row, "id", str, ""), uid=_typed(row, "uid", str, ""),
+        groups=tuple(groups), boot=_typed(row, "boot", str, ""),
+        cordoned=_typed(row, "cordoned", bool, bool(metadata.get("unschedulable"))),
+        created=_typed(row, "created", str, ""), limit=max(0, _typed(row, "limit", int, 0)),
+    )
+
+
+def _typed(record: dict[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = record.get(key)
+    if value is None:
+        return default
+    if type(value) is not kind:
+        raise TypeError(f"{key} is {value!r}")
+    return value
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    return {
+        "nodeID": entry.node, "metadata": {"unschedulable": entry.cordoned}, "created": entry.created or _EPOCH, "TTL": 0,
+        "id": entry.id, "uid": entry.uid, "groups": list(entry.groups), "boot": entry.boot, "cordoned": entry.cordoned,
+        "limit": entry.limit,
+    }
+
+
+def _pause_row() -> dict[str, Any]:
+    return {"nodeID": MANUAL, "metadata": {"unschedulable": False}, "created": _EPOCH, "TTL": 0}

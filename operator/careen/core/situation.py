@@ -1,0 +1,79 @@
+"""One turn's facts in the form the steps use: the Node is known, its record understood, the lock parsed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from careen.core import keys, lock
+from careen.core.lock import Entry, Garbage, LockContent
+from careen.core.memory import Memory
+from careen.core.observation import LockReading, NodeView, NotAsked, Observation, Unknown
+from careen.core.order import groups
+from careen.core.phases import Phase
+from careen.core.policy import Policy
+from careen.core.progress import Mark, Progress
+from careen.core.times import rfc3339
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a step is given. `memory` is this turn's; steps hand a changed one to the decision."""
+
+    seen: Observation
+    policy: Policy
+    node: NodeView
+    progress: Progress
+    memory: Memory
+
+    @property
+    def phase(self) -> Phase:
+        """The recorded phase."""
+        return Phase(self.progress.phase) if self.progress.phase else Phase.IDLE
+
+    @property
+    def boot(self) -> str:
+        """The boot id of the host; empty when it could not be read."""
+        return "" if isinstance(self.seen.boot_id, Unknown) else self.seen.boot_id
+
+    @property
+    def lock(self) -> LockContent | Garbage | Unknown | NotAsked:
+        """The lock as read this turn."""
+        reading = self.seen.lock
+        return lock.parse(reading.content) if isinstance(reading, LockReading) else reading
+
+    @property
+    def reading(self) -> LockReading:
+        """The raw reading; only where `lock` was seen to be content."""
+        assert isinstance(self.seen.lock, LockReading)
+        return self.seen.lock
+
+    @property
+    def own_entry(self) -> Entry | None:
+        """The entry of our claim, if the lock was read and has it."""
+        content = self.lock
+        if not isinstance(content, LockContent) or not self.progress.claim:
+            return None
+        return content.entry(self.node.name, self.progress.claim)
+
+    def mark(self) -> Mark:
+        """This instant on the host's own clock."""
+        return Mark(boot=self.boot, uptime=self.seen.uptime)
+
+    def elapsed(self, mark: Mark | None) -> float | None:
+        """Seconds since the mark; None when there is none or it belongs to another boot."""
+        return self.seen.uptime - mark.uptime if mark is not None and mark.boot == self.boot else None
+
+    def new_entry(self, claim: str) -> Entry:
+        """The entry that stands for a claim of this node."""
+        progress = self.progress
+        return Entry(
+            node=self.node.name, id=claim, uid=self.node.uid, groups=tuple(sorted(groups(self.node, self.policy))),
+            boot=progress.boot_left or self.boot,
+            cordoned=progress.prior_unschedulable if progress.drain_started else self.node.unschedulable,
+            created=rfc3339(self.seen.now),
+        )
+
+    @property
+    def wants_retry(self) -> bool:
+        """Whether a person asked for another try."""
+        return keys.RETRY in self.node.annotations

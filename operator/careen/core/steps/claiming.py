@@ -1,0 +1,162 @@
+"""Claiming: the claim id stands on the Node. It enters the lock, everything is asked once more on fresh data, and then the cordon.
+
+Two claimers that use different lock objects (the DaemonSet was recreated, the key changed) must never both go on. Each lists the Nodes
+after its own claim id stands on its own Node, so of two at least one sees the other, and whoever sees another at work steps back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import drain_plan, keys, lock, order
+from careen.core.actions import Notify, Occasion
+from careen.core.decision import Decision, Refusal
+from careen.core.gates import asked, budgets, missing, refusals
+from careen.core.gates.question import Cost, When
+from careen.core.lock import LockContent
+from careen.core.observation import Fleet, NeedAnswer, NodeView, NotAsked, OwnerHealth, Unknown
+from careen.core.phases import Evidence, Phase
+from careen.core.progress import UnreadableProgress, from_annotation
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.times import rfc3339
+from careen.core.writing import NodeChange, move, stay, undo, want, write_lock
+
+_CLAIMER_PATIENCE_SECONDS = 15.0     # longer than any cordon may follow the reading of the lock it rests on
+_STEP_BACK_PAUSE_SECONDS = 5.0
+
+
+def decide(situation: Situation) -> Decision:
+    """Into the lock, or on to the cordon, or back."""
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return _back(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+    cheap = asked(When.CLAIMED, Cost.CHEAP)
+    if lacking := missing(situation, cheap):
+        return want(situation, *lacking)
+    if refused := refusals(situation, cheap, When.CLAIMED):
+        return _back(situation, refused[0].code, refused[0].sentence, refused)
+    content = situation.lock
+    assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
+    if situation.reading.object_id != situation.progress.lock:
+        return _back(situation, Code.SURPLUS, "the lock is another one than the claim was meant for")
+    if situation.own_entry is None:
+        return _enter(situation, content)
+    if (left := _delay_left(situation)) > 0:
+        return stay(situation, Code.TAKING_CLAIM, f"--drain-delay: {left:.0f} s until the cordon", look=min(left, 5.0), is_silent=True)
+    return _ask_everything(situation)
+
+
+def _enter(situation: Situation, content: LockContent) -> Decision:
+    """Add the entry, and name who comes after us: they look at the lock often from then on."""
+    added = lock.add(content, situation.new_entry(situation.progress.claim), situation.policy.concurrency)
+    if added is None:
+        return _back(situation, Code.LIMIT_REACHED, f"{', '.join(content.holders)} came first")
+    if situation.seen.lacks(Evidence.WAITERS):
+        return want(situation, Evidence.WAITERS)
+    waiters = situation.seen.waiters
+    if isinstance(waiters, tuple):
+        names = order.next_names(waiters, added, situation.policy, zone=situation.node.zone, leave_out=situation.node.name)
+        waiting = sum(1 for node in waiters if node.name != situation.node.name)
+        added = lock.name_next(added, names, waiting, rfc3339(situation.seen.now))
+    return stay(
+        situation, Code.TAKING_CLAIM, "the claim enters the lock", look=0.0, is_silent=True, actions=(write_lock(situation, "take a claim", added),),
+    )
+
+
+def _delay_left(situation: Situation) -> float:
+    elapsed = situation.elapsed(situation.progress.claimed)
+    return situation.policy.drain.delay_seconds - (elapsed or 0.0)
+
+
+def _ask_everything(situation: Situation) -> Decision:
+    """The costly gates, then the nodes and the lock as they are within the last seconds, then the cordon."""
+    for gate in asked(When.CLAIMED, Cost.COSTLY):
+        if gate is budgets.GATE:
+            continue                                              # last of all: its list of nodes has the shortest life
+        if lacking := missing(situation, (gate,)):
+            return want(situation, *lacking)
+        if refused := gate.ask(situation, When.CLAIMED):
+            return _back(situation, refused.code, refused.sentence, (refused,))
+    if situation.seen.lacks(Evidence.OWNERS) or situation.seen.lacks(Evidence.PODS):
+        return want(situation, *(kind for kind in (Evidence.PODS, Evidence.OWNERS) if situation.seen.lacks(kind)))
+    if isinstance(situation.seen.owners, Unknown):
+        return _back(situation, Code.OWNERS_UNKNOWN, f"how healthy the workloads are cannot be told: {situation.seen.owners.why}")
+    fleet = situation.seen.fleet
+    if isinstance(fleet, NotAsked) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
+        return want(situation, Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)
+    if refused := budgets.ask(situation, When.CLAIMED):
+        return _back(situation, refused.code, refused.sentence, (refused,))
+    assert isinstance(fleet, Fleet)
+    return _others_first(situation) or _cordon(situation, fleet)
+
+
+def _is_old(situation: Situation, fleet: Fleet) -> bool:
+    return situation.seen.uptime - fleet.read_at_uptime > situation.policy.fleet_max_age_seconds * 0.8
+
+
+def _others_first(situation: Situation) -> Decision | None:
+    """Step back from a surplus; wait a little for another claimer that is not in this lock."""
+    peers, content = situation.seen.peers, situation.lock
+    assert isinstance(content, LockContent)
+    if not isinstance(peers, tuple):
+        return _back(situation, Code.FLEET_UNKNOWN, f"who else works cannot be told: {peers.why if isinstance(peers, Unknown) else 'nobody asked'}")
+    others = [node for node in peers if node.name != situation.node.name and node.name not in content.holders]
+    working = sorted(node.name for node in others if budgets.works(node))
+    if len(content.holders) + len(working) > lock.limit(content, situation.policy.concurrency):
+        return _back(situation, Code.SURPLUS, f"{', '.join(working) or ', '.join(content.holders)} work under claims beyond the limit")
+    claiming = [node for node in others if not budgets.works(node) and _claims(node)]
+    return _wait_for(situation, claiming) if claiming else None
+
+
+def _claims(node: NodeView) -> bool:
+    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    return not isinstance(progress, UnreadableProgress) and progress.phase == Phase.CLAIMING
+
+
+def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
+    """A claimer for another lock may be about to cordon: step back. One for this lock sees that it is not in it: wait until that is sure."""
+    names = ", ".join(sorted(node.name for node in claiming))
+    mine = situation.progress.lock
+    for node in claiming:
+        progress = from_annotation(node.annotations.get(keys.PROGRESS))
+        if isinstance(progress, UnreadableProgress) or progress.lock != mine:
+            return _back(situation, Code.SURPLUS, f"{node.name} is taking a claim in another lock")
+    uptime = situation.seen.uptime
+    seen = {f"{node.name}/{node.resource_version}": situation.memory.claimers.get(f"{node.name}/{node.resource_version}", uptime) for node in claiming}
+    if all(uptime - since > _CLAIMER_PATIENCE_SECONDS for since in seen.values()):
+        return None
+    return stay(
+        situation, Code.TAKING_CLAIM, f"waits until {names} steps back from the lock", look=1.0, is_silent=True,
+        memory=replace(situation.memory, claimers=seen),
+    )
+
+
+def _cordon(situation: Situation, fleet: Fleet) -> Decision:
+    """Everything that must be put back is recorded in the patch that cordons: before it nothing is ours, after it everything is known."""
+    policy, node, pods = situation.policy, situation.node, situation.seen.pods
+    leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()
+    now = rfc3339(situation.seen.now)
+    progress = replace(
+        situation.progress, is_cordoned_by_us=not node.unschedulable, prior_unschedulable=node.unschedulable,
+        prior_labels={key: node.labels.get(key) for key, value in policy.pre_reboot_labels.items() if node.labels.get(key) != value},
+        owners=_baseline(situation, {pod.owner_uid for pod in leaving}), drain_started=situation.mark(), drain_started_at=now,
+        displaced=len(leaving),
+    )
+    return move(
+        situation, Phase.DRAINING, Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go", progress=progress,
+        change=NodeChange(labels=dict(policy.pre_reboot_labels), unschedulable=True),
+        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
+        then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}"),),
+    )
+
+
+def _baseline(situation: Situation, displaced: set[str]) -> tuple[OwnerHealth, ...]:
+    owners = situation.seen.owners
+    return tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
+
+
+def _back(situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = ()) -> Decision:
+    """Out of the lock, then off the Node. The first patch marks the way back, so that no cordon still under way can land."""
+    pause = _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter)
+    memory = replace(situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused[0].gate if refused else "", claimers={})
+    return undo(situation, Phase.WAITING, code, sentence, refusals=refused, memory=memory)

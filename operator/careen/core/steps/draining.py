@@ -1,0 +1,104 @@
+"""Draining: the next pods to evict, or done, or stuck; and whatever calls the drain off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import drain_plan
+from careen.core.actions import Evict
+from careen.core.decision import Decision, Refusal
+from careen.core.drain_plan import DrainPlan
+from careen.core.gates import hold, host_state
+from careen.core.gates.question import When
+from careen.core.memory import Memory
+from careen.core.observation import NeedAnswer, NotAsked, Unknown
+from careen.core.phases import Phase
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.steps import failed, late_gates, rebooting, working
+from careen.core.writing import move, stay, undo
+
+LOOK_SECONDS = 2.0
+
+
+def decide(situation: Situation) -> Decision:
+    """Called off, or go on evicting, or on to the reboot."""
+    return _called_off(situation) or working.put_back(situation) or _unknown(situation) or _drain(situation)
+
+
+def _called_off(situation: Situation) -> Decision | None:
+    """What ends a drain at once; everything is then put back as it was."""
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone")
+    refused = hold.ask(situation, When.BEFORE_REBOOT)
+    if refused is not None and refused.code is not Code.LOCK_UNKNOWN:
+        return undo(situation, Phase.WAITING, refused.code, f"{refused.sentence}: the drain is undone", refusals=(refused,))
+    if not situation.node.unschedulable:
+        return failed.undone(situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node during the drain: it stays in service")
+    return None
+
+
+def _unknown(situation: Situation) -> Decision | None:
+    """A fact that must be known is not: nothing more is evicted, and after some patience everything is undone."""
+    pods = situation.seen.pods
+    refused = hold.ask(situation, When.BEFORE_REBOOT)
+    if refused is None and situation.seen.need.answer is NeedAnswer.UNKNOWN:
+        refused = host_state.ask(situation, When.BEFORE_REBOOT)
+    if refused is None and isinstance(pods, (Unknown, NotAsked)):
+        why = pods.why if isinstance(pods, Unknown) else "nobody asked"
+        refused = Refusal(gate="drain", code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {why}")
+    return late_gates.wait_patiently(situation, refused) if refused is not None else None
+
+
+def _drain(situation: Situation) -> Decision:
+    policy, pods = situation.policy.drain, situation.seen.pods
+    assert isinstance(pods, tuple)
+    memory = replace(_forget_gone(situation), unknown_since=None)
+    situation = replace(situation, memory=memory)
+    plan = drain_plan.plan(pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now)
+    if plan.is_done:
+        return _empty(situation)
+    elapsed = situation.elapsed(situation.progress.drain_started) or 0.0
+    if policy.timeout_seconds > 0 and elapsed > policy.timeout_seconds:
+        return _timed_out(situation, plan)
+    actions = (Evict(pods=drain_plan.requests(plan, policy), parallel=policy.parallel),) if plan.now else ()
+    return stay(
+        situation, Code.DRAINING, f"{len(plan.left)} pods still have to go: {drain_plan.describe(plan, memory)}",
+        look=plan.look_again_seconds, actions=actions,
+    )
+
+
+def _forget_gone(situation: Situation) -> Memory:
+    """Back-offs of pods that left the node are forgotten; a successor of the same name has another UID and its own back-off."""
+    pods = situation.seen.pods
+    here = {pod.uid for pod in pods} if isinstance(pods, tuple) else set()
+    return replace(situation.memory, evictions={uid: seen for uid, seen in situation.memory.evictions.items() if uid in here})
+
+
+def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
+    policy, described = situation.policy.drain, drain_plan.describe(plan, situation.memory)
+    if drain_plan.is_force_earned(plan, policy, situation.memory):
+        return rebooting.announce(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
+    if policy.force_reboot and not _is_hopeless(situation, plan):
+        actions = (Evict(pods=drain_plan.requests(plan, policy), parallel=policy.parallel),) if plan.now else ()
+        return stay(situation, Code.DRAINING, f"asks again before it is forced: {described}", look=plan.look_again_seconds, actions=actions)
+    return failed.undone(situation, Code.DRAIN_TIMEOUT, f"not drained within {policy.timeout_seconds:.0f} s: {described}")
+
+
+def _is_hopeless(situation: Situation, plan: DrainPlan) -> bool:
+    """Whether every pod was asked often enough, so that only a budget stands between us and the force."""
+    attempts = [situation.memory.evictions[pod.uid].attempts if pod.uid in situation.memory.evictions else 0 for pod in (*plan.now, *plan.later)]
+    return all(count >= situation.policy.drain.attempts_before_force for count in attempts)
+
+
+def _empty(situation: Situation) -> Decision:
+    """The node is empty. --reboot-delay runs first, so that the gates are asked after it."""
+    delay = situation.policy.reboot_delay_seconds
+    if delay > 0:
+        waited = situation.elapsed(situation.progress.drained)
+        if waited is None:
+            progress = replace(situation.progress, drained=situation.mark())
+            return move(situation, Phase.DRAINING, Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s", progress=progress, look=min(delay, LOOK_SECONDS))
+        if waited < delay:
+            return stay(situation, Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s", look=min(delay - waited, LOOK_SECONDS))
+    return late_gates.decide(situation) or rebooting.announce(situation, Code.REBOOT_ANNOUNCED, "drained, and no gate refuses: reboots")

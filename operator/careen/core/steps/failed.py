@@ -1,0 +1,139 @@
+"""Failed: what we undo, what we leave for a person, and what we say.
+
+Two kinds. Undone: the host surely stays up, everything is put back, the claim is released, and after a back-off it is tried again.
+Halted: the claim is kept, so that no other node follows into the same trouble, until a person or a new boot says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import keys
+from careen.core.actions import Notify, Occasion
+from careen.core.decision import Decision
+from careen.core.observation import NeedAnswer
+from careen.core.phases import Evidence, Phase
+from careen.core.progress import Progress
+from careen.core.reasons import REASONS, Code
+from careen.core.situation import Situation
+from careen.core.steps import giving_back, settling, verifying, working
+from careen.core.writing import NO_CHANGE, NodeChange, go_home, move, prior_cordon, prior_labels, stay, undo, want
+
+LOOK_SECONDS = 10.0
+_TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED})
+
+
+def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None = None) -> Decision:
+    """Fail with everything put back and the claim on its way out."""
+    before = situation.progress
+    progress = replace(
+        before, failed=code.value, failed_at=situation.mark(), failures=before.failures + 1, tries=before.tries if tries is None else tries,
+    )
+    return undo(situation, Phase.FAILED, code, sentence, progress=progress, then=_told(situation, sentence))
+
+
+def halted(situation: Situation, code: Code, sentence: str, *, progress: Progress, change: NodeChange = NO_CHANGE) -> Decision:
+    """Fail with the claim kept: the roll-out halts."""
+    record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
+    return move(situation, Phase.FAILED, code, sentence, progress=record, change=change, then=_told(situation, sentence), look=LOOK_SECONDS)
+
+
+def _told(situation: Situation, sentence: str) -> tuple[Notify, ...]:
+    return (Notify(occasion=Occasion.FAILED, sentence=f"Node {situation.node.name}: {sentence}"),)
+
+
+def decide(situation: Situation) -> Decision:
+    """Finish what is under way, then wait for whatever leads out."""
+    if situation.progress.is_giving_back:
+        return giving_back.decide(situation)
+    if _can_be_given_back(situation):
+        return _give_back(situation)
+    return _halted(situation) if situation.progress.claim else _released(situation)
+
+
+def _code(situation: Situation) -> Code:
+    try:
+        return Code(situation.progress.failed)
+    except ValueError:
+        return Code.PROGRESS_UNREADABLE
+
+
+def _can_be_given_back(situation: Situation) -> bool:
+    """A node of ours that became ready after all goes back into service; the claim stays."""
+    node = situation.node
+    return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == situation.boot
+
+
+def _give_back(situation: Situation) -> Decision:
+    progress = replace(situation.progress, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={})
+    return move(
+        situation, Phase.FAILED, _code(situation), _sentence(situation), progress=progress, look=LOOK_SECONDS,
+        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation)),
+    )
+
+
+def _sentence(situation: Situation) -> str:
+    return situation.node.annotations.get(keys.REASON) or REASONS[_code(situation)].meaning
+
+
+def _halted(situation: Situation) -> Decision:
+    """The claim is kept. A person's unlock or retry leads out, and for some causes their end does."""
+    code = _code(situation)
+    if working.is_released(situation):
+        progress = _unlocked(situation)
+        return move(situation, Phase.FAILED, Code.UNLOCKED_BY_HAND, _sentence(situation), progress=progress, look=LOOK_SECONDS)
+    if (found := working.put_back(situation)) is not None:
+        return found
+    if situation.wants_retry:
+        return _retry(situation, code)
+    if code is Code.REBOOT_LOOP and situation.seen.need.answer is NeedAnswer.NO:
+        return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the claim is given back")
+    if code is Code.SETTLE_TIMEOUT:
+        if situation.seen.lacks(Evidence.OWNERS):
+            return want(situation, Evidence.OWNERS)
+        if not settling.what_ails(situation):
+            progress = replace(situation.progress, failed="", failed_at=None)
+            return move(situation, Phase.SETTLING, Code.SETTLING, "the displaced workloads came back after all", progress=progress)
+    return stay(situation, code, _sentence(situation), look=LOOK_SECONDS)
+
+
+def _unlocked(situation: Situation) -> Progress:
+    """Without the claim, but with what is still to be put back on the node."""
+    before = situation.progress
+    return replace(
+        giving_back.without_claim(before), is_cordoned_by_us=before.is_cordoned_by_us, prior_unschedulable=before.prior_unschedulable,
+        prior_labels=before.prior_labels,
+    )
+
+
+def _retry(situation: Situation, code: Code) -> Decision:
+    """The same boot: everything undone and once more from the start. A new boot: look at it once more."""
+    if situation.boot != situation.progress.boot_left and code is not Code.REBOOT_LOOP:
+        return verifying.again(situation)
+    progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
+    return undo(situation, Phase.WAITING, Code.RETRY, "a person asked for another try", progress=progress, annotations={keys.RETRY: None})
+
+
+def _released(situation: Situation) -> Decision:
+    """Nothing is claimed: home when the need is gone, once more after the back-off or when a person asks."""
+    code, progress = _code(situation), situation.progress
+    if progress.is_cordoned_by_us:
+        return stay(situation, code, _sentence(situation), look=LOOK_SECONDS)
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+    if situation.wants_retry:
+        fresh = replace(progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
+        return move(situation, Phase.WAITING, Code.RETRY, "a person asked for another try", progress=fresh, change=NodeChange(annotations={keys.RETRY: None}))
+    is_final = code not in _TRIED_AGAIN or progress.tries >= situation.policy.reboot_tries
+    if is_final:
+        return stay(situation, code, _sentence(situation), look=LOOK_SECONDS)
+    left = backoff_seconds(situation) - (situation.elapsed(progress.failed_at) or 0.0)
+    if left > 0 and situation.elapsed(progress.failed_at) is not None:
+        return stay(situation, code, _sentence(situation), look=min(left, LOOK_SECONDS))
+    return move(situation, Phase.WAITING, Code.RETRY, f"tries again after {code.value}", progress=replace(progress, failed="", failed_at=None))
+
+
+def backoff_seconds(situation: Situation) -> float:
+    """The pause before another try: doubles with each failure in a row, up to the limit."""
+    policy, failures = situation.policy, max(1, situation.progress.failures)
+    return min(policy.failure_backoff_seconds * 2.0 ** min(failures - 1, 20), policy.failure_backoff_limit_seconds)

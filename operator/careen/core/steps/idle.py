@@ -1,0 +1,54 @@
+"""Idle: does the host want a reboot? Then the node is tainted at once, whatever gates, windows and the lock say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import keys
+from careen.core.decision import Decision
+from careen.core.observation import NeedAnswer
+from careen.core.phases import Phase
+from careen.core.progress import Progress
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.times import rfc3339
+from careen.core.writing import NodeChange, go_home, move, stay, with_our_taint
+
+LOOK_SECONDS = 5.0                   # the sentinel; it is a file check, and the taint must follow within ten seconds
+
+
+def decide(situation: Situation) -> Decision:
+    """Taint, or clean up what an older process left, or nothing."""
+    need = situation.seen.need
+    if need.answer is NeedAnswer.YES:
+        return begin_waiting(situation)
+    if _has_leftovers(situation):
+        return go_home(situation, Code.HOME, "what an earlier agent left is removed")
+    if need.answer is NeedAnswer.UNKNOWN:
+        return stay(situation, Code.NEED_UNKNOWN, f"whether the host asks for a reboot cannot be told: {need.detail}", look=LOOK_SECONDS)
+    return stay(situation, Code.NO_NEED, "the host does not ask for a reboot", look=LOOK_SECONDS)
+
+
+def begin_waiting(situation: Situation) -> Decision:
+    """The soft taint, the label and the record, in one patch."""
+    now = rfc3339(situation.seen.now)
+    taints, owned = with_our_taint(situation)
+    progress = replace(Progress(), need_since=now, tainted_at=now if owned else "", taint_key=owned)
+    sentence = f"the host asks for a reboot: {situation.seen.need.detail}" if situation.seen.need.detail else "the host asks for a reboot"
+    return move(
+        situation, Phase.WAITING, Code.NEED_SEEN, sentence, progress=progress,
+        change=NodeChange(taints=taints, annotations=_kured_annotations(situation, now)),
+    )
+
+
+def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
+    if not situation.policy.annotate_nodes or keys.KURED_IN_PROGRESS in situation.node.annotations:
+        return {}
+    return {keys.KURED_IN_PROGRESS: now, keys.KURED_MOST_RECENT: now}
+
+
+def _has_leftovers(situation: Situation) -> bool:
+    ours = {keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.RETRY}
+    if situation.policy.annotate_nodes:
+        ours.add(keys.KURED_IN_PROGRESS)
+    return bool(ours & situation.node.annotations.keys()) or keys.REBOOT_LABEL in situation.node.labels

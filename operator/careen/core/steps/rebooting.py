@@ -1,0 +1,107 @@
+"""Rebooting: announced on the Node, then confirmed in the lock, then asked of the host; and what happens when nothing happens.
+
+The announcement changes the Node's version, so nothing decided on an older view of the Node (an undo, a hold not yet seen) can pass it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion
+from careen.core.decision import Decision
+from careen.core.gates import hold
+from careen.core.gates.question import When
+from careen.core.memory import RebootMemory, RebootOutcome
+from careen.core.observation import NeedAnswer
+from careen.core.phases import Phase
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.steps import failed, late_gates, working
+from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, undo
+
+LOOK_SECONDS = 2.0
+_CANNOT = "held after the reboot was announced; whether the host was asked is not known, so nothing is undone before the deadline"
+
+
+def announce(situation: Situation, code: Code, sentence: str) -> Decision:
+    """Three actions that only make sense together; each stops the turn if it did not surely succeed."""
+    progress = situation.progress
+    number = progress.announcement + 1
+    memory = replace(
+        situation.memory, unknown_since=None,
+        reboot=RebootMemory(claim=progress.claim, announcement=number, outcome=RebootOutcome.NOT_ASKED),
+    )
+    name = situation.node.name
+    return move(
+        situation, Phase.REBOOTING, code, sentence, look=LOOK_SECONDS, memory=memory,
+        progress=replace(progress, announcement=number, announced=situation.mark()),
+        then=(
+            ConfirmClaim(claim=progress.claim, node=name),
+            Notify(occasion=Occasion.REBOOT, sentence=f"Rebooting node {name}"),
+            AskReboot(within_seconds=situation.policy.confirm_max_age_seconds),
+        ),
+    )
+
+
+def decide(situation: Situation) -> Decision:
+    """The host still runs the boot that is to end."""
+    asked = _asked(situation)
+    if asked is not None and asked.outcome is RebootOutcome.FAILED:
+        return failed.undone(situation, Code.REBOOT_COMMAND_FAILED, f"the host did not take the reboot: {asked.detail}", tries=situation.progress.tries + 1)
+    if (found := working.put_back(situation)) is not None and not _is_called_off(situation):
+        return found
+    waited = situation.elapsed(situation.progress.announced)
+    is_over = waited is None or waited > situation.policy.reboot_deadline_seconds
+    if asked is not None and asked.outcome is RebootOutcome.NOT_ASKED:
+        return _not_asked(situation)
+    if is_over:
+        return _nothing_happened(situation)
+    if asked is not None:
+        detail = f": {asked.detail}" if asked.outcome is RebootOutcome.UNCLEAR and asked.detail else ""
+        return stay(situation, Code.REBOOT_ASKED, f"the host was asked to reboot{detail}", look=LOOK_SECONDS)
+    return _another_process_announced(situation, waited or 0.0)
+
+
+def _asked(situation: Situation) -> RebootMemory | None:
+    """What this process knows of the announcement that stands on the Node; None: another process made it."""
+    seen = situation.memory.reboot
+    is_ours = seen is not None and seen.claim == situation.progress.claim and seen.announcement == situation.progress.announcement
+    return seen if is_ours else None
+
+
+def _is_called_off(situation: Situation) -> bool:
+    refused = hold.ask(situation, When.BEFORE_REBOOT)
+    return situation.seen.need.answer is NeedAnswer.NO or (refused is not None and refused.code is not Code.LOCK_UNKNOWN)
+
+
+def _not_asked(situation: Situation) -> Decision:
+    """This process announced and surely did not ask: the claim was gone, or too old by then. Back to the last questions."""
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone")
+    return late_gates.decide(situation) or announce(situation, Code.REBOOT_ANNOUNCED, "announced again: the host was not asked before")
+
+
+def _another_process_announced(situation: Situation, waited: float) -> Decision:
+    """The agent was restarted on the same boot, or a second one runs. Whether the host was asked is not known."""
+    pause = 2 * situation.policy.confirm_max_age_seconds
+    if waited < pause:
+        return stay(situation, Code.REBOOT_ANNOUNCED, "another process announced the reboot a moment ago", look=min(LOOK_SECONDS, pause - waited), is_silent=True)
+    if _is_called_off(situation):
+        return stay(situation, Code.REBOOT_ASKED, _CANNOT, look=LOOK_SECONDS)
+    again = late_gates.decide(situation)
+    if again is None:
+        return announce(situation, Code.REBOOT_ANNOUNCED, "announced again after a restart of the agent on the same boot")
+    if again.wants or again.phase is Phase.REBOOTING:
+        return again
+    return stay(situation, Code.REBOOT_ASKED, _CANNOT, look=LOOK_SECONDS, refusals=again.refusals)
+
+
+def _nothing_happened(situation: Situation) -> Decision:
+    """No answer to the reboot. The node goes back into service if it is ready; the claim is kept, because the host may yet go down."""
+    deadline = situation.policy.reboot_deadline_seconds
+    is_given_back = situation.node.ready
+    progress = replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_given_back else situation.progress
+    return failed.halted(
+        situation, Code.REBOOT_NOT_HAPPENED, f"the same boot runs {deadline:.0f} s after the reboot was asked", progress=progress,
+        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation)) if is_given_back else NodeChange(),
+    )

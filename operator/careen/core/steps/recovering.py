@@ -1,0 +1,105 @@
+"""The lock holds an entry of this node that the Node's record does not know: adopt it or release it, never ignore it.
+
+It happens when the record was wiped, the Node was recreated, a lock write landed late, or kured left its lock behind. Asked at every
+start, and by every node that waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import ghosts, keys, lock
+from careen.core.actions import PatchNode
+from careen.core.decision import Decision
+from careen.core.lock import Entry, LockContent
+from careen.core.observation import Holders, NeedAnswer
+from careen.core.phases import Evidence, Phase
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.times import rfc3339
+from careen.core.writing import NodeChange, move, stay, want, write_lock
+
+_LOOK_SECONDS = 10.0
+
+
+def decide(situation: Situation) -> Decision | None:
+    """None when nothing of ours stands in the lock, or nothing can be said about it yet."""
+    content = situation.lock
+    if situation.progress.claim or not isinstance(content, LockContent) or not situation.boot:
+        return None
+    entries = content.entries_of(situation.node.name)
+    if not entries:
+        return None
+    return _from_careen(situation, content, entries[0]) if entries[0].id else _from_kured(situation, content, entries[0])
+
+
+def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
+    """What kured does when it starts as a holder: uncordon, unless the node was cordoned before, and release. Only when kured is gone."""
+    if situation.seen.lacks(Evidence.FOREIGN):
+        return want(situation, Evidence.FOREIGN)
+    if situation.seen.foreign != () or not situation.node.ready:
+        return None
+    node = situation.node
+    uncordon = PatchNode(purpose="undo kured's cordon", resource_version=node.resource_version, unschedulable=False)
+    return stay(
+        situation, Code.ENTRY_RELEASED, "kured left its lock on this node: taken back", look=0.0, is_silent=True,
+        actions=(
+            *((uncordon,) if node.unschedulable and not entry.cordoned else ()),
+            write_lock(situation, "release what kured left", lock.remove(content, node.name, "")),
+        ),
+    )
+
+
+def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
+    memory, uptime = situation.memory, situation.seen.uptime
+    if situation.seen.lacks(Evidence.HOLDERS):
+        return want(situation, Evidence.HOLDERS) if memory.holders_not_before <= uptime else None
+    holders = situation.seen.holders
+    if not isinstance(holders, Holders) or any(node.name == entry.node and _is_known(node.annotations, entry) for node in holders.nodes):
+        return None                                              # unreadable, or our own view of the Node was the older one
+    if entry.boot and entry.boot != situation.boot:
+        return _adopt_after_boot(situation, entry)
+    if entry.uid == situation.node.uid and _looks_like_ours(situation):
+        return _adopt_to_undo(situation, entry)
+    watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.reboot_deadline_seconds)
+    memory = replace(memory, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
+    if entry not in watch.proven:
+        return stay(situation, Code.ENTRY_RELEASED, "a claim of this node's former Node stands in the lock", look=_LOOK_SECONDS, memory=memory, is_silent=True)
+    return stay(
+        situation, Code.ENTRY_RELEASED, "a claim of this node that nothing stood behind was removed from the lock", look=0.0, memory=memory,
+        is_silent=True, actions=(write_lock(situation, "release an entry without a record", lock.remove(content, entry.node, entry.id)),),
+    )
+
+
+def _is_known(annotations: object, entry: Entry) -> bool:
+    return isinstance(annotations, dict) and entry.id in annotations.get(keys.PROGRESS, "")
+
+
+def _looks_like_ours(situation: Situation) -> bool:
+    """Whether the label still says that careen works here although the record is gone."""
+    return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress"
+
+
+def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
+    """The boot that the claim was to end has ended: proven and released like any other."""
+    is_cordon_ours = situation.node.unschedulable and not entry.cordoned and _looks_like_ours(situation)
+    progress = replace(
+        situation.progress, claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_cordoned_by_us=is_cordon_ours,
+        verify_started=situation.mark(), reboots_for_need=situation.progress.reboots_for_need + 1,
+    )
+    return move(situation, Phase.VERIFYING, Code.ENTRY_ADOPTED, "a claim of this node from before the boot is taken up", progress=progress)
+
+
+def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
+    """The record of a working node was wiped on the same boot: put back what can be put back, then the claim."""
+    is_yes = situation.seen.need.answer is NeedAnswer.YES
+    progress = replace(
+        situation.progress, claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_giving_back=True,
+        need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
+    )
+    uncordon = False if situation.node.unschedulable and not entry.cordoned else None
+    phase = Phase.FAILED if situation.phase is Phase.FAILED else Phase.WAITING
+    return move(
+        situation, phase, Code.ENTRY_ADOPTED, "the record of a claim was missing: everything is undone", progress=progress,
+        change=NodeChange(unschedulable=uncordon),
+    )

@@ -1,0 +1,98 @@
+"""Settling: are the displaced workloads as well as before? Then the claim is released and the next node named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import lock, order
+from careen.core.actions import WriteLock
+from careen.core.decision import Decision
+from careen.core.gates import loop_limit
+from careen.core.lock import LockContent
+from careen.core.observation import NeedAnswer, OwnerHealth
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import SettlePolicy
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.steps import failed, giving_back, working
+from careen.core.times import rfc3339
+from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint, write_lock
+
+LOOK_SECONDS = 1.0
+_SLOW_LOOK_SECONDS = 5.0             # once it has lasted a while, a workload's recovery is a matter of minutes
+
+
+def decide(situation: Situation) -> Decision:
+    """Wait for the workloads, then for the release delay, then release."""
+    if working.is_released(situation):
+        return _finish(situation)
+    if (found := working.put_back(situation)) is not None:
+        return found
+    waited = situation.elapsed(situation.progress.settle_started) or 0.0
+    if ailing := what_ails(situation):
+        if waited <= situation.policy.settle_timeout_seconds:
+            return stay(situation, Code.SETTLING, ailing, look=LOOK_SECONDS if waited < 30 else _SLOW_LOOK_SECONDS)
+        if situation.policy.settle_policy is SettlePolicy.HALT:
+            return failed.halted(situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {waited:.0f} s", progress=situation.progress)
+    if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
+        return stay(situation, Code.SETTLING, "all is well; --lock-release-delay runs", look=min(left, _SLOW_LOOK_SECONDS))
+    return _release(situation)
+
+
+def what_ails(situation: Situation) -> str:
+    """Which displaced workloads are worse off than before; empty when none is.
+
+    Only workloads that somebody has not changed meanwhile (same UID, generation and replicas) can be compared.
+    """
+    owners = situation.seen.owners
+    if not situation.progress.owners:
+        return ""
+    if not isinstance(owners, tuple):
+        return "the health of the displaced workloads cannot be read"
+    now = {owner.uid: owner for owner in owners}
+    ailing = [(before, now[before.uid]) for before in situation.progress.owners if before.uid in now and _is_worse(before, now[before.uid])]
+    more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
+    described = ", ".join(f"{before.title} ({after.ready} of {before.ready} ready)" for before, after in ailing[:3])
+    return f"not yet as before: {described}{more}" if ailing else ""
+
+
+def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:
+    is_comparable = before.generation == after.generation and before.replicas == after.replicas
+    return is_comparable and after.ready < before.ready
+
+
+def _release(situation: Situation) -> Decision:
+    content = situation.lock
+    if not isinstance(content, LockContent):
+        return giving_back.decide(situation)                     # says why it cannot be given back, and looks again
+    if situation.seen.need.answer is NeedAnswer.YES and loop_limit.is_reached(situation):
+        count = situation.progress.reboots_for_need
+        return failed.halted(situation, Code.REBOOT_LOOP, f"the host asks again after {count} confirmed reboots", progress=situation.progress)
+    if situation.seen.lacks(Evidence.WAITERS):
+        return want(situation, Evidence.WAITERS)
+    return _finish(situation, (write_lock(situation, "release the claim and name the next", _handed_on(situation, content)),))
+
+
+def _handed_on(situation: Situation, content: LockContent) -> LockContent:
+    """The lock without us, with the next few named: one list for all who wait."""
+    name = situation.node.name
+    left = lock.remove(content, name, situation.progress.claim)
+    waiters = situation.seen.waiters
+    if not isinstance(waiters, tuple):
+        return left                                              # the names that stand there still hold
+    names = order.next_names(waiters, left, situation.policy, zone=situation.node.zone, leave_out=name)
+    return lock.name_next(left, names, sum(1 for node in waiters if node.name != name), rfc3339(situation.seen.now))
+
+
+def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision:
+    """The claim is out of the lock, or goes out first; then it leaves the Node with everything else of ours."""
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return go_home(situation, Code.RELEASED, "rebooted; the claim is given back", first=first)
+    taints, owned = with_our_taint(situation) if situation.seen.need.answer is NeedAnswer.YES else (None, situation.progress.taint_key)
+    progress = replace(giving_back.without_claim(situation.progress), taint_key=owned)
+    if owned and owned != situation.progress.taint_key:
+        progress = replace(progress, tainted_at=rfc3339(situation.seen.now))
+    return move(
+        situation, Phase.WAITING, Code.RELEASED, "rebooted, but the host still asks, or cannot be asked, for a reboot", progress=progress,
+        change=NodeChange(taints=taints), first=first,
+    )

@@ -1,0 +1,112 @@
+"""Verifying: did the boot change, is the node ready, are its own pods back? Then cordon and taint go in one patch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime
+
+from careen.core import keys
+from careen.core.actions import Notify, Occasion
+from careen.core.decision import Decision
+from careen.core.gates import loop_limit
+from careen.core.observation import NeedAnswer, PodView
+from careen.core.phases import Phase
+from careen.core.progress import Progress
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.steps import failed, working
+from careen.core.times import from_rfc3339, rfc3339
+from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
+
+LOOK_SECONDS = 1.0                   # every second here is a second the whole roll-out waits
+
+
+def begin(situation: Situation) -> Decision:
+    """The host runs a boot that this claim has not seen: counted, and verified from the start."""
+    progress = replace(
+        situation.progress, verify_started=situation.mark(), settle_started=None, is_giving_back=False, failed="", failed_at=None,
+        reboots_for_need=situation.progress.reboots_for_need + 1,
+    )
+    memory = replace(situation.memory, reboot=None, evictions={})
+    return move(situation, Phase.VERIFYING, Code.REBOOTED, f"runs boot {situation.boot}", progress=progress, memory=memory)
+
+
+def again(situation: Situation) -> Decision:
+    """A person asked for another look at the same boot."""
+    progress = replace(situation.progress, verify_started=situation.mark(), settle_started=None, failed="", failed_at=None)
+    return move(situation, Phase.VERIFYING, Code.RETRY, "looks once more", progress=progress, change=NodeChange(annotations={keys.RETRY: None}))
+
+
+def decide(situation: Situation) -> Decision:
+    """Give the node back, or wait, or halt."""
+    if (found := working.put_back(situation)) is not None:
+        return found
+    if not (ailing := what_ails(situation)):
+        return _give_back(situation)
+    waited = situation.elapsed(situation.progress.verify_started) or 0.0
+    if waited > situation.policy.verify_timeout_seconds:
+        return failed.halted(situation, Code.NEVER_READY, f"{ailing}, {waited:.0f} s after the boot was seen", progress=situation.progress)
+    return stay(situation, Code.VERIFYING, ailing, look=LOOK_SECONDS)
+
+
+def what_ails(situation: Situation) -> str:
+    """Why the new boot is not proven well; empty when it is."""
+    node, pods = situation.node, situation.seen.pods
+    if node.boot_id != situation.boot:
+        return "the kubelet has not reported the new boot"
+    if not node.ready:
+        return "the node is not ready"
+    if not isinstance(pods, tuple):
+        return "the pods of this node cannot be listed"
+    ailing = sorted(pod.title for pod in pods if _must_be_ready(situation, pod) and not pod.is_ready)
+    more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
+    return f"DaemonSet pods not ready: {', '.join(ailing[:3])}{more}" if ailing else ""
+
+
+def _must_be_ready(situation: Situation, pod: PodView) -> bool:
+    """A DaemonSet's pods count, except our own: it is ready only when this agent has done its work."""
+    policy = situation.policy
+    is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name
+    return pod.owner_kind == "DaemonSet" and not is_own and not pod.is_terminating and pod.phase not in ("Succeeded", "Failed")
+
+
+def _give_back(situation: Situation) -> Decision:
+    """One patch: the cordon as it was, the labels, the taint unless the need goes on, and the report."""
+    seen, policy = situation.seen, situation.policy
+    goes_on = seen.need.answer is NeedAnswer.YES
+    taints, owned = with_our_taint(situation) if goes_on else (without_our_taint(situation), "")
+    change = NodeChange(
+        labels={**prior_labels(situation), **policy.post_reboot_labels}, unschedulable=prior_cordon(situation), taints=taints,
+        annotations={keys.LAST_REBOOT: _report(situation)},
+    )
+    record = replace(
+        situation.progress, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={}, settle_started=situation.mark(), taint_key=owned,
+        failures=0,
+    )
+    if goes_on and loop_limit.is_reached(situation):
+        return failed.halted(situation, Code.REBOOT_LOOP, f"the host asks again after {record.reboots_for_need} confirmed reboots", progress=record, change=change)
+    name = situation.node.name
+    return move(
+        situation, Phase.SETTLING, Code.GIVEN_BACK, "rebooted, proven well and back in service", progress=record, change=change,
+        then=(Notify(occasion=Occasion.UNCORDON, sentence=f"Node {name} rebooted & uncordoned successfully!"),),
+    )
+
+
+def _report(situation: Situation) -> str:
+    progress, now = situation.progress, situation.seen.now
+    report = {
+        "at": rfc3339(now), "bootLeft": progress.boot_left, "boot": situation.boot, "moves": progress.displaced,
+        "seconds": _between(progress.drain_started_at, now), "leadSeconds": _lead(progress),
+    }
+    return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
+
+
+def _lead(progress: Progress) -> int | None:
+    cordoned_at = from_rfc3339(progress.drain_started_at)
+    return _between(progress.tainted_at, cordoned_at) if cordoned_at else None
+
+
+def _between(earlier: str, later: datetime) -> int | None:
+    since = from_rfc3339(earlier)
+    return round((later - since).total_seconds()) if since else None

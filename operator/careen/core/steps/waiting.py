@@ -1,0 +1,215 @@
+"""Waiting: may this node start now? The gates are asked in order; when all say yes and it is our turn, a claim id is written on the Node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import ghosts, keys, lock, order
+from careen.core.decision import Decision, Refusal
+from careen.core.gates import asked, missing, refusals
+from careen.core.gates.question import Cost, When
+from careen.core.lock import Entry, LockContent
+from careen.core.memory import Memory
+from careen.core.observation import Holders, NeedAnswer, NodeView, Unknown
+from careen.core.order import Turn, whose_turn
+from careen.core.phases import Evidence, Phase
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.steps import giving_back
+from careen.core.times import rfc3339
+from careen.core.writing import NodeChange, go_home, move, stay, stored_refusals, want, with_our_taint, write_lock
+
+LOOK_SECONDS = 30.0                  # while a gate refuses: windows and pods change by the minute
+COSTLY_PAUSE_SECONDS = 30.0          # alerts and forecasts are not asked again sooner after a refusal
+GHOST_LOOK_SECONDS = 30.0            # how often the next in line looks behind a full lock
+
+# Refusals that any other node would meet as well: the turn stays where it is, the next one would fare no better.
+_CLUSTER_WIDE = frozenset({Code.NODES_DOWN, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR})
+
+
+def decide(situation: Situation) -> Decision:
+    """Home, or refused, or waiting for our turn, or on to the claim."""
+    if situation.progress.is_giving_back or situation.progress.claim:
+        return giving_back.decide(situation)
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+    if (mended := _mend_taint(situation)) is not None:
+        return mended
+    cheap = asked(When.READY, Cost.CHEAP)
+    if lacking := missing(situation, cheap):
+        return want(situation, *lacking)
+    if refused := refusals(situation, cheap, When.READY):
+        return _refused(situation, refused)
+    content = situation.lock
+    assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
+    return _ready(situation, content)
+
+
+def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
+    kept = tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
+    return stay(situation, Code.REFUSED, refused[0].sentence, look=_pause(situation, LOOK_SECONDS), refusals=(*refused, *kept), label="required")
+
+
+_COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
+
+
+def _ready(situation: Situation, content: LockContent) -> Decision:
+    """The cheap gates pass. Alerts and the forecast are asked only by a node whose turn it is."""
+    name, memory = situation.node.name, situation.memory
+    if memory.costly_not_before > situation.seen.uptime:
+        return _pausing(situation, content)
+    if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
+        return _say_waiting(situation, content, memory, look=0.0)            # seen by whoever names the next, and by the list below
+    turn = whose_turn(name, content, situation.policy, memory, situation.seen.uptime)
+    if not turn.is_ours and turn.asks_waiters:
+        if situation.seen.lacks(Evidence.WAITERS):
+            return want(situation, Evidence.WAITERS, memory=turn.memory)
+        turn = _first_of_all(situation, content, turn)
+    if turn.is_ours:
+        return _our_turn(replace_memory(situation, turn.memory), content)
+    if lock.free_slots(content, situation.policy.concurrency) == 0 and _is_next(situation, content):
+        return _look_behind(replace_memory(situation, turn.memory), content)
+    return _say_waiting(situation, content, turn.memory, look=_turn_look(situation, content))
+
+
+def replace_memory(situation: Situation, memory: Memory) -> Situation:
+    """The situation with this turn's memory carried on."""
+    return replace(situation, memory=memory)
+
+
+def _first_of_all(situation: Situation, content: LockContent, turn: Turn) -> Turn:
+    waiters = situation.seen.waiters
+    if not isinstance(waiters, tuple):
+        return turn
+    known = waiters if any(node.name == situation.node.name for node in waiters) else (*waiters, situation.node)
+    first = order.next_names(known, content, situation.policy)[: turn.places]
+    return replace(turn, is_ours=situation.node.name in first)
+
+
+def _our_turn(situation: Situation, content: LockContent) -> Decision:
+    gates = asked(When.READY, Cost.COSTLY)
+    for gate in gates:                                           # one after the other: what a cheaper one refuses, no dearer one is asked
+        if lacking := missing(situation, (gate,)):
+            return want(situation, *lacking)
+        if refused := gate.ask(situation, When.READY):
+            return _pass_on(situation, content, refused)
+    return _claim(situation)
+
+
+def _claim(situation: Situation) -> Decision:
+    """The claim id stands on the Node before it enters the lock: an entry without a Node that carries its id has no holder."""
+    progress = replace(
+        giving_back.without_claim(situation.progress), claim=situation.seen.chance.claim_id, lock=situation.reading.object_id,
+        claimed=situation.mark(), boot_left=situation.boot, failed="", failed_at=None,
+    )
+    memory = replace(situation.memory, evictions={}, reboot=None, claimers={}, unknown_since=None, refused_since=None)
+    return move(
+        situation, Phase.CLAIMING, Code.TAKING_CLAIM, "it is this node's turn: it takes a claim and asks everything once more",
+        progress=progress, memory=memory,
+    )
+
+
+def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
+    """A costly gate refuses: say so, and let the next node come, or keep the turn when the next would be refused as well."""
+    is_everybodys = refused.code in _CLUSTER_WIDE
+    if not is_everybodys and situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.next:
+        return want(situation, Evidence.WAITERS)
+    pause = COSTLY_PAUSE_SECONDS * (0.5 if is_everybodys else 1.0) * (0.75 + 0.5 * situation.seen.chance.jitter)
+    memory = replace(situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused.gate)
+    names = content.next if is_everybodys else _others(situation, content)
+    handed = lock.name_next(content, names, content.waiting, rfc3339(situation.seen.now))
+    is_named = situation.node.name in content.next
+    return stay(
+        situation, Code.REFUSED, refused.sentence, look=min(pause, LOOK_SECONDS), refusals=(refused,), memory=memory,
+        label=order.READY if is_everybodys else "required",
+        actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),) if is_named else (),
+    )
+
+
+def _others(situation: Situation, content: LockContent) -> tuple[str, ...]:
+    waiters = situation.seen.waiters
+    if isinstance(waiters, tuple):
+        return order.next_names(waiters, content, situation.policy, zone=situation.node.zone, leave_out=situation.node.name)
+    return tuple(name for name in content.next if name != situation.node.name)
+
+
+def _pausing(situation: Situation, content: LockContent) -> Decision:
+    """A costly gate refused a moment ago; its refusal stands until it is asked again."""
+    kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly_gate)
+    label = order.READY if kept and kept[0].code in _CLUSTER_WIDE else "required"
+    sentence = kept[0].sentence if kept else _waiting_sentence(situation, content)
+    left = situation.memory.costly_not_before - situation.seen.uptime
+    return stay(situation, Code.REFUSED, sentence, look=max(0.5, min(left, LOOK_SECONDS)), refusals=kept, label=label)
+
+
+def _say_waiting(situation: Situation, content: LockContent, memory: Memory, *, look: float) -> Decision:
+    return stay(
+        situation, Code.WAITING_FOR_TURN, _waiting_sentence(situation, content), look=look, memory=memory, label=order.READY,
+    )
+
+
+def _waiting_sentence(situation: Situation, content: LockContent) -> str:
+    holders = f"{', '.join(content.holders)} hold{'s' if len(content.holders) == 1 else ''} the lock" if content.holders else "the lock is free"
+    place = f"; named as number {content.next.index(situation.node.name) + 1}" if situation.node.name in content.next else ""
+    return f"waits for its turn: {holders}{place}"
+
+
+def _turn_look(situation: Situation, content: LockContent) -> float:
+    if not content.next and not content.holders:
+        return order.NAMED_LOOK_SECONDS * (0.75 + 0.5 * situation.seen.chance.jitter)      # somebody of few is about to claim
+    return _pause(situation, order.look_again_seconds(situation.node.name, content, situation.seen.chance.jitter))
+
+
+def _pause(situation: Situation, seconds: float) -> float:
+    """No pause may sleep through the end of a passing-over or of a back-off by much; and none is shorter than it says."""
+    content = situation.lock
+    waiting = content.waiting if isinstance(content, LockContent) else 0
+    return max(seconds, waiting / order.LOOKS_PER_SECOND) if seconds >= LOOK_SECONDS else seconds
+
+
+def _is_next(situation: Situation, content: LockContent) -> bool:
+    return not content.next or content.next[0] == situation.node.name
+
+
+def _look_behind(situation: Situation, content: LockContent) -> Decision:
+    """The lock is full and we are first in line: is there anybody behind each claim?"""
+    memory, uptime = situation.memory, situation.seen.uptime
+    look = _turn_look(situation, content)
+    if memory.holders_not_before > uptime:
+        return _say_waiting(situation, content, memory, look=look)
+    holders = situation.seen.holders
+    if situation.seen.lacks(Evidence.HOLDERS):
+        return want(situation, Evidence.HOLDERS)
+    memory = replace(memory, holders_not_before=uptime + GHOST_LOOK_SECONDS)
+    if isinstance(holders, Unknown) or not isinstance(holders, Holders):
+        return _say_waiting(situation, content, memory, look=look)
+    watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.reboot_deadline_seconds)
+    memory = replace(memory, ghosts=watch.since)
+    if not watch.proven:
+        return _say_waiting(situation, content, memory, look=look)
+    return _free(situation, content, watch.proven, memory)
+
+
+def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...], memory: Memory) -> Decision:
+    names = ", ".join(sorted({entry.node for entry in proven}))
+    return stay(
+        situation, Code.GHOST_FREED, f"the claim of {names} had nobody behind it and was removed from the lock", look=0.0, memory=memory,
+        label=order.READY, actions=(write_lock(situation, f"free the claim of {names}", lock.remove_all(content, proven)),),
+    )
+
+
+def _mend_taint(situation: Situation) -> Decision | None:
+    """The taint's key was changed, or somebody removed our taint while the need lasts: put it right in one patch."""
+    taints, owned = with_our_taint(situation)
+    if taints is None and owned == situation.progress.taint_key:
+        return None
+    tainted_at = situation.progress.tainted_at or rfc3339(situation.seen.now)
+    return move(
+        situation, Phase.WAITING, Code.NEED_SEEN, situation.node.annotations.get(keys.REASON, "the host asks for a reboot"),
+        progress=replace(situation.progress, taint_key=owned, tainted_at=tainted_at if owned else ""),
+        change=NodeChange(taints=taints), refusals=stored_refusals(situation.node), label=_label(situation.node),
+    )
+
+
+def _label(node: NodeView) -> str:
+    return "ready" if node.labels.get(keys.REBOOT_LABEL) == "ready" else "required"

@@ -1,0 +1,253 @@
+"""How a decision is put on the Node: one merge patch holds label, record, sentence and refusals, so they never disagree.
+
+Every step ends in one of four ways: `want` more evidence, `stay`, `move`, or `undo`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from careen.core import keys, lock
+from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
+from careen.core.decision import Decision, Reason, Refusal
+from careen.core.lock import LockContent
+from careen.core.memory import Memory
+from careen.core.observation import NodeView, Taint
+from careen.core.phases import Evidence, Phase, is_allowed
+from careen.core.progress import Progress, to_annotation
+from careen.core.reasons import REASONS, Code
+from careen.core.situation import Situation
+from careen.core.times import from_rfc3339, rfc3339
+
+LABEL = {
+    Phase.IDLE: None, Phase.WAITING: "required", Phase.CLAIMING: "in-progress", Phase.DRAINING: "in-progress",
+    Phase.REBOOTING: "in-progress", Phase.VERIFYING: "in-progress", Phase.SETTLING: "in-progress", Phase.FAILED: "failed",
+}
+
+SOON_SECONDS = 0.0                   # after an own write: the next step follows at once
+RETELL_SECONDS = 15.0                # a sentence that only changes its numbers is rewritten at most this often
+_QUIET = frozenset({Code.TAKING_CLAIM, Code.GIVING_BACK, Code.REBOOT_ANNOUNCED, Code.HOME, Code.NO_NEED, Code.DRAINED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChange:
+    """What a patch changes besides the record: everything defaults to leaving it as it is."""
+
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    taints: tuple[Taint, ...] | None = None
+    unschedulable: bool | None = None
+
+
+NO_CHANGE = NodeChange()
+
+
+def want(situation: Situation, *evidence: Evidence, memory: Memory | None = None) -> Decision:
+    """Ask the shell for evidence before anything is decided."""
+    return Decision(
+        phase=situation.phase, reason=Reason(code=Code.TAKING_CLAIM, sentence="more has to be known first"),
+        memory=memory or situation.memory, look_again_seconds=0.0, wants=frozenset(evidence),
+    )
+
+
+def stay(
+    situation: Situation, code: Code, sentence: str, *, look: float, actions: Iterable[Action] = (),
+    refusals: tuple[Refusal, ...] = (), memory: Memory | None = None, label: str | None = None, is_silent: bool = False,
+) -> Decision:
+    """Remain in the phase; tell the Node when what it says would be out of date. `is_silent` leaves the Node alone."""
+    before = memory or situation.memory
+    refusals = with_since(situation, refusals)
+    patch = None if is_silent else _telling(replace(situation, memory=before), Reason(code=code, sentence=sentence), refusals, label)
+    after = replace(_having_said(before, code), told_at=situation.seen.uptime) if patch else _having_said(before, code)
+    return Decision(
+        phase=situation.phase, reason=Reason(code=code, sentence=sentence), memory=after, look_again_seconds=look,
+        actions=(*actions, *([patch] if patch else []), *_event(situation, before, code, sentence)), refusals=refusals,
+    )
+
+
+def move(
+    situation: Situation, phase: Phase, code: Code, sentence: str, *, progress: Progress, look: float = SOON_SECONDS,
+    change: NodeChange = NO_CHANGE, refusals: tuple[Refusal, ...] = (), then: Iterable[Action] = (), first: Iterable[Action] = (),
+    send_before: float | None = None, memory: Memory | None = None, label: str | None = None,
+) -> Decision:
+    """Write the record for a phase (another one, or the same with a changed record) in one patch, with what else changes."""
+    assert is_allowed(situation.phase, phase), f"no move {situation.phase} → {phase}"
+    before = memory or situation.memory
+    refusals = with_since(situation, refusals)
+    patch = PatchNode(
+        purpose=f"{phase}: {code}", resource_version=situation.node.resource_version, taints=change.taints,
+        unschedulable=change.unschedulable, send_before=send_before,
+        labels={keys.REBOOT_LABEL: label or LABEL[phase], **change.labels},
+        annotations={
+            **_said(situation, phase, sentence), keys.REFUSALS: _refusals_json(refusals),
+            keys.PROGRESS: to_annotation(replace(progress, phase=phase.value)), **change.annotations,
+        },
+    )
+    return Decision(
+        phase=phase, reason=Reason(code=code, sentence=sentence), look_again_seconds=look, refusals=refusals,
+        memory=replace(_having_said(before, code), told_at=situation.seen.uptime),
+        actions=(*first, patch, *then, *_event(situation, before, code, sentence)),
+    )
+
+
+def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = ()) -> Decision:
+    """Remove everything of ours from the Node: nothing is claimed and the need is over."""
+    assert is_allowed(situation.phase, Phase.IDLE)
+    ours = (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.RETRY)
+    kured = (keys.KURED_IN_PROGRESS,) if situation.policy.annotate_nodes else ()
+    patch = PatchNode(
+        purpose=f"{Phase.IDLE}: {code}", resource_version=situation.node.resource_version, labels={keys.REBOOT_LABEL: None},
+        annotations={key: None for key in (*ours, *kured) if key in situation.node.annotations},
+        taints=without_our_taint(situation),
+    )
+    return Decision(
+        phase=Phase.IDLE, reason=Reason(code=code, sentence=sentence), look_again_seconds=5.0,
+        memory=replace(Memory(node_uid=situation.node.uid, is_reconciled=situation.memory.is_reconciled), said=code.value),
+        actions=(*first, patch, *_event(situation, situation.memory, code, sentence)),
+    )
+
+
+def undo(
+    situation: Situation, phase: Phase, code: Code, sentence: str, *, progress: Progress | None = None, then: Iterable[Action] = (),
+    refusals: tuple[Refusal, ...] = (), memory: Memory | None = None, annotations: Mapping[str, str | None] | None = None,
+) -> Decision:
+    """Give everything back in one patch (cordon, labels, and the taint where the need is gone), then the claim.
+
+    The patch comes first and changes the Node's version, so that a cordon or an announcement still under way can no longer land. The
+    claim id stays on the Node until the entry has left the lock.
+    """
+    record = replace(
+        progress or situation.progress, is_giving_back=True, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={}, owners=(),
+        drain_started=None, drain_started_at="", drained=None, displaced=0,
+    )
+    return move(
+        situation, phase, code, sentence, progress=record, refusals=refusals, memory=memory,
+        change=NodeChange(
+            labels=prior_labels(situation), unschedulable=prior_cordon(situation), annotations=annotations or {},
+        ),
+        then=(*removal(situation), *then),
+    )
+
+
+def removal(situation: Situation) -> tuple[WriteLock, ...]:
+    """The write that takes our entry out of the lock, if the lock is understood and has it."""
+    content = situation.lock
+    if not isinstance(content, LockContent) or situation.own_entry is None:
+        return ()
+    return (write_lock(situation, "give the claim back", lock.remove(content, situation.node.name, situation.progress.claim)),)
+
+
+def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
+    """The compare-and-swap from the content that was read to this one."""
+    reading = situation.reading
+    return WriteLock(
+        purpose=purpose, expected_resource_version=reading.resource_version, daemonset_uid=reading.daemonset_uid, content=lock.render(content),
+    )
+
+
+def prior_cordon(situation: Situation) -> bool | None:
+    """`unschedulable` as it was before us; None (leave it) when the cordon is not ours."""
+    progress = situation.progress
+    return False if progress.is_cordoned_by_us and situation.node.unschedulable else None
+
+
+def prior_labels(situation: Situation) -> dict[str, str | None]:
+    """The labels that we changed, as they were; one that somebody changed since is left alone."""
+    ours = situation.policy.pre_reboot_labels
+    now = situation.node.labels
+    return {key: prior for key, prior in situation.progress.prior_labels.items() if key not in ours or now.get(key) == ours[key]}
+
+
+def our_taint(node: NodeView, key: str | None) -> Taint | None:
+    """The taint under this key with our effect, whoever set it. The same key with another effect is somebody else's."""
+    return next((taint for taint in node.taints if taint.key == key and taint.effect == keys.TAINT_EFFECT), None)
+
+
+def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
+    """The Node's taints without ours; None (leave them) when none is ours."""
+    key = situation.progress.taint_key
+    if not key or our_taint(situation.node, key) is None:
+        return None
+    return tuple(taint for taint in situation.node.taints if not (taint.key == key and taint.effect == keys.TAINT_EFFECT))
+
+
+def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]:
+    """The Node's taints with ours (None: leave them), and the key under which one is ours then (empty: none is)."""
+    wanted, owned = situation.policy.taint_key, situation.progress.taint_key
+    kept = without_our_taint(situation) if owned and owned != wanted else None
+    taints = situation.node.taints if kept is None else kept
+    if wanted is None:
+        return kept, ""
+    if our_taint(situation.node, wanted) is not None:
+        return kept, wanted if owned == wanted else ""
+    return (*taints, Taint(key=wanted, effect=keys.TAINT_EFFECT)), wanted
+
+
+def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
+    """The refusals, each with the instant since when the same gate has said the same code."""
+    before = {(each.gate, each.code): each.since for each in stored_refusals(situation.node)}
+    return tuple(replace(each, since=each.since or before.get((each.gate, each.code)) or situation.seen.now) for each in refusals)
+
+
+def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
+    """The refusals that the Node carries; what cannot be read is left out, it is for people only."""
+    try:
+        rows: Any = json.loads(node.annotations.get(keys.REFUSALS, "[]"))
+        return tuple(
+            Refusal(gate=str(row["gate"]), code=Code(row["code"]), sentence=str(row["sentence"]), since=_instant(row.get("since")))
+            for row in rows
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return ()
+
+
+def _instant(text: Any) -> datetime | None:
+    return from_rfc3339(text) if isinstance(text, str) else None
+
+
+def _refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
+    rows = [
+        {"gate": each.gate, "code": each.code.value, "sentence": each.sentence, "since": rfc3339(each.since) if each.since else None}
+        for each in refusals
+    ]
+    return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else None
+
+
+def _said(situation: Situation, phase: Phase, sentence: str) -> dict[str, str | None]:
+    stands = situation.node.annotations.get(keys.PHASE) == phase.value
+    since = situation.node.annotations.get(keys.SINCE) if stands else None
+    return {keys.PHASE: phase.value, keys.REASON: sentence, keys.SINCE: since or rfc3339(situation.seen.now)}
+
+
+def _telling(situation: Situation, reason: Reason, refusals: tuple[Refusal, ...], label: str | None) -> PatchNode | None:
+    node, phase, code, sentence = situation.node, situation.phase, reason.code, reason.sentence
+    if phase is Phase.IDLE:
+        return None                                              # nothing of ours is on an idle node, no sentence either
+    wanted = label or LABEL[phase]
+    stored = stored_refusals(node)
+    is_news = (
+        node.labels.get(keys.REBOOT_LABEL) != wanted
+        or {(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in refusals}
+        or (situation.memory.said != code.value and node.annotations.get(keys.REASON) != sentence)
+    )
+    is_stale = node.annotations.get(keys.REASON) != sentence and situation.seen.uptime - situation.memory.told_at >= RETELL_SECONDS
+    if not is_news and not is_stale:
+        return None
+    return PatchNode(
+        purpose=f"{phase}: {code}", resource_version=node.resource_version, labels={keys.REBOOT_LABEL: wanted},
+        annotations={**_said(situation, phase, sentence), keys.REFUSALS: _refusals_json(refusals)},
+    )
+
+
+def _having_said(memory: Memory, code: Code) -> Memory:
+    return memory if code in _QUIET else replace(memory, said=code.value)
+
+
+def _event(situation: Situation, memory: Memory, code: Code, sentence: str) -> tuple[PostEvent, ...]:
+    if code in _QUIET or memory.said == code.value or situation.node.annotations.get(keys.REASON) == sentence:
+        return ()
+    return (PostEvent(code=code, sentence=sentence, is_warning=REASONS[code].is_warning),)
