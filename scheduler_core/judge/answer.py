@@ -57,12 +57,13 @@ def _judge_pod(scheduler: Scheduler, snapshot: Snapshot, pod: Pod, promised: dic
         # Other plugins gate pods for a moment only, until a controller has done its part; in a frozen cluster their filters say why.
         if gate.plugin == "SchedulingGates":
             return {"preenqueue": _as_json(gate)}
-        return _as_answer(scheduler.schedule(snapshot, pod, nominated=promised, honors_nomination=False))
+        return as_answer(scheduler.schedule(snapshot, pod, nominated=promised, honors_nomination=False))
     except NoProfileError as trouble:
         return {"error": str(trouble)}
 
 
-def _as_answer(result: CycleResult) -> dict[str, Any]:
+def as_answer(result: CycleResult) -> dict[str, Any]:
+    """A decision as plain JSON values, in the format of the recorded cases."""
     if result.error:
         return {"error": result.error}
     answer: dict[str, Any] = {}

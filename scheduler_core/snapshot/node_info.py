@@ -24,7 +24,7 @@ _NO_IMAGES: Mapping[str, ImageState] = {}
 class NodeInfo:
     """`row` is the node's place in the snapshot. Requested amounts count cpu in millis and everything else in whole units.
 
-    `cluster_images` knows every image name of the snapshot, ask `image_state` for those that are here; `cluster_size` counts its nodes.
+    `used_ports` are the host ports that pods here occupy; `cluster_images` knows every image name of the snapshot, ask `image_state` for those that are here; `cluster_size` counts its nodes.
     """
 
     node: Node
@@ -36,19 +36,22 @@ class NodeInfo:
     nonzero_memory: int = 0
     cluster_images: Mapping[str, ImageState] = field(default_factory=dict)
     cluster_size: int = 1
+    used_ports: frozenset[HostPort] = frozenset()
 
     @classmethod
     def of(cls, node: Node, pods: Iterable[Pod] = (), *, row: int = 0, rules: RequestRules = CURRENT_RULES, cluster_images: Mapping[str, ImageState] = _NO_IMAGES, cluster_size: int = 1) -> Self:
         """The node with these pods on it."""
         requested: Counter[str] = Counter()
         nonzero_cpu = nonzero_memory = 0
+        ports: set[HostPort] = set()
         pods = tuple(pods)
         for pod in pods:
+            ports.update(pod.spec.host_ports)
             amounts, cpu, memory = _amounts(pod, rules)
             requested.update(amounts)
             nonzero_cpu += cpu
             nonzero_memory += memory
-        return cls(node=node, row=row, rules=rules, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, cluster_images=cluster_images, cluster_size=cluster_size)
+        return cls(node=node, row=row, rules=rules, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, cluster_images=cluster_images, cluster_size=cluster_size, used_ports=frozenset(ports))
 
     @property
     def name(self) -> str:
@@ -62,28 +65,27 @@ class NodeInfo:
         """What the cluster knows of this image, if the node has it."""
         return self.cluster_images.get(name) if any(name in image.names for image in self.node.images) else None
 
-    @property
-    def used_ports(self) -> tuple[HostPort, ...]:
-        """Host ports of the pods here, in no particular order."""
-        return tuple(port for pod in self.pods for port in pod.spec.host_ports)
-
     def with_pod(self, pod: Pod) -> Self:
         """The node with one pod more, as it would stand on this node."""
-        return self._changed((*self.pods, pod), pod, 1)
+        return self._changed((*self.pods, pod), pod, 1, self.used_ports.union(pod.spec.host_ports))
 
     def without_pod(self, pod: Pod) -> Self:
-        """The node without this pod, known by its key; ValueError when it is not here."""
+        """The node without this pod, known by its key; ValueError when it is not here.
+
+        Its host ports are free then, even one that another pod here uses too: the scheduler keeps them as a set (HostPortInfo.Remove, v1.36).
+        """
         remaining = tuple(other for other in self.pods if other.key != pod.key)
         if len(remaining) == len(self.pods):
             raise ValueError(f"pod {pod.key} is not on node {self.name}")
-        return self._changed(remaining, pod, -1)
+        return self._changed(remaining, pod, -1, self.used_ports.difference(pod.spec.host_ports))
 
-    def _changed(self, pods: tuple[Pod, ...], pod: Pod, sign: int) -> Self:
+    def _changed(self, pods: tuple[Pod, ...], pod: Pod, sign: int, ports: frozenset[HostPort]) -> Self:
         amounts, cpu, memory = _amounts(pod, self.rules)
         requested = dict(self.requested)
         for name, amount in amounts.items():
             requested[name] = requested.get(name, 0) + sign * amount
-        return replace(self, pods=pods, requested=requested, nonzero_cpu=self.nonzero_cpu + sign * cpu, nonzero_memory=self.nonzero_memory + sign * memory)
+        nonzero_cpu, nonzero_memory = self.nonzero_cpu + sign * cpu, self.nonzero_memory + sign * memory
+        return replace(self, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, used_ports=ports)
 
 
 def _amounts(pod: Pod, rules: RequestRules) -> tuple[Mapping[str, int], int, int]:
