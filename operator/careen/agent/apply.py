@@ -1,0 +1,203 @@
+"""Carries out a decision's actions in order, one small function each; stops at the first that did not surely succeed.
+
+What the actions answered is folded into the memory. Nothing is decided here: a stop only means that the next turn
+looks again, at what is really there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from careen.agent.metrics import Metrics
+from careen.cluster.api import ApiServer
+from careen.cluster.errors import ClusterError
+from careen.cluster.events import Subject, post_event
+from careen.cluster.evictions import Evicted, evict
+from careen.cluster.lock_store import LockStore
+from careen.cluster.nodes import patch_node
+from careen.cluster.writes import Landed, Rejected, Stale, StillUnclear
+from careen.core import lock
+from careen.core.actions import (
+    Action,
+    AskReboot,
+    ConfirmClaim,
+    Evict,
+    EvictPod,
+    Notify,
+    PatchNode,
+    PostEvent,
+    WriteLock,
+)
+from careen.core.memory import Memory, RebootOutcome, after_eviction, after_reboot_asked, before_reboot_asked
+from careen.core.observation import LockReading, NodeView
+from careen.core.reasons import event_reason
+from careen.host import reboot
+from careen.host.node_host import Host
+
+_LOG = logging.getLogger("careen.apply")
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The turn ends here. `is_refusal` when a person has to look: trying again at once is no use."""
+
+    why: str
+    is_refusal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What became of the actions: the memory with their answers, the Node as last seen, and why the rest was left."""
+
+    memory: Memory
+    node: NodeView | None = None
+    stop: Stop | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """Everything that actions are carried out with."""
+
+    node_name: str
+    api: ApiServer
+    host: Host
+    lock: LockStore
+    chance: Callable[[], float]
+    metrics: Metrics
+    notify: Callable[[Notify], None]
+    in_background: Callable[[Coroutine[Any, Any, object]], None]
+
+
+class Applier:
+    """Applies one decision; a new one for each turn, because a confirmation is good only within its turn."""
+
+    def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
+        """`remember` is called at once when something happened that must not be forgotten if the turn is cut short."""
+        self._hands = hands
+        self._memory = memory
+        self._node_uid = node_uid
+        self._node: NodeView | None = None
+        self._confirmed_at: float | None = None
+        self._remember = remember
+
+    async def apply(self, actions: tuple[Action, ...]) -> Applied:
+        """All of them, or up to the first that did not surely succeed."""
+        for action in actions:
+            if stop := await self._do(action):
+                return Applied(memory=self._memory, node=None, stop=stop)
+        return Applied(memory=self._memory, node=self._node)
+
+    async def _do(self, action: Action) -> Stop | None:
+        match action:
+            case PatchNode():
+                return await self._patch_node(action)
+            case WriteLock():
+                return await self._write_lock(action)
+            case ConfirmClaim():
+                return await self._confirm_claim(action)
+            case Evict():
+                return await self._evict(action)
+            case AskReboot():
+                return await self._ask_reboot(action)
+            case PostEvent():
+                return self._post_event(action)
+            case Notify():
+                return self._notify(action)
+            case _:
+                assert_never(action)
+
+    async def _patch_node(self, patch: PatchNode) -> Stop | None:
+        if patch.send_before is not None and self._hands.host.uptime() >= patch.send_before:
+            return Stop(f"{patch.purpose}: what it rests on is too old by now")
+        match await patch_node(self._hands.api, self._hands.node_name, patch):
+            case Landed(node):
+                self._node = node
+                return None
+            case Rejected(why):
+                return Stop(f"{patch.purpose}: {why}", is_refusal=True)
+            case Stale(why) | StillUnclear(why):
+                return Stop(f"{patch.purpose}: {why}")
+
+    async def _write_lock(self, wanted: WriteLock) -> Stop | None:
+        match await self._hands.lock.write(wanted):
+            case Landed(_):
+                return None
+            case Rejected(why):
+                return Stop(f"{wanted.purpose}: {why}", is_refusal=True)
+            case Stale(why) | StillUnclear(why):
+                return Stop(f"{wanted.purpose}: {why}")
+
+    async def _confirm_claim(self, claim: ConfirmClaim) -> Stop | None:
+        # The age of the confirmation counts from the question: what changes after the server read it is not in the answer.
+        asked_at = self._hands.api.clock.monotonic()
+        try:
+            reading: LockReading = await self._hands.lock.read()
+        except ClusterError as error:
+            return Stop(f"the claim cannot be confirmed: {error}")
+        if not lock.confirms(reading, claim.node, claim.claim):
+            return Stop("the claim does not stand in the lock any more, or the lock is paused")
+        self._confirmed_at = asked_at
+        return None
+
+    async def _ask_reboot(self, order: AskReboot) -> Stop | None:
+        hands = self._hands
+        if self._confirmed_at is None or hands.api.clock.monotonic() - self._confirmed_at >= order.within_seconds:
+            return Stop("the confirmation of the claim is too old to reboot on")
+        self._set_memory(before_reboot_asked(self._memory))
+        match await hands.host.ask_reboot():
+            case reboot.Asked():
+                outcome, detail = RebootOutcome.ACCEPTED, ""
+            case reboot.Refused(why):
+                outcome, detail = RebootOutcome.FAILED, why
+            case reboot.Unclear(why):
+                outcome, detail = RebootOutcome.UNCLEAR, why
+        hands.metrics.reboots_asked.labels(hands.node_name, outcome.value).inc()
+        _LOG.log(logging.INFO if outcome is RebootOutcome.ACCEPTED else logging.WARNING, "asked the host to reboot: %s", detail or outcome.value)
+        self._set_memory(after_reboot_asked(self._memory, outcome, detail))
+        return None
+
+    async def _evict(self, batch: Evict) -> Stop | None:
+        few = asyncio.Semaphore(batch.parallel)
+
+        async def ask(pod: EvictPod) -> None:
+            async with few:
+                self._evicted(pod, await evict(self._hands.api, pod))
+
+        await asyncio.gather(*(ask(pod) for pod in batch.pods))
+        return None
+
+    def _evicted(self, pod: EvictPod, result: Evicted) -> None:
+        hands = self._hands
+        hands.metrics.evictions.labels(hands.node_name, result.answer.value).inc()
+        _LOG.info("eviction of %s/%s: %s", pod.namespace, pod.name, result.answer.value, extra={"detail": result.detail} if result.detail else {})
+        self._set_memory(
+            after_eviction(
+                self._memory,
+                pod_uid=pod.uid,
+                answer=result.answer,
+                uptime=hands.host.uptime(),
+                jitter=hands.chance(),
+                detail=result.detail,
+                retry_after_seconds=result.retry_after_seconds,
+            )
+        )
+
+    def _post_event(self, told: PostEvent) -> Stop | None:
+        hands = self._hands
+        subject = Subject(kind="Node", name=hands.node_name, uid=self._node_uid)
+        hands.in_background(
+            post_event(hands.api, subject, reason=event_reason(told.code), sentence=told.sentence, is_warning=told.is_warning, host=hands.node_name)
+        )
+        return None
+
+    def _notify(self, message: Notify) -> Stop | None:
+        self._hands.notify(message)
+        return None
+
+    def _set_memory(self, memory: Memory) -> None:
+        self._memory = memory
+        self._remember(memory)

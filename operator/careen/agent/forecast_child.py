@@ -1,0 +1,123 @@
+"""The process that computes one forecast: `python -m careen.agent.forecast_child`, order on stdin, answer on stdout.
+
+A process of its own, because numpy and a whole cluster's lists have no place in an agent that runs on every node all day.
+It limits its own memory, and asks the kernel to be the first to go: the agent must outlive it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import resource
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# One thread is enough for rows of integers, and each more would cost address space and memory.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the agent wants to know, and how the cluster is reached."""
+
+    node: str
+    kubeconfig: str
+    memory_bytes: int
+    scheduler_config: str
+    """The text of a KubeSchedulerConfiguration; empty for the default profile."""
+
+    def to_json(self) -> bytes:
+        """For stdin."""
+        return json.dumps(
+            {"node": self.node, "kubeconfig": self.kubeconfig, "memory": self.memory_bytes, "schedulerConfig": self.scheduler_config}
+        ).encode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Order:
+        """From stdin."""
+        order = json.loads(text)
+        return cls(node=order["node"], kubeconfig=order["kubeconfig"], memory_bytes=order["memory"], scheduler_config=order["schedulerConfig"])
+
+
+def main() -> int:
+    """Reads the order, prints `{"forecast": …}` or `{"unknown": sentence}`."""
+    order = Order.from_json(sys.stdin.read())
+    _be_small(order.memory_bytes)
+    try:
+        answer = {"forecast": _forecast(order)}
+    except MemoryError:
+        answer = {"unknown": f"the simulation needs more than {order.memory_bytes // 2**20} MiB: raise --forecast-memory and the container's limit"}
+    except Exception as error:
+        answer = {"unknown": f"the simulation failed: {type(error).__name__}: {error}"}
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+def _be_small(memory_bytes: int) -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    # If the container's limit is hit all the same, this process and not the agent is killed.
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _forecast(order: Order) -> dict[str, Any]:
+    from careen.agent.clock import SystemClock
+    from careen.cluster.api import ApiServer
+    from careen.cluster.client import ClientTransport, load_configuration, user_agent
+    from careen.cluster.snapshot_reader import pages, server_version
+    from scheduler_core.config.configuration import Configuration
+    from scheduler_core.simulation.drain import simulate_drain
+    from scheduler_core.snapshot.snapshot import Snapshot
+
+    kubeconfig = Path(order.kubeconfig) if order.kubeconfig else None
+    transport = ClientTransport(lambda: load_configuration(kubeconfig), agent=user_agent("forecast"), threads=1)
+    clock = SystemClock()
+    api = ApiServer(transport, clock, chance=random.random)
+    with asyncio.Runner() as runner:
+        version, note = _supported(runner.run(server_version(api)))
+        made_at = clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
+        snapshot = Snapshot.from_pages(_one_by_one(runner, pages(api)))
+    transport.close()
+    configuration = Configuration.from_mapping(_yaml(order.scheduler_config)) if order.scheduler_config else None
+    (forecast,) = simulate_drain(snapshot, [order.node], made_at=made_at, configuration=configuration, kube_version=version)
+    mapping = forecast.to_mapping()
+    unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
+    mapping["notes"] = [*mapping["notes"], *([note] if note else []), *unread]
+    return mapping
+
+
+def _one_by_one(runner: asyncio.Runner, source: AsyncIterator[bytes]) -> Iterator[bytes]:
+    """An asynchronous iterator as a plain one: each page is let go of before the next is asked for."""
+
+    async def following() -> bytes | None:
+        return await anext(source, None)
+
+    while (page := runner.run(following())) is not None:
+        yield page
+
+
+def _supported(version: str) -> tuple[str, str]:
+    """The release whose scheduler is reproduced, and a note if the cluster runs another one."""
+    from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
+
+    try:
+        return str(KubeVersion.parse(version)), ""
+    except UnsupportedKubeVersionError:
+        newest = ".".join(map(str, NEWEST))
+        return newest, f"the cluster runs {version or 'an unnamed release'}; forecast as its scheduler were that of {newest}"
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    return yaml.safe_load(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""The settings' ConfigMap, followed with kopf: the only importer of kopf.
+
+kopf runs in a thread and an event loop of its own. When it ends it cancels every task of its loop that is younger than
+itself, and it may end at any time (a right taken away): that must never reach a turn in the middle of a drain. Only
+`on.event` is used, because every other handler writes annotations or finalizers on the object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from careen.cluster.client import Credentials
+
+_LOG = logging.getLogger("careen.config")
+
+# The watch of an idle agent is renewed once an hour. A dead connection shows by missing bookmarks after 70 s (kopf's
+# inactivity timeout), whatever this is.
+_WATCH_SECONDS = 3600
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 60.0
+
+
+class Forever:
+    """kopf's own list of pauses ends after 54 s, and the operator with it."""
+
+    def __iter__(self) -> Iterator[float]:
+        """1, 2, 4, … 30, 30, …"""
+        pause = 1.0
+        while True:
+            yield pause
+            pause = min(pause * 2, 30.0)
+
+
+def follow_config_map(
+    *, namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[Mapping[str, str] | None], None]
+) -> None:
+    """Starts a daemon thread that reports the ConfigMap's data at first sight and at each change; None when it is gone.
+
+    `on_change` is called in that thread.
+    """
+    threading.Thread(target=_follow_for_ever, args=(namespace, name, credentials, on_change), name="kopf", daemon=True).start()
+
+
+def _follow_for_ever(
+    namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[Mapping[str, str] | None], None]
+) -> None:
+    pause = _FIRST_PAUSE_SECONDS
+    while True:
+        began = time.monotonic()
+        try:
+            asyncio.run(_follow(namespace, name, credentials, on_change))
+            _LOG.warning("following ConfigMap %s/%s ended; starting again", namespace, name)
+        except Exception:
+            # kopf raises what its watchers died of; settings stay as they are until it works again.
+            _LOG.warning("following ConfigMap %s/%s failed; starting again in %.0f s", namespace, name, pause, exc_info=_LOG.isEnabledFor(logging.DEBUG))
+        pause = _FIRST_PAUSE_SECONDS if time.monotonic() - began > _LONGEST_PAUSE_SECONDS else min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        time.sleep(pause)
+
+
+async def _follow(
+    namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[Mapping[str, str] | None], None]
+) -> None:
+    import kopf  # 0.4 s and 17 MiB: after the first turn, and not at all without a ConfigMap
+
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.login(registry=registry)  # type: ignore[arg-type]
+    def login(**_: Any) -> kopf.ConnectionInfo:
+        # Called again after a 401: the token file is read afresh.
+        return _connection(kopf, credentials(), namespace)
+
+    @kopf.on.event("", "v1", "configmaps", registry=registry)  # type: ignore[arg-type]
+    def changed(type: str | None, body: Mapping[str, Any], **_: Any) -> None:  # noqa: A002 - kopf's name
+        # The server already selects; a server that ignores the selector must not hand us other settings.
+        if body.get("metadata", {}).get("name") == name:
+            on_change(None if type == "DELETED" else dict(body.get("data") or {}))
+
+    await kopf.operator(registry=registry, settings=_settings(kopf, name), namespaces=[namespace])
+
+
+def _connection(kopf: Any, found: Credentials, namespace: str) -> Any:
+    scheme, _, token = (found.authorization or "").partition(" ")
+    return kopf.ConnectionInfo(
+        server=found.server,
+        scheme=scheme or None,
+        token=token or None,
+        ca_path=found.ca_file,
+        certificate_path=found.certificate_file,
+        private_key_path=found.key_file,
+        insecure=found.insecure or None,
+        default_namespace=namespace,
+    )
+
+
+def _settings(kopf: Any, name: str) -> Any:
+    settings = kopf.OperatorSettings()
+    settings.scanning.disabled = True
+    settings.peering.standalone = True
+    settings.posting.enabled = False
+    settings.networking.error_backoffs = Forever()
+    settings.networking.request_timeout, settings.networking.connect_timeout = 30, 5
+    settings.networking.enforce_retry_after = True
+    settings.watching.server_timeout = _WATCH_SECONDS
+    settings.watching.field_selectors["configmaps"] = f"metadata.name={name}"
+    return settings

@@ -1,0 +1,90 @@
+"""/metrics, /healthz and /readyz on one port, in a thread of its own.
+
+Health is tied to the progress of the loop, not to the port being open: the loop says by when it will give a sign of life
+again, and a probe fails when it did not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Heartbeat:
+    """The loop's signs of life. Safe to read from another thread."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._due = monotonic() + 60.0
+        self._doing = "starting"
+        self._is_ready = False
+
+    def expect_within(self, seconds: float, doing: str) -> None:
+        """The next sign comes within `seconds`; `doing` is what will have taken so long if it does not."""
+        self._due, self._doing = self._monotonic() + seconds, doing
+
+    def ready(self) -> None:
+        """A whole turn was made."""
+        self._is_ready = True
+
+    def health(self) -> tuple[bool, str]:
+        """Whether the loop makes progress, and what it is doing."""
+        late = self._monotonic() - self._due
+        return late <= 0, f"{self._doing}: {late:.0f} s overdue" if late > 0 else self._doing
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether the agent has made a turn and goes on making them."""
+        alive, doing = self.health()
+        return alive and self._is_ready, doing
+
+
+class HttpServer:
+    """Serves until the process ends."""
+
+    def __init__(self, host: str, port: int, *, heartbeat: Heartbeat, exposition: Callable[[], bytes]) -> None:
+        """Raises OSError if the address cannot be had."""
+        handler = type("Handler", (_Handler,), {"heartbeat": heartbeat, "exposition": staticmethod(exposition)})
+        self._server = ThreadingHTTPServer((host, port), handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        """The port, also if any free one was asked for."""
+        return int(self._server.server_address[1])
+
+    def close(self) -> None:
+        """Stops serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    heartbeat: Heartbeat
+    exposition: Callable[[], bytes]
+    timeout = 10  # a client that connects and says nothing must not keep a thread
+
+    def do_GET(self) -> None:
+        match self.path.split("?", 1)[0]:
+            case "/metrics":
+                self._answer(200, self.exposition(), "text/plain; version=0.0.4; charset=utf-8")
+            case "/healthz":
+                self._say(*self.heartbeat.health())
+            case "/readyz":
+                self._say(*self.heartbeat.readiness())
+            case _:
+                self._answer(404, b"/metrics, /healthz, /readyz\n")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        """Probes every ten seconds are nothing to log."""
+
+    def _say(self, good: bool, text: str) -> None:
+        self._answer(200 if good else 503, f"{text}\n".encode())
+
+    def _answer(self, status: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)

@@ -1,0 +1,83 @@
+"""Log lines, as text or as JSON, each with the node, its phase and the reason it is in it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+LOGGER = logging.getLogger("careen")
+
+# What a LogRecord carries anyway; everything else was given with `extra=` and is a field of the line.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "node", "phase", "reason", "taskName"}
+
+
+class Place(logging.Filter):
+    """Adds to every line where the node is on its way; the loop keeps it up to date."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__()
+        self.node = node
+        self.phase = ""
+        self.reason = ""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Never drops a line."""
+        record.node, record.phase, record.reason = self.node, self.phase, self.reason
+        return True
+
+
+class TextFormat(logging.Formatter):
+    """`2026-11-21T08:12:28.123Z INFO  n1 Waiting(refused) message key=value`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and a traceback below it if there is one."""
+        place = " ".join(part for part in (_of(record, "node"), _of(record, "phase") and f"{_of(record, 'phase')}({_of(record, 'reason')})") if part)
+        fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
+        line = f"{_time(record)} {record.levelname:<7} {place}: {record.getMessage()}{fields}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonFormat(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, object] = {"time": _time(record), "level": record.levelname.lower(), "message": record.getMessage()}
+        line |= {key: value for key in ("node", "phase", "reason") if (value := _of(record, key))}
+        line |= {key: value if isinstance(value, str | int | float | bool) else str(value) for key, value in _fields(record).items()}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) -> Place:
+    """Every logger of the process writes to `stream` (stderr) in the given form. Returns the place to keep up to date."""
+    place = Place(node)
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormat() if form == "json" else TextFormat())
+    handler.addFilter(place)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    LOGGER.setLevel(level.upper())
+    return place
+
+
+def _of(record: logging.LogRecord, name: str) -> str:
+    return str(getattr(record, name, ""))
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    return {key: value for key, value in vars(record).items() if key not in _STANDARD}
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if not text or any(letter in text for letter in ' "=\n') else text

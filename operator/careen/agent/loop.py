@@ -1,0 +1,131 @@
+"""One turn after another, at the instant the last decision named, or sooner when the sentinel or the settings changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from careen.agent.http_server import Heartbeat
+from careen.agent.logs import Place
+from careen.agent.metrics import Metrics
+from careen.agent.need_watch import FILE_SECONDS, NeedWatch
+from careen.agent.turn import Mind, Turned
+from careen.cluster.transport import Clock
+from careen.core.policy import Policy
+
+_LOG = logging.getLogger("careen.loop")
+
+# A turn is a handful of requests of at most half a minute each, a forecast, and a reboot command.
+_LONGEST_TURN_SECONDS = 600.0
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
+_NEVER_LONGER_SECONDS = 600.0
+
+
+class Loop:
+    """Runs until it is told to stop. A turn that breaks is logged and made again: an agent never ends by itself."""
+
+    def __init__(
+        self,
+        *,
+        mind: Mind,
+        policy: Callable[[], Policy],
+        need: NeedWatch,
+        clock: Clock,
+        chance: Callable[[], float],
+        place: Place,
+        metrics: Metrics,
+        heartbeat: Heartbeat,
+    ) -> None:
+        self._mind = mind
+        self._policy = policy
+        self._need = need
+        self._clock = clock
+        self._chance = chance
+        self._place = place
+        self._metrics = metrics
+        self._heartbeat = heartbeat
+        self._stops_in_a_row = 0
+        self._is_stopping = False
+        self._wakes = False
+        self.is_turning = False
+        """True within a turn: then a stop waits a little for its end."""
+
+    async def run(self) -> None:
+        """Turn, wait, and again, until `stop`."""
+        while not self._is_stopping:
+            pause = await self._one_turn()
+            await self._wait(pause)
+
+    def stop(self) -> None:
+        """No further turn begins."""
+        self._is_stopping = True
+
+    def wake(self) -> None:
+        """The next turn begins within five seconds: something changed that a decision rests on."""
+        self._wakes = True
+
+    async def _one_turn(self) -> float:
+        """Makes a turn; how long to wait before the next."""
+        self._heartbeat.expect_within(_LONGEST_TURN_SECONDS, "a turn")
+        self.is_turning = True
+        started = self._clock.monotonic()
+        try:
+            turned = await self._mind.turn(self._policy())
+        except Exception:
+            # Whatever it is, dying would leave a cordoned node alone; the log and the counter tell.
+            _LOG.exception("a turn broke")
+            return self._broken()
+        finally:
+            self.is_turning = False
+            self._metrics.turn_seconds.labels(self._place.node).observe(self._clock.monotonic() - started)
+            self._metrics.last_turn.labels(self._place.node).set(self._clock.now().timestamp())
+        return self._after(turned)
+
+    def _after(self, turned: Turned) -> float:
+        self._tell(turned)
+        if turned.stop is None:
+            self._stops_in_a_row = 0
+            self._heartbeat.ready()
+            self._metrics.turns.labels(self._place.node, "done").inc()
+            return min(turned.decision.look_again_seconds, _NEVER_LONGER_SECONDS)
+        self._metrics.turns.labels(self._place.node, "stopped").inc()
+        _LOG.log(logging.ERROR if turned.stop.is_refusal else logging.INFO, "not done, looking again: %s", turned.stop.why)
+        return self._pause_after_failure()
+
+    def _broken(self) -> float:
+        self._metrics.turns.labels(self._place.node, "broken").inc()
+        return self._pause_after_failure()
+
+    def _pause_after_failure(self) -> float:
+        self._stops_in_a_row += 1
+        longest = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(self._stops_in_a_row - 1, 10), _LONGEST_PAUSE_SECONDS)
+        return longest * (0.5 + 0.5 * self._chance())
+
+    def _tell(self, turned: Turned) -> None:
+        """Log, metrics: a line when phase or reason changed, not each turn."""
+        decision, node = turned.decision, self._place.node
+        self._metrics.show_need(turned.observation.need)
+        self._metrics.show_phase(decision.phase, at=self._clock.now().timestamp())
+        self._metrics.show_refusals(decision.refusals)
+        place = (decision.phase.value, decision.reason.code.value)
+        if place == (self._place.phase, self._place.reason):
+            return
+        self._place.phase, self._place.reason = place
+        self._metrics.reasons.labels(node, decision.reason.code.value).inc()
+        _LOG.info("%s", decision.reason.sentence)
+        for refusal in decision.refusals:
+            _LOG.info("refused by %s (%s): %s", refusal.gate, refusal.code.value, refusal.sentence)
+
+    async def _wait(self, seconds: float) -> None:
+        """Sleeps, looking at the sentinel every few seconds."""
+        until = self._clock.monotonic() + seconds
+        self._heartbeat.expect_within(seconds + _LONGEST_TURN_SECONDS, "waiting")
+        while not self._is_stopping:
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                break
+            await self._clock.sleep(min(left, FILE_SECONDS))
+            if self._wakes or await self._need.has_changed():
+                break
+        self._wakes = False

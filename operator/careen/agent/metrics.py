@@ -1,0 +1,75 @@
+"""Counters and gauges of one agent, named after phases and reasons. Each agent exports its own node only.
+
+`kured_reboot_required` keeps kured's name, because alerts and dashboards exist for it. Serving them is `http_server.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
+from careen.core.decision import Refusal
+from careen.core.observation import Need, NeedAnswer
+from careen.core.phases import Phase
+
+
+class Metrics:
+    """Everything that is counted."""
+
+    def __init__(self, node: str) -> None:
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._node = node
+        self._registry = registry
+        self._required = Gauge("kured_reboot_required", "OS requires reboot due to software updates.", ["node"], registry=registry)
+        self._need_unknown = Gauge("careen_need_unknown", "1 while it cannot be told whether the host asks for a reboot.", ["node"], registry=registry)
+        self._phase = Gauge("careen_phase", "1 for the phase the node is in.", ["node", "phase"], registry=registry)
+        self._phase_since = Gauge("careen_phase_since_seconds", "When this process first saw the present phase (unix time).", ["node"], registry=registry)
+        self._refused = Gauge("careen_refused", "1 for each gate that refuses now.", ["node", "gate", "code"], registry=registry)
+        self.turns = Counter("careen_turns", "Turns, by how they ended: done, stopped (an action did not surely succeed), broken (a bug).", ["node", "end"], registry=registry)
+        self.turn_seconds = Histogram("careen_turn_seconds", "How long a turn took.", ["node"], buckets=(0.01, 0.1, 1, 5, 15, 60, 300), registry=registry)
+        self.last_turn = Gauge("careen_last_turn_seconds", "When the last turn ended (unix time).", ["node"], registry=registry)
+        self.requests = Counter("careen_api_requests", "Requests to the API server, by method and status; status lost: no answer.", ["node", "method", "status"], registry=registry)
+        self.evictions = Counter("careen_evictions", "Eviction requests, by answer.", ["node", "answer"], registry=registry)
+        self.reboots_asked = Counter("careen_reboots_asked", "Reboots asked of the host, by outcome.", ["node", "outcome"], registry=registry)
+        self.reasons = Counter("careen_changes_of_mind", "How often a reason was newly given.", ["node", "code"], registry=registry)
+        self.forecasts = Counter("careen_forecasts", "Forecasts made, by result: made, unknown.", ["node", "result"], registry=registry)
+        self.forecast_seconds = Histogram("careen_forecast_seconds", "How long a forecast took.", ["node"], buckets=(0.5, 1, 2, 5, 10, 30, 60), registry=registry)
+        self._config_ok = Gauge("careen_config_ok", "0 while the ConfigMap holds settings that cannot be used; the last good ones stay in force.", ["node"], registry=registry)
+        self._single = Gauge("careen_only_agent", "1 while this process holds the host's lock for agents, 0 while another does, -1 if there is none.", ["node"], registry=registry)
+        self._shown_phase: Phase | None = None
+
+    def show_need(self, need: Need) -> None:
+        """The sentinel's answer. Unknown leaves kured's gauge as it was: it has no third value."""
+        if need.answer is not NeedAnswer.UNKNOWN:
+            self._required.labels(self._node).set(need.answer is NeedAnswer.YES)
+        self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
+
+    def show_phase(self, phase: Phase, *, at: float) -> None:
+        """The phase the node stands in, and since when if it changed."""
+        if phase is self._shown_phase:
+            return
+        for each in Phase:
+            self._phase.labels(self._node, each.value).set(each is phase)
+        self._phase_since.labels(self._node).set(at)
+        self._shown_phase = phase
+
+    def show_refusals(self, refusals: Iterable[Refusal]) -> None:
+        """The gates that refuse now; the others' series go away."""
+        self._refused.clear()
+        for refusal in refusals:
+            self._refused.labels(self._node, refusal.gate, refusal.code.value).set(1)
+
+    def show_config(self, *, ok: bool) -> None:
+        """Whether the ConfigMap's settings are in force."""
+        self._config_ok.labels(self._node).set(ok)
+
+    def show_only_agent(self, value: int) -> None:
+        """Whether this process is the only agent of the host."""
+        self._single.labels(self._node).set(value)
+
+    def exposition(self) -> bytes:
+        """The text that Prometheus scrapes."""
+        return generate_latest(self._registry)

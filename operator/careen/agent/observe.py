@@ -1,0 +1,245 @@
+"""Collects the evidence a decision asks for, and nothing else. What cannot be had becomes `Unknown`, with why.
+
+How often and in which order evidence is wanted is the core's business (`phases.py`, the steps).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+from careen.agent.need_watch import NeedWatch
+from careen.cluster.api import ApiServer
+from careen.cluster.errors import ClusterError
+from careen.cluster.evictions import Evicted, evict
+from careen.cluster.foreign import find_foreign
+from careen.cluster.lock_store import LockStore
+from careen.cluster.nodes import list_nodes, read_node
+from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
+from careen.core import drain_plan, keys, lock
+from careen.core.actions import EvictPod
+from careen.core.memory import EvictAnswer, Memory
+from careen.core.observation import (
+    Chance,
+    DryRunAnswer,
+    Evictable,
+    Fleet,
+    Gone,
+    Holders,
+    LockReading,
+    NeedAnswer,
+    NodeView,
+    NotAsked,
+    Observation,
+    PodView,
+    Unknown,
+)
+from careen.core.phases import ROW, Evidence, Phase
+from careen.core.policy import Policy
+from careen.core.progress import Progress, from_annotation
+from careen.host.node_host import Host
+from careen.services.prometheus import AlertSource
+from scheduler_core.simulation.forecast import Forecast
+
+T = TypeVar("T")
+
+
+class Forecaster(Protocol):
+    """Simulates the drain of a node."""
+
+    async def forecast(self, node: str) -> Forecast | Unknown:
+        """Where each pod would land, or why that cannot be told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Senses:
+    """Everything that observations are made with. `alerts` is asked for anew each time: its URL is a live setting."""
+
+    node_name: str
+    daemonset_namespace: str
+    daemonset_name: str
+    api: ApiServer
+    host: Host
+    need: NeedWatch
+    lock: LockStore
+    forecaster: Forecaster
+    alerts: Callable[[], AlertSource | None]
+    chance: Callable[[], float]
+
+
+class Observer:
+    """Makes observations. It keeps the last view of the own Node, because an idle node need not be read each turn."""
+
+    def __init__(self, senses: Senses) -> None:
+        self._senses = senses
+        self._node: NodeView | None = None
+        self._node_read_at = 0.0
+        self._gather: dict[Evidence, Callable[[Observation, Policy], Awaitable[dict[str, Any]]]] = {
+            Evidence.NODE: self._fresh_node,
+            Evidence.BOOT_ID: self._boot_id,
+            Evidence.NEED: self._need,
+            Evidence.LOCK: self._lock,
+            Evidence.PEERS: self._peers,
+            Evidence.HOLDERS: self._holders,
+            Evidence.WAITERS: self._waiters,
+            Evidence.FLEET: self._fleet,
+            Evidence.PODS: self._pods,
+            Evidence.ALERTS: self._alerts,
+            Evidence.FOREIGN: self._foreign,
+            Evidence.FORECAST: self._forecast,
+            Evidence.EVICTABILITY: self._evictability,
+            Evidence.OWNERS: self._owners,
+        }
+
+    async def begin(self, memory: Memory, phase: Phase) -> Observation:
+        """What every turn must know: the own Node, the boot, the need. The phase says how old the Node may be."""
+        senses = self._senses
+        need = await senses.need.read()
+        may_be_old = need.answer is NeedAnswer.NO
+        node = await self._own_node(ROW[phase].node_max_age_seconds if may_be_old else 0.0)
+        skew = senses.api.clock_skew_seconds
+        return Observation(
+            now=senses.api.clock.now(),
+            uptime=senses.host.uptime(),
+            chance=Chance(claim_id=secrets.token_hex(8), jitter=senses.chance()),
+            memory=memory,
+            clock_skew_seconds=Unknown("the API server has not told its time yet") if skew is None else skew,
+            node=node,
+            boot_id=senses.host.read_boot_id(),
+            need=need,
+        )
+
+    async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
+        """The observation with this evidence read anew, in the order of the enumeration: the lock before those it names."""
+        for evidence in sorted(wanted, key=list(Evidence).index):
+            seen = replace(seen, **await self._gather[evidence](seen, policy))
+        skew = self._senses.api.clock_skew_seconds
+        return replace(
+            seen,
+            now=self._senses.api.clock.now(),
+            uptime=self._senses.host.uptime(),
+            clock_skew_seconds=seen.clock_skew_seconds if skew is None else skew,
+        )
+
+    def saw_node(self, node: NodeView | None) -> None:
+        """The Node as an own write's answer shows it; None if it must be read again."""
+        self._node, self._node_read_at = node, self._senses.api.clock.monotonic()
+
+    async def _own_node(self, max_age_seconds: float) -> NodeView | Gone | Unknown:
+        now = self._senses.api.clock.monotonic()
+        if self._node is not None and now - self._node_read_at < max_age_seconds:
+            return self._node
+        node = await _known(read_node(self._senses.api, self._senses.node_name))
+        # The age counts from the question.
+        self._node, self._node_read_at = (node if isinstance(node, NodeView) else None), now
+        return node
+
+    async def _fresh_node(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"node": await self._own_node(0.0)}
+
+    async def _boot_id(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"boot_id": self._senses.host.read_boot_id()}
+
+    async def _need(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"need": await self._senses.need.read()}
+
+    async def _lock(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"lock": await _known(self._senses.lock.read())}
+
+    async def _peers(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"peers": await _known(list_nodes(self._senses.api, reboot_label=("in-progress", "failed")))}
+
+    async def _waiters(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"waiters": await _known(list_nodes(self._senses.api, reboot_label=("ready", "required")))}
+
+    async def _holders(self, seen: Observation, policy: Policy) -> dict[str, Any]:
+        """The other Nodes the lock names. Read after the lock, or the proof that one holds nothing would be none."""
+        if isinstance(seen.lock, NotAsked):
+            seen = replace(seen, **await self._lock(seen, policy))
+        content = lock.parse(seen.lock.content) if isinstance(seen.lock, LockReading) else None
+        if not isinstance(content, lock.LockContent):
+            return {"lock": seen.lock, "holders": Unknown("the lock is not known, so its holders are not either")}
+        return {"lock": seen.lock, "holders": await _known(self._read_holders(content.holders))}
+
+    async def _read_holders(self, names: Iterable[str]) -> Holders:
+        others = [name for name in names if name != self._senses.node_name]
+        found = await asyncio.gather(*(read_node(self._senses.api, name) for name in others))
+        return Holders(
+            nodes=tuple(node for node in found if isinstance(node, NodeView)),
+            absent=frozenset(name for name, node in zip(others, found, strict=True) if isinstance(node, Gone)),
+        )
+
+    async def _fleet(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        asked_at = self._senses.host.uptime()
+        nodes = await _known(list_nodes(self._senses.api))
+        return {"fleet": nodes if isinstance(nodes, Unknown) else Fleet(nodes=nodes, read_at_uptime=asked_at)}
+
+    async def _pods(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"pods": await _known(list_pods_on(self._senses.api, self._senses.node_name))}
+
+    async def _alerts(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        source = self._senses.alerts()
+        return {"alerts": () if source is None else await source.active_alerts()}
+
+    async def _foreign(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        senses = self._senses
+        return {"foreign": await _known(find_foreign(senses.api, namespace=senses.daemonset_namespace, name=senses.daemonset_name))}
+
+    async def _forecast(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}
+
+    async def _evictability(self, seen: Observation, policy: Policy) -> dict[str, Any]:
+        """A dry run for every pod a drain would evict, a few at a time."""
+        seen = await self._with_pods(seen, policy)
+        if not isinstance(seen.pods, tuple):
+            return {"pods": seen.pods, "evictability": Unknown("the pods of this node are not known")}
+        pods = drain_plan.to_evict(seen.pods, policy.drain)
+        few = asyncio.Semaphore(policy.drain.parallel)
+
+        async def try_one(pod: PodView) -> Evicted:
+            async with few:
+                request = EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, grace_seconds=policy.drain.grace_seconds)
+                return await evict(self._senses.api, request, dry_run=True)
+
+        answers = await asyncio.gather(*(try_one(pod) for pod in pods))
+        return {"pods": seen.pods, "evictability": {pod.uid: _dry_run(answer) for pod, answer in zip(pods, answers, strict=True)}}
+
+    async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
+        """The owners in the record, or before there are any those of the pods a drain would evict."""
+        record = from_annotation(seen.node.annotations.get(keys.PROGRESS)) if isinstance(seen.node, NodeView) else None
+        if isinstance(record, Progress) and record.owners:
+            recorded = [Owner(each.kind, each.namespace, each.name) for each in record.owners]
+            return {"owners": await _known(read_owners(self._senses.api, recorded))}
+        seen = await self._with_pods(seen, policy)
+        if not isinstance(seen.pods, tuple):
+            return {"pods": seen.pods, "owners": Unknown("the pods of this node are not known")}
+        owners = owners_of(drain_plan.to_evict(seen.pods, policy.drain))
+        return {"pods": seen.pods, "owners": await _known(read_owners(self._senses.api, owners))}
+
+    async def _with_pods(self, seen: Observation, policy: Policy) -> Observation:
+        return replace(seen, **await self._pods(seen, policy)) if isinstance(seen.pods, NotAsked) else seen
+
+
+async def _known(question: Awaitable[T]) -> T | Unknown:
+    """The answer, or `Unknown` if the API server gave none."""
+    try:
+        return await question
+    except ClusterError as error:
+        return Unknown(str(error))
+
+
+_EVICTABLE = {
+    EvictAnswer.ACCEPTED: Evictable.ALLOWED,
+    EvictAnswer.GONE: Evictable.GONE,
+    EvictAnswer.BUDGET: Evictable.BUDGET,
+    EvictAnswer.DENIED: Evictable.DENIED,
+    EvictAnswer.UNCLEAR: Evictable.UNKNOWN,
+}
+
+
+def _dry_run(evicted: Evicted) -> DryRunAnswer:
+    return DryRunAnswer(answer=_EVICTABLE[evicted.answer], detail=evicted.detail)

@@ -1,0 +1,87 @@
+"""Everything kube-scheduler looks at, as raw pages of lists: what a `Snapshot` of scheduler_core is made from.
+
+Pages are handed on one by one and never kept. Kinds that no pod refers to are not asked for: a cluster without volumes or
+devices costs nine requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from careen.cluster.api import ApiServer
+from careen.cluster.errors import NotFound
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
+
+# Looked at for every pod: namespace selectors, default spread constraints, budgets.
+ALWAYS = (
+    NODES,
+    PODS,
+    "/api/v1/namespaces",
+    "/api/v1/services",
+    "/api/v1/replicationcontrollers",
+    "/apis/apps/v1/replicasets",
+    "/apis/apps/v1/statefulsets",
+    "/apis/policy/v1/poddisruptionbudgets",
+)
+
+# Looked at only for pods with claims on volumes.
+VOLUMES = (
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/persistentvolumes",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/storage.k8s.io/v1/csinodes",
+    "/apis/storage.k8s.io/v1/csidrivers",
+    "/apis/storage.k8s.io/v1/csistoragecapacities",
+    "/apis/storage.k8s.io/v1/volumeattachments",
+)
+
+# Looked at only for pods with claims on devices; served as v1 since 1.34, as betas before.
+DEVICE_VERSIONS = ("v1", "v1beta2", "v1beta1")
+DEVICES = ("/apis/resource.k8s.io/{version}/resourceclaims", "/apis/resource.k8s.io/{version}/deviceclasses")
+
+# As they stand in the JSON of a pod. A pod that merely says one of these in an annotation costs some requests, no more.
+_VOLUME_MARKS = (b'"persistentVolumeClaim"', b'"ephemeral"')
+_DEVICE_MARK = b'"resourceClaims"'
+
+
+async def pages(api: ApiServer) -> AsyncIterator[bytes]:
+    """Raw list bodies, nodes first. Raises `ClusterError`: a snapshot with a hole would be a wrong forecast."""
+    has_volumes = has_devices = False
+    for path in ALWAYS:
+        async for page in api.pages(path):
+            if path == PODS:
+                has_volumes = has_volumes or any(mark in page for mark in _VOLUME_MARKS)
+                has_devices = has_devices or _DEVICE_MARK in page
+            yield page
+    if has_volumes:
+        for path in VOLUMES:
+            async for page in api.pages(path):
+                yield page
+    if has_devices:
+        for path in DEVICES:
+            async for page in _served_pages(api, path):
+                yield page
+
+
+async def _served_pages(api: ApiServer, path: str) -> AsyncIterator[bytes]:
+    """Pages of the first version that the server knows; nothing if it knows none."""
+    for version in DEVICE_VERSIONS:
+        try:
+            async for page in api.pages(path.format(version=version)):
+                yield page
+        except NotFound:
+            continue
+        return
+
+
+class _Version(msgspec.Struct, gc=False, frozen=True, rename={"git_version": "gitVersion"}):
+    git_version: str = ""
+
+
+async def server_version(api: ApiServer) -> str:
+    """The cluster's release, such as `v1.36.3`."""
+    return (await api.get("/version", _Version)).git_version

@@ -1,0 +1,69 @@
+"""The host as the shell sees it: one port, and the real thing behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from careen.core.observation import Need, Unknown
+from careen.host import boot_id, reboot, sentinel
+from careen.host.commands import HostExec
+
+
+class Host(Protocol):
+    """What the shell asks of a host. A simulator has hosts of its own."""
+
+    async def read_need(self) -> Need:
+        """Does the host want a reboot?"""
+        ...
+
+    def read_boot_id(self) -> str | Unknown:
+        """Which boot is this?"""
+        ...
+
+    def uptime(self) -> float:
+        """Seconds since the host booted."""
+        ...
+
+    async def ask_reboot(self) -> reboot.Answer:
+        """Asks for a reboot; returns before it happens."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalHost:
+    """The host that this process runs on. Commands are given as one line and split as a shell would, without a shell."""
+
+    root: Path
+    sentinel_file: str
+    sentinel_command: str
+    sentinel_seconds: float
+    boot_id_file: Path
+    how: HostExec
+    reboot_method: Literal["command", "signal"]
+    reboot_command: str
+    reboot_signal: int
+    reboot_seconds: float
+
+    async def read_need(self) -> Need:
+        """From the command if there is one, else from the file."""
+        if self.sentinel_command:
+            return await sentinel.run_command(shlex.split(self.sentinel_command), how=self.how, deadline_seconds=self.sentinel_seconds)
+        return await sentinel.read_file_in_thread(self.root, self.sentinel_file, deadline_seconds=self.sentinel_seconds)
+
+    def read_boot_id(self) -> str | Unknown:
+        """From the kernel, or the file given instead."""
+        return boot_id.read_boot_id(self.boot_id_file)
+
+    def uptime(self) -> float:
+        """From the kernel."""
+        return boot_id.uptime_seconds()
+
+    async def ask_reboot(self) -> reboot.Answer:
+        """By command or signal, as configured."""
+        if self.reboot_method == "signal":
+            return await asyncio.to_thread(reboot.by_signal, self.reboot_signal)
+        return await reboot.by_command(shlex.split(self.reboot_command), how=self.how, deadline_seconds=self.reboot_seconds)
