@@ -7,6 +7,17 @@ from dataclasses import dataclass
 from scheduler_core.model.labels import NodeSelector
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """One request of a claim, or one of its alternatives (`request/alternative`), and the class of device it asks for.
+
+    `class_name` None when the request is of a kind that this release does not know.
+    """
+
+    name: str
+    class_name: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceClaim:
     """`allocated` with `available_on` None means that the devices can be reached from every node.
@@ -18,6 +29,7 @@ class ResourceClaim:
     namespace: str
     uid: str = ""
     owner_uid: str = ""
+    requests: tuple[DeviceRequest, ...] = ()
     allocated: bool = False
     available_on: NodeSelector | None = None
     reserved_for: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from scheduler_core.model import wire
-from scheduler_core.model.devices import DeviceClass, ResourceClaim
+from scheduler_core.model.devices import DeviceClass, DeviceRequest, ResourceClaim
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.labels import (
     EVERYTHING,
@@ -613,11 +613,20 @@ def resource_claim(written: wire.WireResourceClaim) -> ResourceClaim:
         namespace=meta.namespace or "default",
         uid=meta.uid,
         owner_uid=owner.uid if owner else "",
+        requests=tuple(request for written_request in written.spec.devices.requests or () for request in _device_requests(written_request)),
         allocated=allocation is not None,
         available_on=None if allocation is None or allocation.node_selector is None else node_selector(allocation.node_selector),
         reserved_for=tuple(c.uid for c in status.reserved_for or ()),
         terminating=meta.deletion_timestamp is not None,
     )
+
+
+def _device_requests(written: wire.WireDeviceRequest) -> tuple[DeviceRequest, ...]:
+    if written.exactly is not None:
+        return (DeviceRequest(written.name, written.exactly.device_class_name),)
+    if written.first_available:
+        return tuple(DeviceRequest(f"{written.name}/{each.name}", each.device_class_name) for each in written.first_available)
+    return (DeviceRequest(written.name, None),)
 
 
 def device_class(written: wire.WireDeviceClass) -> DeviceClass:

@@ -474,8 +474,28 @@ class WireResourceClaimStatus(Wire, frozen=True):
     reserved_for: tuple[WireConsumer, ...] | None = None
 
 
+class WireDeviceRequestAlternative(Wire, frozen=True):
+    name: str = ""
+    device_class_name: str = ""
+
+
+class WireDeviceRequest(Wire, frozen=True):
+    name: str = ""
+    exactly: WireDeviceRequestAlternative | None = None
+    first_available: tuple[WireDeviceRequestAlternative, ...] | None = None
+
+
+class WireDeviceClaim(Wire, frozen=True):
+    requests: tuple[WireDeviceRequest, ...] | None = None
+
+
+class WireResourceClaimSpec(Wire, frozen=True):
+    devices: WireDeviceClaim = WireDeviceClaim()
+
+
 class WireResourceClaim(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
+    spec: WireResourceClaimSpec = WireResourceClaimSpec()
     status: WireResourceClaimStatus | None = None
 
 

@@ -65,7 +65,8 @@ class DynamicResources:
                 claims.append(found)
         waiting = next((claim for claim in claims if not claim.allocated), None)
         if waiting is not None:
-            return PreFilterResult(unknown(f'resourceclaim "{waiting.name}" has yet to be allocated, which is not predicted'))
+            hopeless = next((problem for claim in claims if not claim.allocated and (problem := _hopeless_request(claim, objects))), None)
+            return PreFilterResult(hopeless or unknown(f'resourceclaim "{waiting.name}" has yet to be allocated, which is not predicted'))
         extended = self._by_device_class(pod, objects)
         if not claims and not extended:
             return PreFilterResult(SKIP)
@@ -121,6 +122,18 @@ def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> R
     if not entry.claim_name and claim.owner_uid != pod.uid:
         return unresolvable(f"ResourceClaim {claim.namespace}/{claim.name} was not created for Pod {pod.namespace}/{pod.name} (Pod is not owner)")
     return claim
+
+
+def _hopeless_request(claim: ResourceClaim, objects: ClusterObjects) -> Verdict | None:
+    """A request that nobody could ever serve, however devices are allocated."""
+    for request in claim.requests:
+        if request.class_name is None:
+            return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+        if not request.class_name:
+            return error(f"request {request.name}: unsupported request type")
+        if request.class_name not in objects.device_classes:
+            return unresolvable(f"request {request.name}: device class {request.class_name} does not exist")
+    return None
 
 
 def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | Verdict | None:
