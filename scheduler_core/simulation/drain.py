@@ -8,10 +8,10 @@ What is not simulated: new nodes (no autoscaler), other people's changes, and th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
@@ -28,12 +28,9 @@ def simulate_drain(
 ) -> tuple[Forecast, ...]:
     """Where each pod of the nodes would land if they were drained now, together: one forecast per node, in the order given.
 
-    `made_at` (RFC 3339) says when the snapshot was read and is passed through. Raises ValueError for a node that the snapshot does not
-    have; the snapshot itself is never changed.
+    `made_at` (RFC 3339) says when the snapshot was read and is passed through. Raises UnknownNodeError for a node that the snapshot
+    does not have; the snapshot itself is never changed.
     """
-    for name in node_names:
-        if name not in snapshot.node_names:
-            raise ValueError(f"node {name} is not in the snapshot of {len(snapshot.node_names)} nodes")
     drain = _Drain(snapshot, node_names, Scheduler(configuration, kube_version))
     drain.run()
     return tuple(
@@ -50,6 +47,7 @@ class _Displaced:
     arrival: int
     result: CycleResult | None = None
     landed: bool = False
+    unknown: str = ""        # why nobody here can tell where it goes
 
 
 @dataclass(slots=True)
@@ -93,7 +91,7 @@ class _Drain:
                 continue
             self.refused.pop(pod.key, None)
             self.ledger.spend(pod)
-            self.world = self.world.with_pod_terminating(pod.key)
+            self.world = _with_pod_terminating(self.world, pod)
             evicted.append(pod)
         return evicted
 
@@ -122,7 +120,12 @@ class _Drain:
 
     def _place(self, each: _Displaced) -> list[Pod]:
         """One cycle for one pod; gives the pods that lost their place to it by preemption."""
-        each.result = self.scheduler.schedule(self.world, each.replacement)
+        try:
+            each.result = self.scheduler.schedule(self.world, each.replacement)
+        except NoProfileError:
+            each.unknown = f"is scheduled by {each.pod.spec.scheduler_name}, whose profile is not known here (--scheduler-config)"
+            return []
+        each.unknown = each.result.unknown or each.result.error
         node, victims = each.result.node, []
         if node is None and each.result.preemption is not None:
             node = each.result.preemption.node
@@ -154,10 +157,10 @@ class _Drain:
         return self._landing(self.displaced[pod.key])
 
     def _landing(self, each: _Displaced) -> PodForecast:
+        if each.unknown:
+            return _say(each.pod, Outcome.UNKNOWN, each.unknown)
         result = each.result
         assert result is not None, "every replacement was judged at least once"
-        if result.unknown:
-            return _say(each.pod, Outcome.UNKNOWN, result.unknown)
         if each.landed and result.node is None:
             return _say(each.pod, Outcome.MOVES, f"preempts its way onto {each.replacement.node_name}", landing=(each.replacement.node_name,))
         if each.landed:
@@ -172,6 +175,10 @@ class _Drain:
             if each.pod.node_name not in mine:
                 where = f"moves to {each.replacement.node_name}" if each.landed else "would stay pending"
                 self.notes.append(f"{each.pod.key} on {each.pod.node_name} would be preempted and {where}")
+
+
+def _with_pod_terminating(world: Snapshot, pod: Pod) -> Snapshot:
+    return world.without_pod(pod.key).with_pod_placed(replace(pod, terminating=True), pod.node_name)
 
 
 def _landing_sentence(best: Sequence[str]) -> str:

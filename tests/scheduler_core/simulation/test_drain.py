@@ -1,0 +1,166 @@
+"""Drains of small clusters: every outcome once, and what must hold for any cluster."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler_core.simulation.drain import simulate_drain
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
+
+Manifest = dict[str, Any]
+
+
+def a_node(name: str, *, cpu: str = "4", zone: str = "a", unschedulable: bool = False, **labels: str) -> Manifest:
+    return {
+        "kind": "Node", "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone, **labels}},
+        "spec": {"unschedulable": True} if unschedulable else {},
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
+    }
+
+
+def a_pod(name: str, node: str, *, cpu: str = "100m", owner: str | None = "ReplicaSet", app: str = "web", **spec: Any) -> Manifest:
+    metadata: Manifest = {"name": name, "namespace": "shop", "uid": name, "labels": {"app": app}}
+    if owner:
+        metadata["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": owner, "name": app, "uid": f"{owner}-{app}", "controller": True}]
+    return {
+        "kind": "Pod", "metadata": metadata,
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}], **spec},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def a_budget(allowed: int, *, healthy: int = 3, desired: int = 2, expected: int = 3, app: str = "web") -> Manifest:
+    return {
+        "kind": "PodDisruptionBudget", "metadata": {"name": app, "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": app}}, "minAvailable": desired},
+        "status": {"disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired, "expectedPods": expected},
+    }
+
+
+def drain(node: str, *objects: Manifest) -> Forecast:
+    return simulate_drain(Snapshot.from_objects(objects), [node], made_at="2026-01-01T00:00:00Z")[0]
+
+
+def only(forecast: Forecast) -> PodForecast:
+    (pod,) = forecast.pods
+    return pod
+
+
+@pytest.mark.parametrize(("pod", "outcome", "landing"), [
+    pytest.param(a_pod("p", "n1"), Outcome.MOVES, ("n2",), id="a replica moves to the node with room"),
+    pytest.param(a_pod("p", "n1", owner="StatefulSet"), Outcome.MOVES, ("n2",), id="so does a StatefulSet's pod"),
+    pytest.param(a_pod("p", "n1", owner="DaemonSet"), Outcome.STAYS, (), id="a DaemonSet's pod stays"),
+    pytest.param(a_pod("p", "n1", owner=None), Outcome.LOST, (), id="a bare pod is lost"),
+    pytest.param(a_pod("p", "n1", cpu="5"), Outcome.PENDING, (), id="a pod that fits nowhere is pending"),
+    pytest.param(a_pod("p", "n1", nodeSelector={"kubernetes.io/hostname": "n1"}), Outcome.RETURNS, (), id="a pod bound to this node waits out the reboot"),
+    pytest.param(a_pod("p", "n1", schedulerName="other"), Outcome.UNKNOWN, (), id="another scheduler's pod is not guessed at"),
+])
+def test_each_pod_of_the_node_gets_its_outcome(pod: Manifest, outcome: Outcome, landing: tuple[str, ...]) -> None:
+    forecast = only(drain("n1", a_node("n1", cpu="4"), a_node("n2"), a_node("n3", unschedulable=True), pod))
+    assert (forecast.outcome, forecast.landing) == (outcome, landing)
+
+
+def test_nodes_of_equal_highest_score_are_a_set() -> None:
+    assert only(drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"))).landing == ("n2", "n3")
+
+
+def test_a_full_cluster_leaves_pods_pending_and_says_why() -> None:
+    pod = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), a_pod("q", "n2", cpu="3")).pods[0]
+    assert pod.outcome is Outcome.PENDING
+    assert pod.sentence.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.")
+
+
+def test_on_a_cluster_of_one_node_everything_returns() -> None:
+    forecast = drain("n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1", owner="StatefulSet"))
+    assert forecast.counts == {Outcome.RETURNS: 2}
+
+
+def test_a_cordon_elsewhere_does_not_bind_a_pod_to_the_drained_node() -> None:
+    forecast = drain("n1", a_node("n1"), a_node("n2", unschedulable=True), a_pod("p", "n1"))
+    assert forecast.counts == {Outcome.PENDING: 1}
+
+
+def test_the_drained_node_stays_a_topology_domain() -> None:
+    spread = {"topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}},
+    ]}
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **spread), a_pod("q", "n2", **spread))
+    assert forecast.pods[0].outcome is Outcome.PENDING, "with n1 empty but counted, a second pod on n2 would make a skew of 2"
+
+
+def test_a_replica_is_judged_beside_its_terminating_predecessor_and_again_without_it() -> None:
+    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "web"}}},
+    ]}}}
+    forecast = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart)))
+    assert (forecast.outcome, forecast.landing) == (Outcome.MOVES, ("n2",))
+
+
+def test_each_replacement_takes_its_room_before_the_next_is_judged() -> None:
+    forecast = drain("n1", a_node("n1", cpu="8"), a_node("n2", cpu="4"), a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3"))
+    assert [pod.outcome for pod in forecast.pods] == [Outcome.MOVES, Outcome.PENDING]
+
+
+def test_a_budget_of_one_lets_pods_go_one_after_another() -> None:
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_pod("q", "n1"), a_pod("r", "n2"), a_budget(1))
+    assert forecast.counts == {Outcome.MOVES: 2}
+
+
+def test_a_budget_is_not_refilled_by_a_replacement_that_stays_pending() -> None:
+    full = (a_node("n2", cpu="4"), a_pod("other", "n2", cpu="3", app="batch"))
+    forecast = drain("n1", a_node("n1", cpu="8"), *full, a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3"), a_budget(1))
+    assert [(pod.outcome, pod.is_never) for pod in forecast.pods] == [(Outcome.PENDING, False), (Outcome.BLOCKED, False)]
+
+
+def test_a_budget_that_wants_every_pod_blocks_for_ever_and_is_named() -> None:
+    pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_budget(0, desired=3)))
+    assert (pod.outcome, pod.is_never) == (Outcome.BLOCKED, True)
+    assert pod.budget is not None
+    assert (pod.budget.namespace, pod.budget.name, pod.budget.desired_healthy) == ("shop", "web", 3)
+
+
+def test_a_pod_that_would_preempt_says_so_and_the_victim_is_noted() -> None:
+    forecast = drain(
+        "n1", a_node("n1"), a_node("n2"), a_node("n3", cpu="1"),
+        a_pod("important", "n1", cpu="3", priority=1000), a_pod("humble", "n2", cpu="3", app="batch"),
+    )
+    assert forecast.pods[0].sentence == "preempts its way onto n2"
+    assert forecast.notes == ("shop/humble on n2 would be preempted and would stay pending",)
+
+
+def test_data_in_empty_dir_is_said_to_be_lost() -> None:
+    assert only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", volumes=[{"name": "cache", "emptyDir": {}}]))).loses_data
+
+
+def test_two_nodes_drained_together_do_not_land_on_each_other() -> None:
+    snapshot = Snapshot.from_objects([a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n2")])
+    first, second = simulate_drain(snapshot, ["n1", "n2"], made_at="x")
+    assert (first.node, only(first).landing, second.node, only(second).landing) == ("n1", ("n3",), "n2", ("n3",))
+
+
+def test_a_node_that_is_not_there_is_an_error_that_names_it() -> None:
+    with pytest.raises(UnknownNodeError, match="n9"):
+        drain("n9", a_node("n1"))
+
+
+_CASES = Path(__file__).parents[2] / "conformance" / "open.jsonl.gz"
+
+
+@pytest.mark.parametrize("index", range(0, 400, 40))
+def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the_drained_node(index: int) -> None:
+    with gzip.open(_CASES, "rt") as lines:
+        case = json.loads(next(line for number, line in enumerate(lines) if number == index))
+    snapshot = Snapshot.from_objects(case["objects"])
+    node = max(snapshot.nodes, key=lambda node: (len(snapshot.pods_on(node.name)), node.name)).name
+    before = [pod.key for pod in snapshot.placed_pods]
+    forecast = simulate_drain(snapshot, [node], made_at="x")[0]
+    assert [pod.title for pod in forecast.pods] == [pod.key for pod in snapshot.pods_on(node)]
+    assert [pod.key for pod in snapshot.placed_pods] == before, "the snapshot was changed"
+    assert Forecast.from_mapping(json.loads(json.dumps(forecast.to_mapping()))) == forecast
+    assert simulate_drain(snapshot, [node], made_at="x")[0] == forecast
