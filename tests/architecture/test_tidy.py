@@ -47,7 +47,7 @@ def test_no_module_is_dead() -> None:
 
 
 def test_every_module_says_what_lives_in_it() -> None:
-    assert [module.where for module in all_modules() if not ast.get_docstring(module.tree)] == []
+    assert [module.where for module in all_modules() if module.tree.body and not ast.get_docstring(module.tree)] == []
 
 
 # The wall clock and chance come in through one file each; everything else gets them as arguments.
@@ -63,7 +63,8 @@ BANNED = {
 MAY = {
     "careen.agent.clock": "the clock itself",
     "careen.cluster.client": "seconds between two reloads of the credentials; virtual time never runs over a real transport",
-    "scheduler_core.__main__": "a command line",
+    "careen.agent.observe": "claim ids, which no two nodes may ever share",
+    "scheduler_core.extenders.transport": "deadlines of requests to somebody else's scheduler",
 }
 MAY_FOLDERS = ("careen.demo",)  # simulated hosts live in real time, and the demo draws its cluster from a seed
 

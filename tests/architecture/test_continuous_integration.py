@@ -1,0 +1,56 @@
+"""`.ci/run` is honest: it fails when one part fails, runs the others all the same, and prints how each runner ended."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.source_tree import ROOT
+
+PARTS = ("install", "check", "test", "test-cluster")
+
+
+def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.CompletedProcess[str]:
+    """The real script among stand-ins for every program it calls."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("python3",):
+        (programs / name).write_text("#!/bin/sh\n")
+    (programs / "make").write_text(
+        f'#!/bin/sh\nfor target; do :; done\necho "12 passed in $target"\n[ "$target" != "{fails_at}" ] || {{ echo "1 failed in $target"; exit 3; }}\n'
+    )
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    return subprocess.run(["bash", ".ci/run"], cwd=tmp_path, env={"PATH": f"{programs}:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_it_passes_when_every_part_passes(tmp_path: Path) -> None:
+    done = run_with_a_make_that(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line for line in done.stdout.splitlines() if not line.startswith("==")] == [f"12 passed in {part}" for part in PARTS]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_it_fails_when_one_part_fails_and_runs_the_others(tmp_path: Path, part: str) -> None:
+    done = run_with_a_make_that(tmp_path, fails_at=part)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"1 failed in {part}" in done.stdout
+    assert f"== make {part} FAILED with exit code 3" in done.stdout
+    assert [f"12 passed in {each}" in done.stdout for each in PARTS] == [True] * len(PARTS)
+
+
+def test_the_scripts_are_executable_and_strict() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    assert "set -euo pipefail" in script.read_text()
+
+
+def test_help_lists_every_target_that_the_readme_names() -> None:
+    done = subprocess.run(["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    listed = {line.split()[0] for line in done.stdout.splitlines()[1:]}
+    assert {"help", "install", "demo", "test", "test-cluster", "check", "bench", "image"} <= listed
