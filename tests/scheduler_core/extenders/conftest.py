@@ -1,13 +1,10 @@
-"""Certificates made for the test, and the server's module on the path."""
+"""Certificates made for the tests by the openssl command."""
 
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from extender_server import ExtenderServer
 
 from scheduler_core.config.configuration import ExtenderSettings, ExtenderTls
 from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.extenders.transport import HttpTransport
+from tests.scheduler_core.extenders.extender_server import ExtenderServer
 
 
 def echo(body: Any) -> Any:
@@ -131,6 +131,6 @@ def test_a_root_certificate_together_with_insecure_is_refused(certificates: Any)
 
 
 def test_a_certificate_that_cannot_be_read_is_named() -> None:
-    with pytest.raises(ExtenderError, match="tlsConfig: caFile /nowhere/ca.pem cannot be used"):
+    with pytest.raises(ExtenderError, match=r"tlsConfig: caFile /nowhere/ca\.pem cannot be used"):
         transport("https://extender", enable_https=True, tls=ExtenderTls(authority_file="/nowhere/ca.pem"))
 
