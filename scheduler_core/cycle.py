@@ -89,11 +89,11 @@ class Scheduler:
             return CycleResult(pod, _sealed(Diagnosis(nodes)), sentence=_NO_NODES)
         state = CycleState()
         try:
-            return self._decide(runner, state, pod, nodes, nominated, honors_nomination)
+            return self._decide(runner, state, pod, nodes, nominated=nominated, honors_nomination=honors_nomination)
         except CycleError as failure:
             return CycleResult(pod, _sealed(Diagnosis(nodes, prefilter=Verdict(Code.ERROR, (str(failure),), failure.plugin))), error=str(failure))
 
-    def _decide(self, runner: Runner, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated, honors_nomination: bool) -> CycleResult:
+    def _decide(self, runner: Runner, state: CycleState, pod: Pod, nodes: NodeList, *, nominated: Nominated, honors_nomination: bool) -> CycleResult:
         diagnosis = runner.search(state, pod, nodes, nominated)
         passed = diagnosis.passed
         if honors_nomination and pod.nominated_node_name and nodes.snapshot.columns.row_of.get(pod.nominated_node_name, -1) in passed:

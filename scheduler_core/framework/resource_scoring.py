@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -113,7 +114,7 @@ def _most_allocated(used: Ints, allocatable: Ints) -> Ints:
 def _along_shape(shape: tuple[tuple[int, int], ...], used: Ints, allocatable: Ints) -> Ints:
     utilization = np.where(used > allocatable, 100, used * 100 // allocatable)
     rate = np.full_like(utilization, shape[-1][1])
-    for (left, low), (right, high) in reversed(list(zip(shape, shape[1:], strict=False))):
+    for (left, low), (right, high) in reversed(list(pairwise(shape))):
         rise = (high - low) * (utilization - left)
         # Toward zero: on a falling line the numerator is negative.
         rate = np.where(utilization <= right, low + np.sign(rise) * (np.abs(rise) // (right - left)), rate)

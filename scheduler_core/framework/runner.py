@@ -69,10 +69,14 @@ class Runner:
         self.plugins = plugins
         self._pre_filters = plugins.at("preFilter")
         self._filters: tuple[FilterPlugin, ...] = plugins.at("filter")
+        # Which forms a plugin has is settled here, once: asking costs more than many a filter.
+        self._filters_all = {p.name: p for p in self._filters if isinstance(p, FilterAllPlugin)}
         self._extensions = tuple(p for p in self._pre_filters if isinstance(p, PreFilterExtensions))
         self._post_filters = plugins.at("postFilter")
         self._pre_scores = plugins.at("preScore")
         self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
+        self._scores_all = {p.name: p for p in self._scores if isinstance(p, ScoreAllPlugin)}
+        self._normalizers = {p.name: p for p in self._scores if isinstance(p, NormalizePlugin)}
 
     # ---- PreEnqueue ----
 
@@ -150,11 +154,9 @@ class Runner:
         return diagnosis
 
     def _refusals(self, plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]) -> Refusals:
-        if isinstance(plugin, FilterAllPlugin):
-            refusals = plugin.filter_all(state, pod, nodes)
-            if refusals is not None:
-                return refusals
-        return one_by_one(plugin, state, pod, nodes, alive)
+        at_once = self._filters_all.get(plugin.name)
+        refusals = None if at_once is None else at_once.filter_all(state, pod, nodes)
+        return refusals if refusals is not None else one_by_one(plugin, state, pod, nodes, alive)
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
         """The first refusal of one node as `node_info` has it, or SUCCESS. PreFilter must have run on this state."""
@@ -241,17 +243,18 @@ class Runner:
 
     def _weighted(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:
         scores = self._raw(plugin, state, pod, nodes)
-        if isinstance(plugin, NormalizePlugin):
-            scores = plugin.normalize(state, pod, nodes, scores)
+        normalizer = self._normalizers.get(plugin.name)
+        if normalizer is not None:
+            scores = normalizer.normalize(state, pod, nodes, scores)
         if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
             raise CycleError(plugin.name, f'plugin "{plugin.name}" returns an invalid score, it should in the range of [0, {MAX_NODE_SCORE}] after normalizing')
         return scores * self.plugins.weights[plugin.name]
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:
-        if isinstance(plugin, ScoreAllPlugin):
-            scores = plugin.score_all(state, pod, nodes)
-            if scores is not None:
-                return scores
+        at_once = self._scores_all.get(plugin.name)
+        scores = None if at_once is None else at_once.score_all(state, pod, nodes)
+        if scores is not None:
+            return scores
         return np.fromiter((plugin.score(state, pod, node_info) for node_info in nodes), dtype=np.int64, count=len(nodes))
 
 
@@ -267,7 +270,7 @@ def one_by_one(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeLis
 
 def _checked(answers: Round) -> Round:
     """The same, unless one of them is no refusal but a failure: that ends the cycle."""
-    for verdict, _ in answers.counted():
+    for verdict, _ in answers.counted() if answers.refusals.may_fail else ():
         if not verdict.is_rejection:
             raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')
     return answers

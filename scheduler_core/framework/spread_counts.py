@@ -49,8 +49,13 @@ def with_selector(constraint: TopologySpreadConstraint, selector: LabelSelector)
 _CONTROLLERS: Final = {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
 
 
-def default_selector(objects: ClusterObjects, pod: Pod) -> LabelSelector:
+def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
     """What the pod's services and its controller select, together; empty when there are none, and then no default applies."""
+    key = ("default selector", pod.namespace, tuple(pod.labels.items()), pod.owner)
+    return snapshot.remember(key, lambda: _deduce_selector(snapshot.objects, pod))
+
+
+def _deduce_selector(objects: ClusterObjects, pod: Pod) -> LabelSelector:
     pairs: dict[str, str] = {}
     more: tuple[Requirement, ...] = ()
     for owner in objects.owners.get(pod.namespace, ()):

@@ -233,6 +233,7 @@ class PodReader:
         self._specs: dict[object, PodSpec] = {}
         self._labels: dict[tuple[tuple[str, str], ...], wire.Pairs] = {}
         self._owners: dict[tuple[wire.WireOwner, ...], OwnerReference | None] = {}
+        self._resizes: dict[object, PodResize | None] = {}
 
     def pod(self, written: wire.WirePod) -> Pod:
         """Raises QuantityError for an amount that cannot be read and ValueError for a start time."""
@@ -254,7 +255,7 @@ class PodReader:
             is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
             is_ready=any(c.type == "Ready" and c.status == "True" for c in conditions),
             preempted_by_scheduler=any(c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler" for c in conditions),
-            resize=_resize(status) if status else None,
+            resize=self._shared_resize(status, spec) if status else None,
             generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses) if status and status.resource_claim_statuses else (),
         )
 
@@ -270,6 +271,16 @@ class PodReader:
             found = next((o for o in owners if o.controller), None)
             self._owners[owners] = None if found is None else OwnerReference(found.api_version, found.kind, found.name, found.uid)
         return self._owners[owners]
+
+    def _shared_resize(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> PodResize | None:
+        """The resize state, if it says anything that the spec does not: nearly every status repeats its spec."""
+        if _repeats_spec(status, spec):
+            return None
+        key = tuple((c.name, _resources_identity(c.resources), _items(c.allocated_resources)) for c in (*(status.container_statuses or ()), *(status.init_container_statuses or ())))
+        whole = (key, _resources_identity(status.resources), _items(status.allocated_resources), _resize_is_infeasible(status))
+        if whole not in self._resizes:
+            self._resizes[whole] = _resize(status)
+        return self._resizes[whole]
 
     def _shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
         key = _spec_identity(written, namespace)
@@ -441,12 +452,29 @@ def _resize(status: wire.WirePodStatus) -> PodResize | None:
     statuses = [s for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ())) if s.resources is not None]
     if not statuses and status.resources is None:
         return None
-    pending = next((c for c in status.conditions or () if c.type == "PodResizePending"), None)
     return PodResize(
         containers={s.name: _container_resize(s.resources, s.allocated_resources) for s in statuses},
         pod_level=None if status.resources is None else _container_resize(status.resources, status.allocated_resources),
-        is_infeasible=pending is not None and pending.reason == "Infeasible",
+        is_infeasible=_resize_is_infeasible(status),
     )
+
+
+def _resize_is_infeasible(status: wire.WirePodStatus) -> bool:
+    pending = next((c for c in status.conditions or () if c.type == "PodResizePending"), None)
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
+    """Whether no container's status, as written, differs from its spec, and no resize is refused."""
+    if status.resources is not None:
+        return False
+    several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    told = [c for c in several if c.resources is not None]
+    if not told:
+        return True
+    wanted = {c.name: c.resources.requests if c.resources else None for c in (*(spec.containers or ()), *(spec.init_containers or ()))}
+    same = all(c.resources is not None and (c.resources.requests or None) == (wanted.get(c.name) or None) for c in told)
+    return same and all((c.allocated_resources or None) in (None, wanted.get(c.name) or None) for c in told) and not _resize_is_infeasible(status)
 
 
 def _container_resize(actuated: wire.WireResources | None, allocated: wire.Quantities | None) -> ContainerResize:

@@ -12,7 +12,6 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 from scheduler_core.model.pod import Pod, PodSpec
-from scheduler_core.snapshot.node_images import ImageState
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 
@@ -32,15 +31,10 @@ class ImageLocality:
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
         total = node_info.cluster_size
         states = (node_info.image_state(name) for name in self._images(pod.spec))
-        return _share(sum(_spread_bytes(state, total) for state in states if state is not None), pod.spec)
+        return _share(sum(state.spread_bytes(total) for state in states if state is not None), pod.spec)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        images, total = nodes.snapshot.columns.images, len(nodes.snapshot.columns)
-        at_hand = np.zeros(total, dtype=np.int64)
-        for name in self._images(pod.spec):
-            known = images.states.get(name)
-            if known is not None:
-                at_hand[images.rows(name)] += _spread_bytes(known, total)
+        at_hand = nodes.snapshot.columns.images.at_hand(self._images(pod.spec))
         most = _most_bytes(pod.spec)
         return (MAX_NODE_SCORE * (np.clip(nodes.take(at_hand), _LEAST_BYTES, max(most, _LEAST_BYTES)) - _LEAST_BYTES)) // (most - _LEAST_BYTES)
 
@@ -59,10 +53,6 @@ def images_of(spec: PodSpec, *, with_volumes: bool) -> tuple[str, ...]:
 def _with_tag(name: str) -> str:
     """`:latest` appended where neither tag nor digest stands after the last slash."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
-
-
-def _spread_bytes(state: ImageState, total_nodes: int) -> int:
-    return int(float(state.size_bytes) * (float(state.node_count) / float(total_nodes)))
 
 
 def _most_bytes(spec: PodSpec) -> int:

@@ -64,7 +64,7 @@ class PodTopologySpread:
         if own:
             return tuple(with_match_label_keys(c, pod) for c in own if c.when_unsatisfiable == action)
         defaults = tuple(c for c in self.defaults if c.when_unsatisfiable == action)
-        selector = default_selector(snapshot.objects, pod) if defaults else None
+        selector = default_selector(snapshot, pod) if defaults else None
         if selector is None or selector.is_empty:
             return ()
         return tuple(with_selector(c, selector) for c in defaults)

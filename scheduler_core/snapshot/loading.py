@@ -7,6 +7,7 @@ read costs itself only: it is left out and reported with its name and the field.
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -201,15 +202,25 @@ def _add_object(collector: Collector, manifest: Mapping[str, Any]) -> None:
         collector.add(kind, manifest)
 
 
+# An API server writes these two first; only a page that somebody rewrote has to be read to its end to learn what it is.
+_HEAD: Final = re.compile(rb'\s*\{\s*"kind"\s*:\s*"(\w+)"\s*,\s*"apiVersion"\s*:\s*"([^"]*)"')
+
+
+def _what_is_in(page: bytes) -> tuple[str, str]:
+    match = _HEAD.match(page)
+    head = _PageHead(match[1].decode(), match[2].decode()) if match else msgspec.json.decode(page, type=_PageHead)
+    kind = head.kind.removesuffix("List")
+    if not kind:
+        raise ValueError("a page without `kind` cannot be read: expected an API list such as a PodList")
+    return kind, head.api_version
+
+
 def load_pages(pages: Iterable[bytes]) -> Snapshot:
     """A snapshot of raw list bodies, in any order. ValueError when a page is no JSON or names no kind."""
     collector = Collector()
     with _without_collector():
         for page in pages:
-            head = msgspec.json.decode(page, type=_PageHead)
-            kind = head.kind.removesuffix("List")
-            if not kind:
-                raise ValueError("a page without `kind` cannot be read: expected an API list such as a PodList")
-            if collector.knows(kind, head.api_version):
+            kind, api_version = _what_is_in(page)
+            if collector.knows(kind, api_version):
                 collector.add_page(kind, page)
     return collector.snapshot()

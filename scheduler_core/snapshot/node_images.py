@@ -23,12 +23,17 @@ class ImageState:
     size_bytes: int
     node_count: int
 
+    def spread_bytes(self, total_nodes: int) -> int:
+        """The size, scaled down by the share of nodes that have the image; floating point in exactly this order."""
+        return int(float(self.size_bytes) * (float(self.node_count) / float(total_nodes)))
+
 
 class NodeImages:
     """The image index of a fixed list of nodes."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
+        self._at_hand: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
     @cached_property
     def _places(self) -> Mapping[str, tuple[int, list[int]]]:
@@ -46,6 +51,12 @@ class NodeImages:
         """Every image name that any node reports."""
         return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
 
-    def rows(self, name: str) -> NDArray[np.intp]:
-        """The nodes that have it."""
-        return np.array(self._places[name][1] if name in self._places else [], dtype=np.intp)
+    def at_hand(self, names: tuple[str, ...]) -> NDArray[np.int64]:
+        """Per node, the bytes of these images that it has, each counted by how widely it has spread. Not to be written to."""
+        known = self._at_hand.get(names)
+        if known is None:
+            known = self._at_hand[names] = np.zeros(len(self._nodes), dtype=np.int64)
+            for name in names:
+                if name in self._places:
+                    known[self._places[name][1]] += self.states[name].spread_bytes(len(self._nodes))
+        return known

@@ -52,7 +52,7 @@ class Grouped:
 class PodTable:
     """`rows[i]`, `classes[i]` and `groups[i]` belong to `pods[i]`."""
 
-    def __init__(self, pods: Sequence[Pod], rows: Rows, classes: Rows, groups: Rows, kinds: PodClasses, affinities: AffinityGroups, node_count: int) -> None:
+    def __init__(self, pods: Sequence[Pod], *, rows: Rows, classes: Rows, groups: Rows, kinds: PodClasses, affinities: AffinityGroups, node_count: int) -> None:
         self.pods = pods
         self.rows = rows
         self.classes = classes
@@ -68,7 +68,7 @@ class PodTable:
         rows = np.fromiter((row_of[pod.node_name] for pod in pods), dtype=np.intp, count=count)
         classes = np.fromiter((kinds.number_of(pod) for pod in pods), dtype=np.intp, count=count)
         groups = np.fromiter((affinities.number_of(pod.spec) for pod in pods), dtype=np.intp, count=count)
-        return cls(pods, rows, classes, groups, kinds, affinities, len(row_of))
+        return cls(pods, rows=rows, classes=classes, groups=groups, kinds=kinds, affinities=affinities, node_count=len(row_of))
 
     def with_changes(self, changes: Iterable[Change]) -> Self:
         """The table as it stands after the changes."""
@@ -92,7 +92,7 @@ class PodTable:
         rows = column(self.rows, [c.row for c in come.values()])
         classes = column(self.classes, [c.class_number for c in come.values()])
         groups = column(self.groups, [c.group for c in come.values()])
-        return type(self)(pods, rows, classes, groups, self.kinds, self.affinities, self.node_count)
+        return type(self)(pods, rows=rows, classes=classes, groups=groups, kinds=self.kinds, affinities=self.affinities, node_count=self.node_count)
 
     @cached_property
     def index_of(self) -> Mapping[str, int]:

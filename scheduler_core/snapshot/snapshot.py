@@ -5,7 +5,7 @@ Reading objects into one is in loading.py; what plugins count over pods is in ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -43,7 +43,7 @@ class Snapshot:
     `problems` are objects that could not be read and were left out.
     """
 
-    __slots__ = ("_infos", "_namespaces", "columns", "ghosts", "objects", "pending", "placements", "problems")
+    __slots__ = ("_infos", "_remembered", "columns", "ghosts", "objects", "pending", "placements", "problems")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Snapshot:
         pending: tuple[Pod, ...] = (),
         ghosts: tuple[Pod, ...] = (),
         problems: tuple[ManifestError, ...] = (),
-        namespaces: dict[LabelSelector, frozenset[str]] | None = None,
+        remembered: dict[Hashable, Any] | None = None,
         infos: dict[tuple[int, RequestRules], NodeInfo] | None = None,
     ) -> None:
         self.columns = columns
@@ -63,7 +63,7 @@ class Snapshot:
         self.pending = pending
         self.ghosts = ghosts
         self.problems = problems
-        self._namespaces = {} if namespaces is None else namespaces
+        self._remembered = {} if remembered is None else remembered
         self._infos = {} if infos is None else infos
 
     # ---- making one ----
@@ -106,7 +106,7 @@ class Snapshot:
             "pending": self.pending,
             "ghosts": self.ghosts,
             "problems": self.problems,
-            "namespaces": self._namespaces,
+            "remembered": self._remembered,
         }
         return Snapshot(**{**mine, **parts})
 
@@ -160,11 +160,15 @@ class Snapshot:
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
         """The names of the namespaces whose labels the selector chooses."""
-        known = self._namespaces.get(selector)
+        return self.remember(("namespaces", selector), lambda: frozenset(name for name, labels in self.objects.namespaces.items() if selector.matches(labels)))
+
+    def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
+        """What `work_out` gives, worked out once for all snapshots with these other objects. It may depend on `objects` and the key alone."""
+        known = self._remembered.get(key)
         if known is None:
-            known = frozenset(name for name, labels in self.objects.namespaces.items() if selector.matches(labels))
-            self._namespaces[selector] = known
-        return known
+            known = self._remembered[key] = work_out()
+        result: Value = known
+        return result
 
     # ---- other snapshots ----
 
@@ -218,7 +222,7 @@ class Snapshot:
 
     def with_objects(self, **parts: Any) -> Snapshot:
         """The cluster with some of its other objects replaced: keyword arguments are fields of ClusterObjects."""
-        return self._changed(objects=replace(self.objects, **parts), namespaces={} if "namespaces" in parts else self._namespaces, infos=dict(self._infos))
+        return self._changed(objects=replace(self.objects, **parts), remembered={}, infos=dict(self._infos))
 
     def _infos_except(self, row: int) -> dict[tuple[int, RequestRules], NodeInfo]:
         return {key: info for key, info in self._infos.items() if key[0] != row}

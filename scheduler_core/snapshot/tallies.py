@@ -9,11 +9,12 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.model.pod import HostPort, Pod, PodSpec
+from scheduler_core.model.pod import HostPort, Pod
 from scheduler_core.model.requests import RequestRules, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler_core.snapshot.affinity_groups import Newcomer, Pulls
 from scheduler_core.snapshot.columns import Columns
+from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.pod_classes import PodQuery
 from scheduler_core.snapshot.pod_table import Change, PodTable
 
@@ -38,15 +39,15 @@ class UsageTally:
 
     def count(self, columns: Columns, table: PodTable) -> Usage:
         lines: list[Ints] = []
-        code_of: dict[PodSpec, int] = {}
+        code_of: dict[tuple[int, int], int] = {}
         codes = np.empty(len(table.pods), dtype=np.intp)
         for index, pod in enumerate(table.pods):
-            code = code_of.get(pod.spec) if pod.resize is None else None
+            # Specs and resize states are shared objects, so equal ones are the same one.
+            kind = (id(pod.spec), id(pod.resize))
+            code = code_of.get(kind)
             if code is None:
-                code = len(lines)
+                code = code_of[kind] = len(lines)
                 lines.append(_usage_line(pod, self.rules, columns))
-                if pod.resize is None:
-                    code_of[pod.spec] = code
             codes[index] = code
         sums = np.zeros((len(columns.resources) + 2, len(columns)), dtype=np.int64)
         if lines:
@@ -144,7 +145,7 @@ class PullTally:
             if not len(rows):
                 continue
             for key, weight in terms:
-                _add(pulls, key, weight, columns, rows, 1)
+                _add(pulls, columns.labels.topology(key), weight, rows, 1)
         return pulls
 
     def after(self, value: Mapping[str, Pull], changes: Sequence[Change], columns: Columns, table: PodTable) -> Mapping[str, Pull]:
@@ -155,7 +156,7 @@ class PullTally:
         pulls = {key: Pull(pull.weights.copy(), pull.terms.copy()) for key, pull in value.items()}
         for change in relevant:
             for key, weight in matched[change.group]:
-                _add(pulls, key, weight, columns, np.array([change.row]), change.sign)
+                _add(pulls, columns.labels.topology(key), weight, np.array([change.row]), change.sign)
         return pulls
 
     def _pulls(self, table: PodTable) -> Pulls:
@@ -164,8 +165,8 @@ class PullTally:
         return table.affinities.drawn_by_requirement(self.newcomer) if self.kind == "required" else table.affinities.drawn_by_preference(self.newcomer)
 
 
-def _add(pulls: dict[str, Pull], key: str, weight: int, columns: Columns, rows: NDArray[np.intp], sign: int) -> None:
-    topology = columns.labels.topology(key)
+def _add(pulls: dict[str, Pull], topology: Topology, weight: int, rows: NDArray[np.intp], sign: int) -> None:
+    key = topology.key
     if key not in pulls:
         pulls[key] = Pull(np.zeros(topology.missing + 1, dtype=np.int64), np.zeros(topology.missing + 1, dtype=np.int64))
     pull = pulls[key]
