@@ -5,9 +5,11 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTHON := $(BIN)/python
+# Only to make .venv: `make PYTHON3=python3.12 install` for another one.
+PYTHON3 ?= python3
 # Set-up is done again when the dependencies change, and only then.
 INSTALLED := $(VENV)/.installed
 IMAGE ?= careen:dev
@@ -30,13 +32,13 @@ install: $(INSTALLED) ## a virtual environment in .venv with everything the othe
 
 # pip learnt dependency groups in 25.1; the one that comes with Python 3.11 is older.
 $(INSTALLED): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "careen needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Try: make PYTHON=python3.11" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
+	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "careen needs Python 3.11 or newer; '$(PYTHON3)' is $$($(PYTHON3) --version 2>&1). Try: make PYTHON3=python3.11" >&2; exit 1; }
+	@test -x $(PYTHON) || $(PYTHON3) -m venv $(VENV) \
 		|| { echo "cannot make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "installing what pyproject.toml names into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group check
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable . --group test --group check
 	@touch $@
 
 .PHONY: demo
@@ -45,7 +47,7 @@ demo: $(INSTALLED) ## a whole fleet on this computer reboots, node by node, and 
 
 .PHONY: test
 test: $(INSTALLED) ## everything that needs nothing but Python
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not cluster" $(TEST_FLAGS)
+	$(PYTHON) -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not cluster" $(TEST_FLAGS)
 
 .PHONY: check
 check: $(INSTALLED) ## style, types and import contracts
@@ -56,7 +58,7 @@ check: $(INSTALLED) ## style, types and import contracts
 
 .PHONY: docs
 docs: $(INSTALLED) ## writes the generated pages of docs/ again
-	$(BIN)/python -m tests.architecture.generated_docs
+	$(PYTHON) docs/generate.py
 
 .PHONY: image
 image: ## the container image
@@ -68,4 +70,10 @@ clean: ## removes everything that the other targets made, except .venv
 	find operator scheduler_core tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Targets that need more than Python: the real control plane, the real scheduler as an oracle, benches.
-include $(wildcard mk/*.mk)
+MORE := $(wildcard mk/*.mk)
+include $(MORE)
+
+# Every figure that the documentation states comes from one of these.
+BENCHES := $(shell cat /dev/null $(MORE) | sed -nE 's/^(bench-[a-z-]+):.*/\1/p' | sort -u)
+.PHONY: bench
+bench: $(BENCHES) ## measures every figure that the documentation states

@@ -32,8 +32,9 @@ class Limits:
 class ChildForecaster:
     """One simulation at a time, each in a process of its own."""
 
-    def __init__(self, *, kubeconfig: str, limits: Callable[[], Limits], clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, *, kubeconfig: str, limits: Callable[[], Limits], clock: Clock, metrics: Metrics, context: str = "") -> None:
         self._kubeconfig = kubeconfig
+        self._context = context
         self._limits = limits
         self._clock = clock
         self._metrics = metrics
@@ -42,7 +43,7 @@ class ChildForecaster:
         """Where each pod of the node would land, or why that cannot be told."""
         began = self._clock.monotonic()
         limits = self._limits()
-        order = Order(node=node, kubeconfig=self._kubeconfig, memory_bytes=limits.memory_bytes, scheduler_config=limits.scheduler_config)
+        order = Order(node=node, kubeconfig=self._kubeconfig, context=self._context, memory_bytes=limits.memory_bytes, scheduler_config=limits.scheduler_config)
         answer = await _run(order, limits.seconds)
         self._metrics.forecast_seconds.labels(node).observe(self._clock.monotonic() - began)
         self._metrics.forecasts.labels(node, "unknown" if isinstance(answer, Unknown) else "made").inc()

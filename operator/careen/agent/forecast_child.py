@@ -31,24 +31,29 @@ class Order:
     memory_bytes: int
     scheduler_config: str
     """The text of a KubeSchedulerConfiguration; empty for the default profile."""
+    context: str = ""
+    """Of the kubeconfig; empty for its current one."""
 
     def to_json(self) -> bytes:
         """For stdin."""
         return json.dumps(
-            {"node": self.node, "kubeconfig": self.kubeconfig, "memory": self.memory_bytes, "schedulerConfig": self.scheduler_config}
+            {"node": self.node, "kubeconfig": self.kubeconfig, "context": self.context, "memory": self.memory_bytes, "schedulerConfig": self.scheduler_config}
         ).encode()
 
     @classmethod
     def from_json(cls, text: str) -> Order:
         """From stdin."""
         order = json.loads(text)
-        return cls(node=order["node"], kubeconfig=order["kubeconfig"], memory_bytes=order["memory"], scheduler_config=order["schedulerConfig"])
+        return cls(
+            node=order["node"], kubeconfig=order["kubeconfig"], context=order["context"], memory_bytes=order["memory"], scheduler_config=order["schedulerConfig"]
+        )
 
 
 def main() -> int:
     """Reads the order, prints `{"forecast": …}` or `{"unknown": sentence}`."""
     order = Order.from_json(sys.stdin.read())
     _be_small(order.memory_bytes)
+    answer: dict[str, Any]
     try:
         answer = {"forecast": _forecast(order)}
     except MemoryError:
@@ -76,7 +81,7 @@ def _forecast(order: Order) -> dict[str, Any]:
     from scheduler_core.snapshot.snapshot import Snapshot
 
     kubeconfig = Path(order.kubeconfig) if order.kubeconfig else None
-    transport = ClientTransport(lambda: load_configuration(kubeconfig), agent=user_agent("forecast"), threads=1)
+    transport = ClientTransport(lambda: load_configuration(kubeconfig, context=order.context or None), agent=user_agent("forecast"), threads=1)
     clock = SystemClock()
     api = ApiServer(transport, clock, chance=random.random)
     with asyncio.Runner() as runner:

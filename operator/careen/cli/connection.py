@@ -44,6 +44,10 @@ class Cluster:
 
     api: ApiServer
     clock: SystemClock
+    kubeconfig: str
+    """The file in use; empty for the service account of the pod we are in."""
+    context: str
+    """Of the kubeconfig; empty for its current one."""
     namespace: str
     name: str
     annotation: str
@@ -69,11 +73,13 @@ def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
     @click.option("--lock-annotation", default=keys.LOCK_ANNOTATION, show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
     @functools.wraps(function)
     def command(*, kubeconfig: str | None, context: str | None, ds_namespace: str, ds_name: str, lock_annotation: str, **given: Any) -> T:
-        transport = _connect(kubeconfig, context)
+        file = _kubeconfig(kubeconfig)
+        transport = _connect(file, context)
         clock = SystemClock()
         cluster = Cluster(
             # One person's command needs no jitter.
-            api=ApiServer(transport, clock, chance=lambda: 0.0), clock=clock, namespace=ds_namespace, name=ds_name, annotation=lock_annotation,
+            api=ApiServer(transport, clock, chance=lambda: 0.0), clock=clock, kubeconfig=str(file or ""), context=context or "",
+            namespace=ds_namespace, name=ds_name, annotation=lock_annotation,
         )
         try:
             return asyncio.run(_answered(function(cluster, **given)))
@@ -98,9 +104,9 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _connect(kubeconfig: str | None, context: str | None) -> Any:
+def _connect(kubeconfig: Path | None, context: str | None) -> Any:
     try:
-        return connect(_kubeconfig(kubeconfig), part="cli", context=context)
+        return connect(kubeconfig, part="cli", context=context)
     except CannotReachCluster as error:
         raise click.UsageError(str(error)) from error
 
