@@ -12,26 +12,30 @@ Every node is searched and scored. The real scheduler stops early in clusters of
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from scheduler_core.config.configuration import Configuration, Profile
+from scheduler_core.config.configuration import Configuration, ExtenderSettings, Profile
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_merge import effective_plugins
+from scheduler_core.extenders.chain import EXTENDER_NAME, ExtenderChain
+from scheduler_core.extenders.protocol import Transport
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.diagnosis import Diagnosis, FailedSearch, Verdicts
 from scheduler_core.framework.extension_points import Nomination, Scores
 from scheduler_core.framework.plugin_set import Factory, PluginSet, register, serves
 from scheduler_core.framework.runner import CycleError, Nominated, Runner, ScoreTable
-from scheduler_core.framework.verdict import Code, Verdict
+from scheduler_core.framework.verdict import Code, Verdict, unresolvable
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import RequestRules
 from scheduler_core.plugins import IN_TREE
+from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.plugins.default_profile import default_plugins
+from scheduler_core.plugins.volume_binding import VolumePlan
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 
@@ -49,10 +53,17 @@ class Scheduler:
     It keeps nothing between calls: the same snapshot and pod give the same answer.
     """
 
-    def __init__(self, configuration: Configuration | None = None, kube_version: str | KubeVersion = "1.36", plugins: Mapping[str, Factory] | None = None) -> None:
-        """`plugins` are factories beside those in the tree, by name; a profile must enable them.
+    def __init__(
+        self,
+        configuration: Configuration | None = None,
+        kube_version: str | KubeVersion = "1.36",
+        plugins: Mapping[str, Factory] | None = None,
+        transport: Callable[[ExtenderSettings], Transport] | None = None,
+    ) -> None:
+        """`plugins` are factories beside those in the tree, by name; a profile must enable them. `transport` is the way to each extender, HTTP as a rule.
 
-        Raises ConfigurationError when the configuration names plugins that do not exist or do not serve a point.
+        Raises ConfigurationError when the configuration names plugins that do not exist or do not serve a point, ExtenderError when an extender's
+        address or certificates cannot be used.
         """
         self.configuration = configuration or Configuration()
         self.kube_version = KubeVersion.parse(kube_version) if isinstance(kube_version, str) else kube_version
@@ -61,12 +72,16 @@ class Scheduler:
             pod_level=self.kube_version.pod_level_resources,
             pod_level_resize=self.kube_version.pod_level_resize,
         )
+        self.extenders = ExtenderChain.connect(self.configuration.extenders, transport or _over_http)
         factories = register(IN_TREE, plugins or {})
         self._runners = {p.scheduler_name: Runner(self._plugin_set(p, index, factories)) for index, p in enumerate(self.configuration.profiles)}
 
     def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
         defaults = tuple(p for p in default_plugins(self.kube_version) if p.name in factories)
         built = {name: factories[name](profile.plugin_args(name, self.kube_version), self.kube_version) for name in profile.plugins.needed(defaults) if name in factories}
+        preemption = built.get("DefaultPreemption")
+        if self.extenders and isinstance(preemption, DefaultPreemption):
+            built["DefaultPreemption"] = replace(preemption, extenders=self.extenders)
         lists = effective_plugins(profile.plugins, defaults, lambda name, point: name in built and serves(built[name], point), where=f"profiles[{index}].plugins")
         return PluginSet(built, lists.by_point, lists.weights)
 
@@ -95,9 +110,10 @@ class Scheduler:
 
     def _decide(self, runner: Runner, state: CycleState, pod: Pod, nodes: NodeList, *, nominated: Nominated, honors_nomination: bool) -> CycleResult:
         diagnosis = runner.search(state, pod, nodes, nominated)
-        passed = diagnosis.passed
-        if honors_nomination and pod.nominated_node_name and nodes.snapshot.columns.row_of.get(pod.nominated_node_name, -1) in passed:
+        if honors_nomination and self._nominated_node_passes(pod, diagnosis):
             return CycleResult(pod, diagnosis, node=pod.nominated_node_name, best=(pod.nominated_node_name,), state=state)
+        self._ask_extenders(pod, diagnosis)
+        passed = diagnosis.passed
         if not len(passed):
             return self._give_up(runner, state, pod, diagnosis, nominated)
         names = nodes.snapshot.columns.names
@@ -105,7 +121,54 @@ class Scheduler:
             only = names[passed[0]]
             return CycleResult(pod, diagnosis, node=only, best=(only,), state=state)
         table = runner.score(state, pod, NodeList(nodes.snapshot, None if len(passed) == len(nodes) else passed, nodes.rules))
-        return self._choose(pod, diagnosis, table, state)
+        return self._choose(pod, diagnosis, self._with_extender_scores(pod, table), state)
+
+    def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
+        """Whether the pod's nominated node, asked first and alone, lets it in; an extender that fails here only costs the node its first refusal."""
+        columns = diagnosis.nodes.snapshot.columns
+        row = columns.row_of.get(pod.nominated_node_name)
+        if row is None or row not in diagnosis.passed:
+            return False
+        return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
+
+    def _ask_extenders(self, pod: Pod, diagnosis: Diagnosis) -> None:
+        """Puts the extenders' refusals into the diagnosis; a node about which one says nothing at all is out as well."""
+        if not self.extenders:
+            return
+        columns = diagnosis.nodes.snapshot.columns
+        asked = diagnosis.passed
+        answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])
+        if answer.problem is not None:
+            raise CycleError(EXTENDER_NAME, answer.problem.message)
+        remaining = {node.name for node in answer.nodes}
+        for row in asked:
+            name = columns.names[row]
+            if name not in remaining:
+                diagnosis.replaced[int(row)] = answer.refusals.get(name, unresolvable().by(EXTENDER_NAME))
+
+    def _with_extender_scores(self, pod: Pod, table: ScoreTable) -> ScoreTable:
+        if not self.extenders:
+            return table
+        columns = table.nodes.snapshot.columns
+        given = self.extenders.prioritize(pod, [columns.nodes[row] for row in table.nodes.rows])
+        scores = np.fromiter((given.get(name, 0) for name in table.nodes.names), dtype=np.int64, count=len(table.nodes))
+        return ScoreTable(table.nodes, {**table.by_plugin, EXTENDER_NAME: scores}, table.total + scores)
+
+    def place(self, snapshot: Snapshot, result: CycleResult) -> Snapshot:
+        """The cluster as the next pod sees it: the pod on its node, the volumes chosen for its claims promised to them.
+
+        ValueError when the result has no node. Binding itself is framework/binding.py's.
+        """
+        if result.node is None or result.state is None:
+            raise ValueError(f"pod {result.pod.key} has no node to be placed on")
+        for plugin in self.runner(result.pod).plugins.at("reserve"):
+            plugin.reserve(result.state, result.pod, result.node)
+        plan = result.state.find(VolumePlan)
+        placed = snapshot.with_pod_placed(result.pod, result.node)
+        if plan is None or not (plan.claims or plan.volumes):
+            return placed
+        objects = plan.applied_to(snapshot.objects)
+        return placed.with_objects(claims=objects.claims, volumes=objects.volumes)
 
     def _give_up(self, runner: Runner, state: CycleState, pod: Pod, diagnosis: Diagnosis, nominated: Nominated) -> CycleResult:
         if not runner.has_post_filters:
@@ -149,6 +212,12 @@ def _below(maxima: list[int], place: int, size: int) -> bool:
             return True
         first, last = 2 * first + 1, 2 * last + 2
     return False
+
+
+def _over_http(settings: ExtenderSettings) -> Transport:
+    from scheduler_core.extenders.transport import HttpTransport
+
+    return HttpTransport(settings)
 
 
 def _sealed(diagnosis: Diagnosis) -> Diagnosis:

@@ -16,6 +16,7 @@ from scheduler_core.extenders.protocol import (
     HIGHEST_EXTENDER_SCORE,
     ExtenderError,
     Manifest,
+    Transport,
     binding_request,
     nodes_request,
     preemption_request,
@@ -24,7 +25,6 @@ from scheduler_core.extenders.protocol import (
     read_preemption_answer,
     read_priorities,
 )
-from scheduler_core.extenders.transport import Transport
 from scheduler_core.framework.verdict import SUCCESS, Verdict, error, unresolvable, unschedulable
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod

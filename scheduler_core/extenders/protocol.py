@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -22,6 +22,13 @@ Manifest = Mapping[str, Any]
 
 class ExtenderError(Exception):
     """The extender could not be asked, or what it said cannot be used; an ignorable one is skipped, any other fails the cycle."""
+
+
+class Transport(Protocol):
+    """Sends one request to one extender; transport.py has the one that does it over HTTP."""
+
+    def post(self, verb: str, body: bytes) -> bytes:
+        """The body of a 200 answer to POST <prefix>/<verb>; ExtenderError for anything else, late answers included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

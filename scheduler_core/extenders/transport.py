@@ -1,4 +1,4 @@
-"""One POST with a deadline. The library's only input and output; tests put their own in its place.
+"""One POST with a deadline. The library's only input and output; tests may put their own in its place.
 
 Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. No proxy and no redirect is followed.
 """
@@ -12,20 +12,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from scheduler_core.config.configuration import ExtenderSettings, ExtenderTls
 from scheduler_core.extenders.protocol import ExtenderError
 
 _CHUNK = 1 << 16
-
-
-class Transport(Protocol):
-    """Sends one request to one extender."""
-
-    def post(self, verb: str, body: bytes) -> bytes:
-        """The body of a 200 answer to POST <prefix>/<verb>; ExtenderError for anything else, late answers included."""
 
 
 class HttpTransport:
