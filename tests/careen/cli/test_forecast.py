@@ -1,0 +1,128 @@
+"""The whole road: command, child process, lists over HTTP, scheduler_core, table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from scheduler_core.simulation.forecast import Forecast, Outcome
+from tests.careen.cli.conftest import Desk
+
+
+def a_node(name: str, cpu: str = "4") -> dict[str, Any]:
+    resources = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": {},
+        "status": {"capacity": resources, "allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def a_replica(name: str, node: str, cpu: str = "1", owner: str = "web", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": "shop", "labels": {"app": owner},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": f"uid-replicasets-shop-{owner}", "controller": True}],
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}], **spec},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def a_replica_set(name: str, replicas: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+        "status": {"replicas": replicas, "readyReplicas": replicas},
+    }
+
+
+def test_pods_that_fit_elsewhere_move_and_the_exit_code_is_0(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
+    output = desk.ok("forecast", "n1")
+    assert [line.split()[:3] for line in output.splitlines()[2:4]] == [["POD", "OUTCOME", "TO"], ["shop/web-1", "moves", "n2"]]
+    assert "1 pod: 1 moves." in output
+    assert output.splitlines()[-1] == "With the default settings the agent would drain it."
+
+
+def test_a_pod_without_room_gives_exit_code_3_and_what_the_scheduler_says(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="3"))
+    desk.server.seed(a_replica_set("other", 1), a_replica("other-1", "n2", cpu="2", owner="other"))
+    result = desk.run("forecast", "n1", "--output", "json")
+    assert result.exit_code == 3
+    made = Forecast.from_mapping(yaml.safe_load(result.output))
+    assert [(pod.name, pod.outcome) for pod in made.pods] == [("web-1", Outcome.PENDING)]
+    assert made.pods[0].sentence.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.")
+
+
+def test_a_pod_that_only_its_own_node_can_hold_returns(desk: Desk) -> None:
+    desk.server.seed(a_node("n1", cpu="8"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="6"))
+    assert "shop/web-1   returns" in desk.ok("forecast", "n1")
+
+
+def test_a_budget_that_allows_nothing_gives_exit_code_3(desk: Desk) -> None:
+    desk.server.seed(
+        a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"),
+        {
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "shop", "generation": 1},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+            "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+        },
+    )
+    result = desk.run("forecast", "n1")
+    assert result.exit_code == 3
+    assert "blocked" in result.output
+    assert "never, as things stand: " in result.output
+
+
+def test_a_pod_of_another_scheduler_gives_exit_code_4(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine"))
+    result = desk.run("forecast", "n1")
+    assert result.exit_code == 4, result.output
+    assert "shop/web-1   unknown" in result.output
+
+
+def test_a_forecast_that_cannot_be_made_gives_exit_code_4_and_says_why(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"))
+    desk.server.api.authorizer = lambda user, verb, group, resource, namespace, name: resource != "poddisruptionbudgets"
+    result = desk.run("forecast", "n1")
+    assert result.exit_code == 4
+    assert "Error: the forecast could not be made: " in result.output
+    assert "poddisruptionbudgets" in result.output
+
+
+def test_nothing_is_changed(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
+    desk.ok("forecast", "n1")
+    assert desk.writes() == 0
+
+
+def test_a_node_that_does_not_exist_is_a_mistake_of_the_caller(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"))
+    result = desk.run("forecast", "n11")
+    assert result.exit_code == 2
+    assert "there is no Node 'n11'; did you mean n1?" in result.output
+
+
+def test_the_scheduler_s_own_configuration_is_followed(desk: Desk, tmp_path: Any) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine"))
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(yaml.safe_dump({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "mine"}],
+    }))
+    output = desk.ok("forecast", "n1", "--scheduler-config", str(file))
+    assert "shop/web-1   moves" in output
+
+
+@pytest.mark.parametrize("context", ["careen-demo", "other"])
+def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str) -> None:
+    desk.server.seed(a_node("n1"))
+    kubeconfig = yaml.safe_load(desk.kubeconfig.read_text())
+    kubeconfig["contexts"].append({"name": "other", "context": {"cluster": "nowhere", "user": "admin"}})
+    kubeconfig["clusters"].append({"name": "nowhere", "cluster": {"server": "http://127.0.0.1:9"}})
+    kubeconfig["current-context"] = "other" if context == "careen-demo" else "careen-demo"
+    desk.kubeconfig.write_text(yaml.safe_dump(kubeconfig))
+    result = desk.run("forecast", "n1", "--context", context)
+    assert result.exit_code == (0 if context == "careen-demo" else 1)
