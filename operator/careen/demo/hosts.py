@@ -21,6 +21,8 @@ SENTINEL = "/var/run/reboot-required"
 _BOOT_ID = "proc/sys/kernel/random/boot_id"
 _ASKED = "reboot-asked"
 _LOOK_SECONDS = 0.05
+# The kernel stamps files from a clock that ticks up to every ten milliseconds: the touch came up to one tick after its stamp.
+_STAMP_TICK_SECONDS = 0.011
 
 What = Literal["need", "asked", "down", "booted", "ready"]
 
@@ -116,7 +118,7 @@ class Hosts:
 
     async def _reboot(self, host: SimulatedHost) -> None:
         asked = host.asked_at() or time.time()
-        self._record(host, "asked", at=self._clock() - max(0.0, time.time() - asked))
+        self._record(host, "asked", at=self._clock() - max(0.0, time.time() - asked - _STAMP_TICK_SECONDS))
         await asyncio.sleep(self._lasts(self._timings.shutdown))
         host.is_up = False
         self._record(host, "down")

@@ -1,0 +1,142 @@
+"""careen demo: a whole roll-out on this computer, no cluster needed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from careen.demo.progress_report import Progress
+    from careen.demo.rollout import Rollout, RolloutPlan, Verdict
+
+# The demo's own agents start, boot and settle in about eight seconds a node; the rest is for slow computers.
+_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS_A_NODE = 30.0
+# With faults an agent may be dead or cut off when the need appears; ten seconds are promised for one that runs and is answered.
+_TAINT_SECONDS, _TAINT_SECONDS_WITH_FAULTS = 10.0, 25.0
+_BREACHES_SHOWN = 3
+
+
+def _rule(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    if value is None:
+        return ""
+    from careen.demo.checker import RULES
+
+    names = [rule.name for rule in RULES]
+    if value not in names:
+        raise click.BadParameter(f"there is no rule {value!r}; the rules are {', '.join(names)}")
+    return value
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(1, 200), default=12, show_default=True, help="How many nodes, each with an agent process of its own.")
+@click.option("--seed", type=int, default=1, show_default=True, help="What chance is drawn from: boot ids, timings, faults, ties of the scheduler.")
+@click.option("--concurrency", type=click.IntRange(1), default=2, show_default=True, help="How many nodes may be down at once.")
+@click.option("--faults", is_flag=True, help="An API server that loses answers and refuses at random, an outage, and agents that are killed.")
+@click.option("--break", "broken_rule", metavar="RULE", callback=_rule, help="Make an agent break this rule, to see that the judge notices (exit code 1).")
+@click.option("--serve", is_flag=True, help="Leave the cluster up with nothing to do, for kubectl; Ctrl-C ends it.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server on 127.0.0.1; 0 takes any free one.")
+@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the agents' logs, the hosts and the audit in this folder.")
+@click.option("--patience", type=click.FloatRange(min=0), help="Longest time for the roll-out in seconds; by default it grows with the number of nodes.")
+@click.option("--plain", is_flag=True, help="Lines instead of a live table, as when the output is no terminal.")
+def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: str, serve: bool, port: int, keep: Path | None, patience: float | None, plain: bool) -> None:
+    """Every node of an embedded cluster asks for a reboot; real agents carry it out, and a judge watches.
+
+    The exit code is 0 only if every rule held. Try `careen demo --serve` and kubectl to look around.
+    """
+    from careen.demo.rollout import RolloutPlan
+
+    plan = RolloutPlan(nodes=nodes, seed=seed, concurrency=concurrency, has_faults=faults, broken_rule=broken_rule, port=port, taint_seconds=_TAINT_SECONDS_WITH_FAULTS if faults else _TAINT_SECONDS,
+                       patience_seconds=_PATIENCE_SECONDS + _PATIENCE_SECONDS_A_NODE * nodes if patience is None else patience)
+    with contextlib.ExitStack() as stack:
+        folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="careen-demo-", ignore_cleanup_errors=True)))
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            code = asyncio.run(_until_stopped(plan, folder, serve=serve, plain=plain))
+        except TimeoutError as error:
+            raise click.ClickException(f"the embedded cluster did not come up: {error}") from error
+    sys.exit(code)
+
+
+async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool) -> int:
+    """Run the roll-out or serve; Ctrl-C and SIGTERM end either, with everything cleaned up, and code 130."""
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await _run(plan, folder, serve=serve, plain=plain)
+    except asyncio.CancelledError:
+        click.echo("stopped; agents and API server are gone", err=True)
+        return 130
+
+
+async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool) -> int:
+    from careen.demo.rollout import running_rollout
+
+    async with running_rollout(plan, folder) as rollout:
+        agents = "" if not plan.has_agents else f" and {plan.nodes} agents"
+        click.echo(f"An embedded cluster of {plan.nodes} nodes{agents} is starting at {rollout.cluster.api.url}.")
+        await rollout.set_up()
+        if serve:
+            return await _serve(rollout, folder)
+        with _shown(plain=plain) as show:
+            verdict = await rollout.run(show)
+        _keep_audit(rollout, folder)
+        _tell(verdict)
+        return 1 if verdict.broken else 0
+
+
+async def _serve(rollout: Rollout, folder: Path) -> int:
+    from careen.demo.kubeconfig import write_kubeconfig
+
+    config = write_kubeconfig(folder / "kubeconfig", rollout.cluster.api.url)
+    host = next(iter(rollout.cluster.hosts.by_name.values()))
+    click.echo(f"\nThe cluster is up. In another terminal:\n\n    export KUBECONFIG={config}\n    kubectl get nodes\n"
+               f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} wants a reboot\n\nCtrl-C ends it.")
+    await asyncio.Event().wait()
+    return 0
+
+
+@contextlib.contextmanager
+def _shown(*, plain: bool) -> Iterator[Callable[[Progress], None]]:
+    from careen.demo.rollout_view import line_printer, live_table
+
+    if plain or not sys.stdout.isatty():
+        yield line_printer(sys.stdout)
+        return
+    from rich.console import Console
+
+    live, show = live_table(Console())
+    with live:
+        yield show
+
+
+def _keep_audit(rollout: Rollout, folder: Path) -> None:
+    with (folder / "audit.jsonl").open("w") as file:
+        file.writelines(record.as_line() + "\n" for record in rollout.cluster.api.requests)
+
+
+def _tell(verdict: Verdict) -> None:
+    for name, codes in sorted(verdict.crashes.items()):
+        click.echo(f"the agent of {name} ended by itself with exit code {', '.join(map(str, codes))}")
+    for broken in verdict.broken:
+        click.echo(f"\nBROKEN: {broken.rule.sentence} ({broken.rule.name})")
+        for breach in broken.breaches[:_BREACHES_SHOWN]:
+            click.echo(f"    {breach.sentence}")
+        if len(broken.breaches) > _BREACHES_SHOWN:
+            click.echo(f"    and {len(broken.breaches) - _BREACHES_SHOWN} more")
+    width = shutil.get_terminal_size().columns
+    click.echo("-" * min(width, 100))
+    click.echo(f"set up in {verdict.setup_seconds:.0f} s, {verdict.requests} API requests by the agents")
+    click.echo(verdict.sentence)

@@ -1,0 +1,78 @@
+"""What people and bad luck do to the cluster while the roll-out runs; agents must cope, and the judge looks on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any
+
+from careen.demo.agent_processes import AgentProcesses
+from careen.demo.cluster import EmbeddedCluster
+from careen.demo.resources import resource_named
+from careen.demo.sample_cluster import node_names
+from careen.demo.timings import Timings
+
+_NODES = resource_named("nodes")
+_PERSON = "person"
+_CRASH_EVERY_SECONDS = (3.0, 8.0)
+_OUTAGE_AFTER_SECONDS, _OUTAGE_SECONDS = 6.0, 3.0
+
+
+def edit_node(cluster: EmbeddedCluster, name: str, edit: Callable[[dict[str, Any]], dict[str, Any]], *, actor: str = _PERSON) -> None:
+    cluster.api.verbs.change(_NODES, "", name, edit, actor=actor)
+
+
+def with_annotation(node: dict[str, Any], key: str, value: str | None) -> dict[str, Any]:
+    metadata = node["metadata"]
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != key}
+    return {**node, "metadata": {**metadata, "annotations": annotations | ({} if value is None else {key: value})}}
+
+
+def with_label(node: dict[str, Any], key: str, value: str) -> dict[str, Any]:
+    metadata = node["metadata"]
+    return {**node, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), key: value}}}
+
+
+def with_taint(node: dict[str, Any], key: str, effect: str) -> dict[str, Any]:
+    spec = node["spec"]
+    return {**node, "spec": {**spec, "taints": [*(spec.get("taints") or []), {"key": key, "effect": effect}]}}
+
+
+def with_cordon(node: dict[str, Any], *, cordoned: bool) -> dict[str, Any]:
+    return {**node, "spec": {**node["spec"], "unschedulable": cordoned}}
+
+
+def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
+    """Marks of other people's, which have to be there afterwards too."""
+    name = node_names(count)[-1]
+    edit_node(cluster, name, lambda node: with_taint(node, "example.com/spot", "PreferNoSchedule"))
+    edit_node(cluster, name, lambda node: with_label(with_annotation(node, "example.com/note", "ask the storage team first"), "example.com/rack", "r7"))
+
+
+async def hold_and_cordon_for_a_while(cluster: EmbeddedCluster, count: int, timings: Timings) -> None:
+    """Somebody works on two of the nodes; both are given back while the roll-out runs."""
+    names = node_names(count)
+    if count < 4:
+        return
+    held, cordoned = names[count // 2], names[2]
+    edit_node(cluster, held, lambda node: with_annotation(node, "careen.dev/hold", "replacing a fan"))
+    edit_node(cluster, cordoned, lambda node: with_cordon(node, cordoned=True))
+    await asyncio.sleep(timings.persons_cordon)
+    edit_node(cluster, cordoned, lambda node: with_cordon(node, cordoned=False))
+    await asyncio.sleep(max(0.0, timings.hold - timings.persons_cordon))
+    edit_node(cluster, held, lambda node: with_annotation(node, "careen.dev/hold", None))
+
+
+async def crash_agents(agents: AgentProcesses, names: list[str], chance: random.Random) -> None:
+    """Kill one agent after another, whatever it is doing, until cancelled."""
+    while True:
+        await asyncio.sleep(chance.uniform(*_CRASH_EVERY_SECONDS))
+        agents.crash(chance.choice(names))
+
+
+async def fail_the_api_server_once(cluster: EmbeddedCluster) -> None:
+    await asyncio.sleep(_OUTAGE_AFTER_SECONDS)
+    cluster.api.is_down = True
+    await asyncio.sleep(_OUTAGE_SECONDS)
+    cluster.api.is_down = False
