@@ -1,0 +1,153 @@
+"""Figures of one resident agent against the embedded API server: memory, requests when idle, seconds from the need to the taint.
+
+    python -m bench.agent [--idle-seconds 600] [--taints 10]
+
+The agent is the real process that the DaemonSet runs; only the cluster and the host are simulated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from careen.demo.testing import RunningServer, server_in_thread
+
+NODE = "bench-node"
+NAMESPACE = "careen"
+TAINT = "careen.dev/reboot"
+PACKAGES = ("kopf", "kubernetes", "aiohttp", "pydantic", "prometheus_client", "tenacity", "click", "msgspec", "yaml", "requests", "prometheus_api_client", "numpy", "rich")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Of one process, in MiB: resident, and the part that no other process shares."""
+
+    resident: float
+    private: float
+
+
+def memory_of(pid: int) -> Memory:
+    """Read from /proc/PID/smaps_rollup."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    kib = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    return Memory(kib["Rss"] / 1024, (kib["Private_Clean"] + kib["Private_Dirty"]) / 1024)
+
+
+def seed(server: RunningServer) -> None:
+    """A Node, the DaemonSet that carries the lock, and the ConfigMap the agent watches."""
+    server.seed(
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": {}}, "spec": {}, "status": {
+            "nodeInfo": {"bootID": "boot-1"}, "conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}},
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "careen", "namespace": NAMESPACE}, "spec": {
+            "selector": {"matchLabels": {"app": "careen"}}, "template": {"metadata": {"labels": {"app": "careen"}}, "spec": {"containers": [{"name": "agent", "image": "careen"}]}}}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": NAMESPACE}, "data": {"config.yaml": ""}},
+    )
+
+
+@contextlib.contextmanager
+def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The agent as a process, ended by SIGTERM."""
+    (folder / "var/run").mkdir(parents=True, exist_ok=True)
+    (folder / "boot_id").write_text("boot-1\n")
+    kubeconfig = server.write_kubeconfig(folder / "kubeconfig", user="agent")
+    command = [
+        sys.executable, "-m", "careen", "agent", f"--node-id={NODE}", f"--kubeconfig={kubeconfig}", f"--host-root={folder}", f"--boot-id-file={folder / 'boot_id'}",
+        "--host-exec=direct", "--reboot-command=/bin/false", f"--ds-namespace={NAMESPACE}", "--ds-name=careen", "--metrics-host=127.0.0.1", "--metrics-port=0", *flags,
+    ]
+    with (folder / "agent.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=20)
+
+
+def idle(server: RunningServer, folder: Path, seconds: float) -> None:
+    """Memory and requests of an agent that has nothing to do."""
+    with an_agent(server, folder) as process:
+        time.sleep(20)
+        before = len(server.api.requests)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise SystemExit(f"the agent ended: {(folder / 'agent.log').read_text()}")
+            time.sleep(min(15, max(0.1, deadline - time.monotonic())))
+            print(f"\r  idle, {max(0, deadline - time.monotonic()):.0f} s to go ", end="", file=sys.stderr)
+        print("\r", end="", file=sys.stderr)
+        memory = memory_of(process.pid)
+        made = list(server.api.requests)[before:]
+    print(f"idle agent, resident memory, MiB        {memory.resident:.1f}")
+    print(f"idle agent, private memory, MiB         {memory.private:.1f}")
+    print(f"requests in {seconds:.0f} s idle                {len(made)}")
+    for (verb, resource), count in sorted(Counter((record.verb, record.resource) for record in made).items()):
+        print(f"- {verb} {resource:<32} {count}")
+
+
+def imports(log: str) -> None:
+    """Which large packages a running agent has loaded, and which it has not, from its PYTHONPROFILEIMPORTTIME lines."""
+    loaded = {line.rsplit("|", 1)[1].strip().split(".")[0] for line in log.splitlines() if line.startswith("import time:") and "|" in line}
+    print(f"packages loaded                         {', '.join(name for name in PACKAGES if name in loaded)}")
+    print(f"packages not loaded                     {', '.join(name for name in PACKAGES if name not in loaded)}")
+
+
+def is_tainted(node: dict[str, Any] | None) -> bool:
+    return any(taint["key"] == TAINT for taint in ((node or {}).get("spec") or {}).get("taints") or ())
+
+
+def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60) -> float:
+    """Seconds until the Node carries, or no longer carries, the soft taint."""
+    started = time.monotonic()
+    while is_tainted(server.get("nodes", NODE)) is not expected:
+        if time.monotonic() - started > limit:
+            raise SystemExit(f"after {limit:.0f} s the node is {'not ' if expected else 'still '}tainted")
+        time.sleep(0.02)
+    return time.monotonic() - started
+
+
+def taints(server: RunningServer, folder: Path, times: int) -> None:
+    """The need appears and goes, again and again, while the node is blocked by a manual lock and a closed window."""
+    held = {"metadata": {"annotations": {"weave.works/kured-node-lock": '{"nodeID":"manual"}'}}}
+    daemonset = server.get("daemonsets", "careen", NAMESPACE)
+    assert daemonset is not None
+    server.seed({**daemonset, "metadata": {**daemonset["metadata"], **held["metadata"]}})
+    sentinel = folder / "var/run/reboot-required"
+    leads = []
+    with an_agent(server, folder, "--reboot-days=", PYTHONPROFILEIMPORTTIME="1"):
+        time.sleep(5)
+        for _ in range(times):
+            sentinel.touch()
+            leads.append(wait_until_tainted(server, expected=True))
+            sentinel.unlink()
+            wait_until_tainted(server, expected=False)
+    imports((folder / "agent.log").read_text())
+    print(f"need to taint while blocked, s          {min(leads):.1f} / {statistics.median(leads):.1f} / {max(leads):.1f}   (least / median / greatest of {times})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--idle-seconds", type=float, default=600)
+    parser.add_argument("--taints", type=int, default=10)
+    arguments = parser.parse_args()
+    print(shlex.join([Path(sys.executable).name, "-m", "bench.agent", *sys.argv[1:]]))
+    for measure in (lambda server, folder: idle(server, folder, arguments.idle_seconds), lambda server, folder: taints(server, folder, arguments.taints)):
+        with server_in_thread() as server, tempfile.TemporaryDirectory() as folder:
+            seed(server)
+            measure(server, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
