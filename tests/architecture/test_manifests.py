@@ -82,7 +82,7 @@ def test_every_rule_says_which_call_needs_it() -> None:
 def test_every_path_that_the_code_asks_is_covered_by_a_right() -> None:
     """The other direction: a call added to cluster/ without its row in access.py is found here, from its path."""
     covered = {("", "namespaces")} | {(right.group, right.resource) for right in rights()} | {ASKING[1:3]}
-    path = re.compile(r"^/api(?:s/(?P<group>[^/]+))?/v\d\w*/(?:namespaces/[^/]*/)?(?P<resource>[a-z]+)")
+    path = re.compile(r"^/api(?:s/(?P<group>[^/]+))?/(?:v\d\w*|_|\{\w+\})/(?:namespaces/[^/]*/)?(?P<resource>[a-z]+)")
     asked = set()
     for module in modules("careen"):
         if module.name.startswith("careen.cluster."):

@@ -55,6 +55,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             for verb in ("get", "list")
         ),
         Right(verb="create", resource="events", namespace="default", because="changes of mind are told as Events of the Node"),
+        Right(verb="get", resource="configmaps", namespace=namespace, name=config_map, because="settings are read once at the start"),
         Right(verb="list", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"),
         Right(verb="watch", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"),
     )
@@ -75,6 +76,7 @@ FORECAST_RIGHTS: tuple[Right, ...] = tuple(
         ("storage.k8s.io", "csistoragecapacities", "knows where a volume can be made"),
         ("storage.k8s.io", "volumeattachments", "counts a node's volumes"),
         ("resource.k8s.io", "resourceclaims", "follows a pod's devices"),
+        ("resource.k8s.io", "deviceclasses", "follows a pod's devices"),
     )
 )
 
