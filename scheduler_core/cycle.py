@@ -172,7 +172,7 @@ class Scheduler:
 
     def _give_up(self, runner: Runner, state: CycleState, pod: Pod, diagnosis: Diagnosis, nominated: Nominated) -> CycleResult:
         if not runner.has_post_filters:
-            return CycleResult(pod, diagnosis, sentence=diagnosis.sentence(), state=state)
+            return CycleResult(pod, diagnosis, sentence=diagnosis.sentence(), nomination=Nomination(clears=True), state=state)
         result = runner.post_filter(state, pod, FailedSearch(nodes=diagnosis.nodes, diagnosis=diagnosis, runner=runner, nominated=nominated))
         return CycleResult(pod, diagnosis, sentence=diagnosis.sentence(result.verdict.message), nomination=result.nomination, state=state)
 

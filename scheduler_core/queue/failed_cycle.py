@@ -1,0 +1,79 @@
+"""What happens to a pod whose cycle failed: it goes back into the queue, and its nomination is kept, set or cleared.
+
+This is the one place where a nomination is cleared. Until 1.33 kube-scheduler also cleared it inside preemption's search for candidates, where a
+concurrent update could be lost (kubernetes/kubernetes#131239); since 1.34 it does not. Source: handleSchedulingFailure and
+schedulingAlgorithm in pkg/scheduler/schedule_one.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler_core.cycle import CycleResult
+from scheduler_core.framework.verdict import Code
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.queued_pod import QueuedPod
+from scheduler_core.queue.scheduling_queue import Room, SchedulingQueue
+
+_TRUNCATED = " ..."
+_EVENT_LIMIT = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCycle:
+    """Where the pod went, and what is to be written to it.
+
+    `nominated_node` None: the status stays as it is; empty: the nominated node is to be cleared. `reason` and `message` belong to the
+    condition PodScheduled=False; `event` is the message cut to what an event can hold. `displaced` are less important pods that lose their
+    nomination to the node that this one was given.
+    """
+
+    room: Room
+    reason: str
+    message: str
+    nominated_node: str | None = None
+    displaced: tuple[Pod, ...] = ()
+
+    @property
+    def event(self) -> str:
+        if len(self.message) <= _EVENT_LIMIT:
+            return self.message
+        return self.message[: _EVENT_LIMIT - len(_TRUNCATED)] + _TRUNCATED
+
+
+def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: CycleResult, now: float) -> FailedCycle:
+    """Puts the pod back and settles its nomination; `result` is that of a cycle without a node."""
+    is_answer = not result.error and len(result.diagnosis.nodes) > 0
+    verdicts = result.diagnosis.verdict_counts() if is_answer else ()
+    room = queue.add_unschedulable(
+        queued,
+        now,
+        refused_by={verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is not Code.PENDING},
+        pending_for={verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is Code.PENDING},
+    )
+    node = nominated_by(result)
+    queue.nominations.add(queued.pod, node)
+    displaced = _displace(queue, queued.pod, node) if node else ()
+    reason = "Unschedulable" if not result.error else "SchedulerError"
+    return FailedCycle(room=room, reason=reason, message=result.error or result.sentence, nominated_node=node, displaced=displaced)
+
+
+def nominated_by(result: CycleResult) -> str | None:
+    """What the cycle says about the pod's nominated node: a name, empty to clear it, None to leave it alone.
+
+    An error, a cluster without nodes and a profile without PostFilter clear it; preemption clears it when no node can be made to fit, and
+    leaves it alone while the pod waits for its victims to go.
+    """
+    if result.error or not len(result.diagnosis.nodes):
+        return ""
+    if result.nomination is None:
+        return None
+    return "" if result.nomination.clears else result.nomination.node
+
+
+def _displace(queue: SchedulingQueue, pod: Pod, node: str) -> tuple[Pod, ...]:
+    """Less important pods hold room on this node that is no longer theirs: they are to look anew."""
+    losers = tuple(other for other in queue.nominations.on(node) if other.priority < pod.priority)
+    for loser in losers:
+        queue.nominations.add(loser, "")
+    return losers

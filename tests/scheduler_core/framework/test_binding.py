@@ -1,0 +1,136 @@
+"""From a chosen node to a bound pod: who is called in which order, and what a failure undoes."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from scheduler_core.framework.binding import BindingCycle, Progress, Stage
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet, serves
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Code, Verdict, error, unresolvable, unschedulable
+from scheduler_core.model.pod import Pod
+
+POD = Pod(name="p")
+WAIT = Verdict(Code.WAIT)
+
+
+@dataclass
+class Spy:
+    """Serves every point from Reserve on; answers as told, SUCCESS otherwise; writes down its calls."""
+
+    name: str
+    calls: list[str]
+    answers: dict[str, Verdict] = field(default_factory=dict)
+
+    def _call(self, point: str) -> Verdict:
+        self.calls.append(f"{self.name}.{point}")
+        return self.answers.get(point, SUCCESS)
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:
+        return self._call("reserve")
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        self._call("unreserve")
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:
+        return self._call("permit")
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:
+        return self._call("pre_bind")
+
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:
+        return self._call("bind")
+
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        self._call("post_bind")
+
+
+def cycle_of(*plugins: Spy, **settings: object) -> BindingCycle:
+    by_point = {point: tuple(plugin.name for plugin in plugins if serves(plugin, point)) for point in METHOD_OF}
+    return BindingCycle(PluginSet({plugin.name: plugin for plugin in plugins}, by_point, {}), **settings)  # type: ignore[arg-type]
+
+
+def run(cycle: BindingCycle) -> Progress:
+    state = CycleState()
+    progress = cycle.reserve(state, POD, "n1")
+    return cycle.bind(state, POD, "n1") if progress.verdict.is_success else progress
+
+
+def spies(**answers: dict[str, Verdict]) -> tuple[list[str], Spy, Spy]:
+    calls: list[str] = []
+    return calls, Spy("A", calls, answers.get("a", {})), Spy("B", calls, answers.get("b", {}))
+
+
+def test_all_points_are_run_in_order_and_the_first_binder_binds() -> None:
+    calls, a, b = spies()
+    assert run(cycle_of(a, b)) == Progress(stage=Stage.BOUND)
+    assert calls == ["A.reserve", "B.reserve", "A.permit", "B.permit", "A.pre_bind", "B.pre_bind", "A.bind", "A.post_bind", "B.post_bind"]
+
+
+@pytest.mark.parametrize(
+    ("point", "answer", "stage", "verdict"),
+    [
+        ("reserve", unschedulable("taken"), Stage.RESERVED, Verdict(Code.UNSCHEDULABLE, ("taken",), "B")),
+        ("reserve", error("broken"), Stage.RESERVED, Verdict(Code.ERROR, ('running Reserve plugin "B": broken',), "B")),
+        ("permit", unresolvable("no"), Stage.PERMITTED, Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("no",), "B")),
+        ("permit", error("broken"), Stage.PERMITTED, Verdict(Code.ERROR, ('running Permit plugin "B": broken',), "B")),
+        ("pre_bind", error("no volume"), Stage.PREPARED, Verdict(Code.ERROR, ('running PreBind plugin "B": no volume',), "B")),
+    ],
+)
+def test_a_failure_gives_everything_back_last_plugin_first(point: str, answer: Verdict, stage: Stage, verdict: Verdict) -> None:
+    calls, a, b = spies(b={point: answer})
+    assert run(cycle_of(a, b)) == Progress(stage=stage, verdict=verdict)
+    assert calls[-2:] == ["B.unreserve", "A.unreserve"]
+    assert "A.bind" not in calls
+
+
+def test_a_binding_that_fails_gives_everything_back() -> None:
+    calls, a, b = spies(a={"bind": error("conflict")})
+    assert run(cycle_of(a, b)) == Progress(stage=Stage.BOUND, verdict=Verdict(Code.ERROR, ('running Bind plugin "A": conflict',), "A"))
+    assert calls[-3:] == ["A.bind", "B.unreserve", "A.unreserve"]
+
+
+def test_a_binder_that_is_not_responsible_hands_on_to_the_next() -> None:
+    calls, a, b = spies(a={"bind": SKIP})
+    assert run(cycle_of(a, b)).verdict == SUCCESS
+    assert calls[6:] == ["A.bind", "B.bind", "A.post_bind", "B.post_bind"]
+
+
+def test_a_pod_that_nobody_binds_is_an_error() -> None:
+    calls, a, b = spies(a={"bind": SKIP}, b={"bind": SKIP})
+    assert run(cycle_of(a, b)).verdict == error("no bind plugin was responsible for the pod")
+    assert calls[-2:] == ["B.unreserve", "A.unreserve"]
+
+
+def test_a_pod_that_is_told_to_wait_keeps_its_reservation() -> None:
+    calls, a, b = spies(a={"permit": WAIT})
+    cycle = cycle_of(a, b)
+    progress = cycle.reserve(CycleState(), POD, "n1")
+    assert progress.waits
+    assert progress.verdict.plugin == "A"
+    assert calls == ["A.reserve", "B.reserve", "A.permit", "B.permit"]
+    assert cycle.bind(CycleState(), POD, "n1") == Progress(stage=Stage.BOUND)
+
+
+def test_a_refusal_outweighs_a_wait() -> None:
+    _, a, b = spies(a={"permit": WAIT}, b={"permit": unschedulable("no")})
+    assert run(cycle_of(a, b)).verdict == Verdict(Code.UNSCHEDULABLE, ("no",), "B")
+
+
+def test_an_extender_that_binds_comes_before_the_plugins() -> None:
+    calls, a, b = spies()
+    bound: list[tuple[str, str]] = []
+
+    def extender(pod: Pod, node_name: str) -> Verdict:
+        bound.append((pod.key, node_name))
+        return SUCCESS
+
+    assert run(cycle_of(a, b, extender_bind=extender)).verdict == SUCCESS
+    assert bound == [("default/p", "n1")]
+    assert "A.bind" not in calls
+    assert calls[-1] == "B.post_bind"
+
+
+def test_pre_bind_may_have_nothing_to_do() -> None:
+    _, a, b = spies(a={"pre_bind": SKIP})
+    assert run(cycle_of(a, b)) == Progress(stage=Stage.BOUND)
