@@ -7,10 +7,12 @@ It limits its own memory, and asks the kernel to be the first to go: the agent m
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import random
 import resource
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -20,6 +22,9 @@ from typing import Any
 
 # One thread is enough for rows of integers, and each more would cost address space and memory.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +71,16 @@ def main() -> int:
 
 def _be_small(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    _die_with_parent()
     # If the container's limit is hit all the same, this process and not the agent is killed.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _die_with_parent() -> None:
+    """An answer that nobody waits for any more is not worth its memory. Linux only; elsewhere the deadline ends us."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _forecast(order: Order) -> dict[str, Any]:

@@ -12,9 +12,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from careen.agent.live_settings import SeenConfigMap
 from careen.cluster.client import Credentials
+
+if TYPE_CHECKING:
+    import kopf
 
 _LOG = logging.getLogger("careen.config")
 
@@ -37,7 +41,7 @@ class Forever:
 
 
 def follow_config_map(
-    *, namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[Mapping[str, str] | None], None]
+    *, namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[SeenConfigMap | None], None]
 ) -> None:
     """Starts a daemon thread that reports the ConfigMap's data at first sight and at each change; None when it is gone.
 
@@ -47,7 +51,7 @@ def follow_config_map(
 
 
 def _follow_for_ever(
-    namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[Mapping[str, str] | None], None]
+    namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[SeenConfigMap | None], None]
 ) -> None:
     pause = _FIRST_PAUSE_SECONDS
     while True:
@@ -63,29 +67,29 @@ def _follow_for_ever(
 
 
 async def _follow(
-    namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[Mapping[str, str] | None], None]
+    namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[SeenConfigMap | None], None]
 ) -> None:
     import kopf  # 0.4 s and 17 MiB: after the first turn, and not at all without a ConfigMap
 
     registry = kopf.OperatorRegistry()
 
-    @kopf.on.login(registry=registry)  # type: ignore[arg-type]
-    def login(**_: Any) -> kopf.ConnectionInfo:
+    @kopf.on.login(registry=registry)
+    async def login(**_: Any) -> kopf.ConnectionInfo:
         # Called again after a 401: the token file is read afresh.
         return _connection(kopf, credentials(), namespace)
 
-    @kopf.on.event("", "v1", "configmaps", registry=registry)  # type: ignore[arg-type]
-    def changed(type: str | None, body: Mapping[str, Any], **_: Any) -> None:  # noqa: A002 - kopf's name
+    @kopf.on.event("", "v1", "configmaps", registry=registry)
+    async def changed(type: str | None, body: Mapping[str, Any], **_: Any) -> None:  # noqa: A002 - kopf's name
         # The server already selects; a server that ignores the selector must not hand us other settings.
         if body.get("metadata", {}).get("name") == name:
-            on_change(None if type == "DELETED" else dict(body.get("data") or {}))
+            on_change(None if type == "DELETED" else SeenConfigMap(uid=body["metadata"].get("uid", ""), data=dict(body.get("data") or {})))
 
     await kopf.operator(registry=registry, settings=_settings(kopf, name), namespaces=[namespace])
 
 
-def _connection(kopf: Any, found: Credentials, namespace: str) -> Any:
+def _connection(library: Any, found: Credentials, namespace: str) -> kopf.ConnectionInfo:
     scheme, _, token = (found.authorization or "").partition(" ")
-    return kopf.ConnectionInfo(
+    connection: kopf.ConnectionInfo = library.ConnectionInfo(
         server=found.server,
         scheme=scheme or None,
         token=token or None,
@@ -95,6 +99,7 @@ def _connection(kopf: Any, found: Credentials, namespace: str) -> Any:
         insecure=found.insecure or None,
         default_namespace=namespace,
     )
+    return connection
 
 
 def _settings(kopf: Any, name: str) -> Any:

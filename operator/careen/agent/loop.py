@@ -19,6 +19,7 @@ _LOG = logging.getLogger("careen.loop")
 _LONGEST_TURN_SECONDS = 600.0
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
+_SHORTEST_PAUSE_SECONDS = 0.02
 _NEVER_LONGER_SECONDS = 600.0
 
 
@@ -36,7 +37,9 @@ class Loop:
         place: Place,
         metrics: Metrics,
         heartbeat: Heartbeat,
+        after_first_turn: Callable[[], None],
     ) -> None:
+        """`after_first_turn` is called once, when the first turn has ended, however it did."""
         self._mind = mind
         self._policy = policy
         self._need = need
@@ -45,6 +48,7 @@ class Loop:
         self._place = place
         self._metrics = metrics
         self._heartbeat = heartbeat
+        self._after_first_turn = after_first_turn
         self._stops_in_a_row = 0
         self._is_stopping = False
         self._wakes = False
@@ -53,9 +57,12 @@ class Loop:
 
     async def run(self) -> None:
         """Turn, wait, and again, until `stop`."""
+        pause = await self._one_turn()
+        self._after_first_turn()
         while not self._is_stopping:
-            pause = await self._one_turn()
             await self._wait(pause)
+            if not self._is_stopping:
+                pause = await self._one_turn()
 
     def stop(self) -> None:
         """No further turn begins."""
@@ -119,7 +126,8 @@ class Loop:
 
     async def _wait(self, seconds: float) -> None:
         """Sleeps, looking at the sentinel every few seconds."""
-        until = self._clock.monotonic() + seconds
+        # Zero means "at once"; a little must stand between turns all the same, or a mistake would hammer the API server.
+        until = self._clock.monotonic() + max(seconds, _SHORTEST_PAUSE_SECONDS)
         self._heartbeat.expect_within(seconds + _LONGEST_TURN_SECONDS, "waiting")
         while not self._is_stopping:
             left = until - self._clock.monotonic()

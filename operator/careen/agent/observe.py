@@ -95,14 +95,17 @@ class Observer:
             Evidence.OWNERS: self._owners,
         }
 
-    async def begin(self, memory: Memory, phase: Phase) -> Observation:
-        """What every turn must know: the own Node, the boot, the need. The phase says how old the Node may be."""
+    async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
+        """What every turn must know: the own Node, the boot, the need, and what the phase table lists for the recorded phase.
+
+        `phase` is where the last turn left the node; it says how old the view of the Node may be.
+        """
         senses = self._senses
         need = await senses.need.read()
         may_be_old = need.answer is NeedAnswer.NO
         node = await self._own_node(ROW[phase].node_max_age_seconds if may_be_old else 0.0)
         skew = senses.api.clock_skew_seconds
-        return Observation(
+        seen = Observation(
             now=senses.api.clock.now(),
             uptime=senses.host.uptime(),
             chance=Chance(claim_id=secrets.token_hex(8), jitter=senses.chance()),
@@ -112,6 +115,7 @@ class Observer:
             boot_id=senses.host.read_boot_id(),
             need=need,
         )
+        return await self.add(seen, ROW[_recorded_phase(node)].evidence - _GIVEN, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
         """The observation with this evidence read anew, in the order of the enumeration: the lock before those it names."""
@@ -222,6 +226,18 @@ class Observer:
 
     async def _with_pods(self, seen: Observation, policy: Policy) -> Observation:
         return replace(seen, **await self._pods(seen, policy)) if isinstance(seen.pods, NotAsked) else seen
+
+
+_GIVEN = frozenset({Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED})
+
+
+def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
+    """The phase that stands on the Node. Where it cannot be read nothing more is asked for; the core will say why."""
+    record = from_annotation(node.annotations.get(keys.PROGRESS)) if isinstance(node, NodeView) else None
+    try:
+        return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE
+    except ValueError:
+        return Phase.IDLE
 
 
 async def _known(question: Awaitable[T]) -> T | Unknown:

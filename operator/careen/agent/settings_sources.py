@@ -53,8 +53,11 @@ class BadSettings(Exception):
         self.problems = tuple(problems)
 
 
-def resolve(*, flags: Mapping[str, Sequence[str]], environment: Mapping[str, str], config_map: Mapping[str, Any] | None = None, config_map_name: str = "") -> Resolved:
+def resolve(
+    *, flags: Mapping[str, Sequence[str]], environment: Mapping[str, str], config_map: Mapping[str, Any] | None = None, config_map_name: str = "", is_whole: bool = True
+) -> Resolved:
     """The effective settings. `flags` holds what was given on the command line, by field name; `config_map` the parsed YAML.
+    `is_whole` false: the ConfigMap could not be read yet, so contradictions may still be resolved by it and are not looked for.
 
     Raises `BadSettings` with every problem found.
     """
@@ -78,7 +81,7 @@ def resolve(*, flags: Mapping[str, Sequence[str]], environment: Mapping[str, str
             values[name] = DEFAULTS[name]
     settings = Settings(**values)
     if not problems:
-        problems.extend(contradictions(settings))
+        problems.extend(contradictions(settings) if is_whole else nobody(settings))
     if problems:
         raise BadSettings(problems)
     return Resolved(settings=settings, origins=origins, notes=(*_differences(given), *remarks(settings)))
@@ -86,9 +89,7 @@ def resolve(*, flags: Mapping[str, Sequence[str]], environment: Mapping[str, str
 
 def contradictions(settings: Settings) -> list[str]:
     """Pairs of values that cannot both be meant."""
-    found = []
-    if not settings.node_id:
-        found.append("the agent does not know which Node it serves: give --node-id, or CAREEN_NODE_ID from the pod's spec.nodeName")
+    found = nobody(settings)
     if settings.reboot_method == "command" and not settings.reboot_command.strip():
         found.append("--reboot-command is empty, but --reboot-method is command: give a command, or use --reboot-method=signal")
     if not settings.reboot_sentinel and not settings.reboot_sentinel_command:
@@ -101,6 +102,13 @@ def contradictions(settings: Settings) -> list[str]:
     if len(set(groups)) < len(groups):
         found.append("--budget names the same group twice: keep one of them")
     return found
+
+
+def nobody(settings: Settings) -> list[str]:
+    """An agent must know whose it is."""
+    if settings.node_id:
+        return []
+    return ["the agent does not know which Node it serves: give --node-id, or CAREEN_NODE_ID from the pod's spec.nodeName"]
 
 
 def remarks(settings: Settings) -> list[str]:
@@ -206,5 +214,7 @@ def _differences(given: Mapping[str, Sequence[Given]]) -> list[str]:
 
 
 def _meant(key: str, known: Mapping[str, str]) -> str:
-    close = difflib.get_close_matches(key, list(known), n=1)
+    # Compared without CAREEN_ or KURED_, which would make everything look alike.
+    prefix, bare = ("", key) if "_" not in key else (key.split("_", 1)[0] + "_", key.split("_", 1)[1])
+    close = [prefix + each for each in difflib.get_close_matches(bare, [name.removeprefix(prefix) for name in known], n=1)]
     return f" (did you mean {close[0]}?)" if close else ""

@@ -56,7 +56,7 @@ class Mind:
         return Turned(decision=decision, observation=seen, stop=applied.stop)
 
     async def _decide(self, policy: Policy) -> tuple[Observation, Decision]:
-        seen = await self._observer.begin(self.memory, self.phase)
+        seen = await self._observer.begin(self.memory, self.phase, policy)
         for _ in range(_MOST_ROUNDS):
             decision = decide(seen, policy)
             if not decision.wants:

@@ -1,0 +1,47 @@
+"""`careen agent`: read settings, wire the parts, work until SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from careen.agent.live_settings import Given
+from careen.agent.settings_sources import BadSettings
+from careen.agent.wiring import Agent
+from careen.cli.agent_options import agent_options, given_flags
+from careen.cluster.client import CannotReachCluster
+
+
+@click.command(context_settings={"max_content_width": 120})
+@agent_options
+def agent(**values: Any) -> None:
+    """The agent of one node: what the DaemonSet runs.
+
+    Each setting is a flag, an environment variable (CAREEN_PERIOD; kured's also as KURED_PERIOD) or a key of the
+    ConfigMap's config.yaml, in this order of strength. Durations are written as in Go: 90s, 5m, 1h30m.
+    """
+    given = Given(flags=given_flags(values), environment=dict(os.environ))
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(Agent(given).run())
+    except BadSettings as error:
+        for problem in error.problems:
+            click.echo(f"careen agent: {problem}", err=True)
+        _leave(2)
+    except CannotReachCluster as error:
+        click.echo(f"careen agent: {error}", err=True)
+        _leave(2)
+    _leave(0)
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends the process now. Threads that still wait for a silent server would keep it for their whole deadline."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
