@@ -1,0 +1,182 @@
+"""a_pod(), a_node(), a_budget(): API objects with everything defaulted, so that a test names only what its outcome depends on.
+
+Each step gives a new builder, `.manifest` the API object, `.build()` the parsed value.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.from_manifest import budget_from_manifest, node_from_manifest, pod_from_manifest
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod
+
+Json = dict[str, Any]
+
+
+def a_pod(name: str = "pod", namespace: str = "default") -> PodBuilder:
+    """A pending pod with one container that requests nothing."""
+    meta = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "labels": {}}
+    return PodBuilder({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "main", "image": "app:1"}]}, "status": {"phase": "Pending"}})
+
+
+def a_node(name: str = "node") -> NodeBuilder:
+    """An untainted node with 4 cores, 8 GiB and room for 110 pods, labelled with its host name."""
+    meta = {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}}
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
+    return NodeBuilder({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {}, "status": status})
+
+
+def a_budget(name: str = "budget", namespace: str = "default") -> BudgetBuilder:
+    """A budget that selects nothing yet and allows no eviction."""
+    meta = {"name": name, "namespace": namespace}
+    return BudgetBuilder({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": {}, "status": {"disruptionsAllowed": 0}})
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    manifest: Json = field(default_factory=dict)
+
+    def with_field(self, path: str, value: object) -> Self:
+        """Sets what stands at a dotted path, such as "spec.priority"."""
+        manifest = copy.deepcopy(self.manifest)
+        *parents, last = path.split(".")
+        place = manifest
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = value
+        return type(self)(manifest)
+
+    def labelled(self, **labels: str) -> Self:
+        """Adds labels; double underscores stand for slashes and single ones for dots: topology_kubernetes_io__zone."""
+        return self.with_labels({key.replace("__", "/").replace("_", "."): value for key, value in labels.items()})
+
+    def with_labels(self, labels: Mapping[str, str]) -> Self:
+        return self.with_field("metadata.labels", {**self.manifest["metadata"].get("labels", {}), **labels})
+
+
+class PodBuilder(_Builder):
+    """A pod under construction."""
+
+    __slots__ = ()
+
+    def build(self) -> Pod:
+        return pod_from_manifest(self.manifest)
+
+    def requesting(self, **amounts: str) -> Self:
+        """Requests of the one container: cpu="500m", memory="1Gi"; other resources through `with_container`."""
+        return self.with_container({"name": "main", "image": "app:1", "resources": {"requests": {name.replace("_", "-"): amount for name, amount in amounts.items()}}})
+
+    def with_container(self, *containers: Json) -> Self:
+        """Replaces the containers."""
+        return self.with_field("spec.containers", list(containers))
+
+    def on(self, node_name: str) -> Self:
+        """Running on a node."""
+        return self.with_field("spec.nodeName", node_name).with_field("status.phase", "Running")
+
+    def terminating(self) -> Self:
+        return self.with_field("metadata.deletionTimestamp", "2026-01-01T00:00:00Z")
+
+    def tolerating(self, *tolerations: Json) -> Self:
+        return self.with_field("spec.tolerations", list(tolerations))
+
+    def owned_by(self, kind: str, name: str, api_version: str = "apps/v1") -> Self:
+        return self.with_field("metadata.ownerReferences", [{"apiVersion": api_version, "kind": kind, "name": name, "uid": f"{kind}-{name}", "controller": True}])
+
+    def with_priority(self, priority: int) -> Self:
+        return self.with_field("spec.priority", priority)
+
+    def with_host_port(self, port: int, **more: str) -> Self:
+        return self.with_container({"name": "main", "image": "app:1", "ports": [{"containerPort": port, "hostPort": port, **more}]})
+
+    def spread_over(self, topology_key: str, **constraint: Any) -> Self:
+        """Adds a topology spread constraint; by default maxSkew 1, DoNotSchedule, over pods with the same `app` label."""
+        full = {"topologyKey": topology_key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": self.manifest["metadata"]["labels"].get("app", "")}}}
+        return self.with_field("spec.topologySpreadConstraints", [*self.manifest["spec"].get("topologySpreadConstraints", []), {**full, **constraint}])
+
+    def with_affinity(self, **affinity: Any) -> Self:
+        """Fields of spec.affinity: nodeAffinity, podAffinity, podAntiAffinity."""
+        return self.with_field("spec.affinity", {**self.manifest["spec"].get("affinity", {}), **affinity})
+
+    def near(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
+        """Requires a pod with these labels in the same domain."""
+        return self.with_affinity(podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]})
+
+    def away_from(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
+        """Requires that no pod with these labels is in the same domain."""
+        return self.with_affinity(podAntiAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]})
+
+    def preferring_near(self, topology_key: str, labels: Mapping[str, str], weight: int = 1) -> Self:
+        preferred = [{"weight": weight, "podAffinityTerm": _term(topology_key, labels, {})}]
+        return self.with_affinity(podAffinity={"preferredDuringSchedulingIgnoredDuringExecution": preferred})
+
+    def preferring_away_from(self, topology_key: str, labels: Mapping[str, str], weight: int = 1) -> Self:
+        preferred = [{"weight": weight, "podAffinityTerm": _term(topology_key, labels, {})}]
+        return self.with_affinity(podAntiAffinity={"preferredDuringSchedulingIgnoredDuringExecution": preferred})
+
+    def requiring_nodes(self, *terms: Json) -> Self:
+        """Required node affinity: terms of which one must match."""
+        return self.with_affinity(nodeAffinity={"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}})
+
+    def preferring_nodes(self, *weighted: tuple[int, Json]) -> Self:
+        return self.with_affinity(nodeAffinity={"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": w, "preference": term} for w, term in weighted]})
+
+
+def _term(topology_key: str, labels: Mapping[str, str], more: Mapping[str, Any]) -> Json:
+    return {"topologyKey": topology_key, "labelSelector": {"matchLabels": dict(labels)}, **more}
+
+
+class NodeBuilder(_Builder):
+    """A node under construction."""
+
+    __slots__ = ()
+
+    def build(self) -> Node:
+        return node_from_manifest(self.manifest)
+
+    def offering(self, **amounts: str) -> Self:
+        """Changes what is allocatable: cpu, memory, pods, ephemeral_storage; others through `offering_also`."""
+        return self.offering_also({name.replace("_", "-"): amount for name, amount in amounts.items()})
+
+    def offering_also(self, amounts: Mapping[str, str]) -> Self:
+        return self.with_field("status.allocatable", {**self.manifest["status"]["allocatable"], **amounts})
+
+    def in_zone(self, zone: str) -> Self:
+        return self.with_labels({"topology.kubernetes.io/zone": zone})
+
+    def tainted(self, key: str, value: str = "", effect: str = "NoSchedule") -> Self:
+        return self.with_field("spec.taints", [*self.manifest["spec"].get("taints", []), {"key": key, "value": value, "effect": effect}])
+
+    def cordoned(self) -> Self:
+        return self.with_field("spec.unschedulable", True)
+
+    def with_image(self, *names: str, size_bytes: int) -> Self:
+        return self.with_field("status.images", [*self.manifest["status"].get("images", []), {"names": list(names), "sizeBytes": size_bytes}])
+
+
+class BudgetBuilder(_Builder):
+    """A budget under construction."""
+
+    __slots__ = ()
+
+    def build(self) -> DisruptionBudget:
+        return budget_from_manifest(self.manifest)
+
+    def selecting(self, **labels: str) -> Self:
+        return self.with_field("spec.selector", {"matchLabels": labels})
+
+    def allowing(self, evictions: int) -> Self:
+        return self.with_field("status.disruptionsAllowed", evictions)
+
+
+def manifests(*builders: _Builder | Sequence[_Builder]) -> list[Json]:
+    """The API objects of several builders, ready for Snapshot.from_objects."""
+    found: list[Json] = []
+    for builder in builders:
+        found.extend([builder.manifest] if isinstance(builder, _Builder) else [b.manifest for b in builder])
+    return found
