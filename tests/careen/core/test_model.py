@@ -1,0 +1,154 @@
+"""Several agents' decisions against each other, with faults from a seed: the rules of the design hold at every step."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+
+import pytest
+
+from careen.core import keys
+from careen.core.policy import ForecastPolicy, Policy
+from tests.careen.core.toy_world import World
+
+NAMES = ("n1", "n2", "n3", "n4")
+START = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def seeds(few: int) -> range:
+    """A few in every run; CAREEN_MODEL_SEEDS=50 tries fifty times as many, for a night's search."""
+    return range(few * int(os.environ.get("CAREEN_MODEL_SEEDS", "1")))
+
+
+def a_policy(concurrency: int):
+    def policy(name: str) -> Policy:
+        return Policy(
+            node_name=name, concurrency=concurrency, forecast=ForecastPolicy.OFF, reboot_deadline_seconds=120, verify_timeout_seconds=120,
+            settle_timeout_seconds=120, failure_backoff_seconds=20, failure_backoff_limit_seconds=60, unknown_patience_seconds=30,
+            pre_reboot_labels={"pool": "maintenance"},
+        )
+
+    return policy
+
+
+def a_world(seed: int, concurrency: int = 1, fault_rate: float = 0.05) -> World:
+    world = World(seed=seed, policy=a_policy(concurrency), names=NAMES, fault_rate=fault_rate)
+    for name in NAMES:
+        world.at(world.random.uniform(0, 30), lambda name=name: ask(world, name))
+    return world
+
+
+def ask(world: World, name: str) -> None:
+    world.hosts[name].need = True
+
+
+def calm(world: World) -> None:
+    """People mend what they broke, faults stop, and everything has time to come to rest."""
+    world.fault_rate = 0.0
+    for name in NAMES:
+        world.hosts[name].reboot_behaviour = "works"
+        world.annotate(name, keys.HOLD, None)
+        if world.nodes[name] is None:
+            world.recreate_node(name)
+    for name in sorted(world.persons_cordons):
+        world.person_uncordons(name)
+    world.pause(on=False)
+    for _ in range(8):
+        for name in NAMES:
+            if world.progress(name).failed:
+                world.annotate(name, keys.RETRY, "2026-01-05T00:00:00Z")
+        world.run(world.now + 400)
+    world.check_quiet()
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_without_faults_every_node_reboots_once_and_never_more_than_the_limit_at_a_time(concurrency: int) -> None:
+    world = a_world(1, concurrency, fault_rate=0.0)
+    world.run(400)
+    world.check_quiet()
+    assert world.reboots == dict.fromkeys(NAMES, 1)
+    assert world.peak == concurrency
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_lost_and_late_answers_and_crashes_break_no_rule(seed: int) -> None:
+    world = a_world(seed, concurrency=1 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3))
+    world.run(600)
+    calm(world)
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_people_who_hold_cordon_pause_and_unlock_break_no_rule(seed: int) -> None:
+    world = a_world(1000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
+    chance = world.random
+    for _ in range(12):
+        name, when = chance.choice(NAMES), chance.uniform(5, 500)
+        act = chance.choice([
+            lambda name=name: world.annotate(name, keys.HOLD, "people"), lambda name=name: world.annotate(name, keys.HOLD, None),
+            lambda name=name: world.person_cordons(name), lambda name=name: world.person_uncordons(name),
+            lambda: world.pause(on=True), lambda: world.pause(on=False), lambda name=name: world.unlock(name),
+            lambda name=name: setattr(world.hosts[name], "need", False), lambda name=name: ask(world, name),
+        ])
+        world.at(when, act)
+    world.run(600)
+    calm(world)
+
+
+@pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
+@pytest.mark.parametrize("seed", seeds(4))
+def test_what_happens_right_after_a_phase_begins_breaks_no_rule(seed: int, phase: str) -> None:
+    """People and crashes strike at the worst moments: within a second after a node enters the phase, again and again."""
+    world = a_world(5000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
+    chance = world.random
+
+    def strike(name: str, entered: str) -> None:
+        if entered != phase or chance.random() < 0.3 or world.now > 500:
+            return
+        other = chance.choice(NAMES)
+        world.at(chance.choice([0.0, 0.02, 0.3, 1.0]), chance.choice([
+            world.recreate_daemonset, lambda: world.unlock(name), lambda: world.pause(on=True), lambda: world.pause(on=False),
+            lambda: world.annotate(name, keys.HOLD, "people"), lambda: world.annotate(name, keys.HOLD, None),
+            lambda: world.person_uncordons(name), lambda: world.person_cordons(other), lambda: world.kill_agent(name),
+            lambda: setattr(world.hosts[name], "need", False), lambda: ask(world, name),
+        ]))
+
+    world.on_phase = strike
+    world.run(600)
+    calm(world)
+
+
+@pytest.mark.parametrize("seed", seeds(4))
+def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> None:
+    world = a_world(6000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
+    for _ in range(4):
+        world.at(world.random.uniform(1, 120), lambda name=world.random.choice(NAMES): world.start_agent(name, 0.0))
+    world.run(600)
+    calm(world)
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_hosts_that_refuse_ignore_or_survive_the_reboot_break_no_rule(seed: int) -> None:
+    world = a_world(2000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
+    for name in NAMES:
+        world.hosts[name].reboot_behaviour = world.random.choice(["works", "fails", "silent"])
+        world.hosts[name].need_survives = world.random.choice([0, 0, 1, 3])
+    world.run(900)
+    calm(world)
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_a_recreated_daemonset_breaks_no_rule(seed: int) -> None:
+    world = a_world(3000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
+    for _ in range(3):
+        world.at(world.random.uniform(5, 200), world.recreate_daemonset)
+    world.run(600)
+    calm(world)
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_deleted_nodes_break_no_rule_and_lose_no_claim_for_ever(seed: int) -> None:
+    world = a_world(4000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
+    for _ in range(3):
+        world.at(world.random.uniform(5, 200), lambda name=world.random.choice(NAMES): world.delete_node(name))
+    world.run(600)
+    calm(world)

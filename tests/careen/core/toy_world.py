@@ -1,0 +1,533 @@
+"""A cluster of a few nodes in memory, just true enough to run several agents' `decide` against each other with faults from a seed.
+
+Each API call is a point where other agents may run, the caller may die, and the answer may be lost or the write land late. The rules are
+checked on the world's own truth, not on what agents say.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from careen.core import keys, lock
+from careen.core import memory as memories
+from careen.core.actions import AskReboot, ConfirmClaim, Evict, PatchNode, WriteLock
+from careen.core.decide import decide
+from careen.core.decision import Decision
+from careen.core.drain_plan import to_evict
+from careen.core.lock import LockContent
+from careen.core.memory import EvictAnswer, Memory, RebootOutcome
+from careen.core.observation import (
+    Chance, DryRunAnswer, Evictable, Fleet, Gone, Holders, LockReading, Need, NeedAnswer, NodeView, Observation, OwnerHealth, PodView,
+    Taint, Unknown,
+)
+from careen.core.phases import ROW, Evidence, Phase
+from careen.core.policy import Policy
+from careen.core.progress import Progress, from_annotation
+
+EPOCH = datetime(2026, 1, 5, tzinfo=UTC)
+FAULTS = ("lost answer", "lost write", "late write", "crash", "unreadable")
+
+
+class BrokenRuleError(AssertionError):
+    """A rule of the design did not hold; the message names it."""
+
+
+@dataclass
+class Host:
+    """What no API object tells: the machine."""
+
+    boot: int = 1
+    booted_at: float = 0.0
+    is_up: bool = True
+    need: bool = False
+    need_survives: int = 0           # how many reboots the need outlives
+    reboot_behaviour: str = "works"  # works, fails, silent
+    ends_boot: int = 0               # the boot that is about to end because a reboot was asked
+
+
+@dataclass
+class Node:
+    """The Node object, with the world's own marks on it."""
+
+    view: NodeView
+    cordoned_by: str = ""            # careen, person, or nobody
+    down_since: float | None = None  # since when it is down for another reason than ours
+
+
+@dataclass
+class Agent:
+    """One process of one node's agent."""
+
+    node: str
+    memory: Memory = field(default_factory=Memory)
+    turn: Generator[float, None, None] | None = None
+    serial: int = 0
+
+
+@dataclass
+class World:
+    """Everything, and the seed's choices."""
+
+    seed: int
+    policy: Callable[[str], Policy]
+    names: tuple[str, ...]
+    fault_rate: float = 0.05
+    now: float = 0.0
+    versions: Any = field(default_factory=lambda: itertools.count(1))
+    nodes: dict[str, Node | None] = field(default_factory=dict)
+    hosts: dict[str, Host] = field(default_factory=dict)
+    agents: list[Agent] = field(default_factory=list)
+    pods: dict[str, tuple[str, PodView]] = field(default_factory=dict)     # uid → (node, pod)
+    daemonset_uid: str = "ds-1"
+    daemonset_version: int = 1
+    annotation: str | None = None
+    events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    reboots: dict[str, int] = field(default_factory=dict)
+    peak: int = 0
+    last_held: dict[str, float] = field(default_factory=dict)              # when a node's claim last stood in the lock
+    persons_cordons: set[str] = field(default_factory=set)
+    touched_by_person: set[str] = field(default_factory=set)               # nodes whose lock entry or Node a person took away
+    skews: dict[str, float] = field(default_factory=dict)
+    on_phase: Callable[[str, str], None] = lambda _name, _phase: None      # called when a node's record enters a phase
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.serial = itertools.count(1)
+        for name in self.names:
+            self.hosts[name] = Host()
+            self.skews[name] = self.random.uniform(-50, 50)
+            self.add_node(name)
+            self.start_agent(name, self.random.uniform(0, 3))
+            for app in ("web", "db"):
+                self.add_pod(app, name)
+            self.add_pod("agent", name, kind="DaemonSet")
+
+    # -- time -------------------------------------------------------------------------------------------------------------------
+
+    def at(self, delay: float, event: Callable[[], None]) -> None:
+        heapq.heappush(self.events, (self.now + delay, next(self.serial), event))
+
+    def run(self, until: float) -> None:
+        while self.events and self.events[0][0] <= until:
+            self.now, _, event = heapq.heappop(self.events)
+            event()
+            self.check()
+        self.now = until
+
+    def say(self, text: str) -> None:
+        self.log.append(f"{self.now:8.1f} {text}")
+
+    def fault(self, kind: str) -> bool:
+        return self.random.random() < self.fault_rate * (0.2 if kind == "crash" else 1.0)
+
+    # -- objects ----------------------------------------------------------------------------------------------------------------
+
+    def add_node(self, name: str) -> None:
+        labels = {keys.ZONE: f"z{self.names.index(name) % 2}"}
+        self.nodes[name] = Node(NodeView(
+            name=name, uid=f"uid-{next(self.versions)}", resource_version=str(next(self.versions)), labels=labels,
+            boot_id=f"{name}-{self.hosts[name].boot}", ready=self.hosts[name].is_up,
+            taints=(Taint(key="theirs", effect="PreferNoSchedule"),),
+        ))
+
+    def add_pod(self, app: str, node: str, kind: str = "ReplicaSet") -> None:
+        serial = next(self.serial)
+        pod = PodView(namespace="shop", name=f"{app}-{serial}", uid=f"pod-{serial}", owner_kind=kind, owner_name=app, owner_uid=f"rs-{app}")
+        self.pods[pod.uid] = (node, pod)
+
+    def write_node(self, name: str, **changes: Any) -> None:
+        node = self.nodes[name]
+        assert node is not None
+        node.view = replace(node.view, resource_version=str(next(self.versions)), **changes)
+
+    def progress(self, name: str) -> Progress:
+        node = self.nodes[name]
+        found = from_annotation(node.view.annotations.get(keys.PROGRESS)) if node else Progress()
+        assert isinstance(found, Progress)
+        return found
+
+    def content(self) -> LockContent:
+        found = lock.parse(self.annotation)
+        assert isinstance(found, LockContent), found
+        return found
+
+    def write_lock(self, text: str | None) -> None:
+        self.annotation = text
+        self.daemonset_version = next(self.versions)
+        self.note_holders()
+
+    def note_holders(self) -> None:
+        for name in self.content().holders:
+            self.last_held[name] = self.now
+
+    # -- people -----------------------------------------------------------------------------------------------------------------
+
+    def person_cordons(self, name: str) -> None:
+        node = self.nodes[name]
+        if node is not None and not node.view.unschedulable:
+            self.say(f"a person cordons {name}")
+            self.write_node(name, unschedulable=True)
+            node.cordoned_by, node.down_since = "person", self.now
+            self.persons_cordons.add(name)
+
+    def person_uncordons(self, name: str) -> None:
+        node = self.nodes[name]
+        if node is not None and node.view.unschedulable:
+            self.say(f"a person uncordons {name}")
+            self.write_node(name, unschedulable=False)
+            node.cordoned_by, node.down_since = "", None
+            self.persons_cordons.discard(name)
+
+    def annotate(self, name: str, key: str, value: str | None) -> None:
+        node = self.nodes[name]
+        if node is not None:
+            self.say(f"a person sets {key}={value} on {name}")
+            annotations = {k: v for k, v in node.view.annotations.items() if k != key}
+            self.write_node(name, annotations=annotations if value is None else {**annotations, key: value})
+
+    def unlock(self, name: str) -> None:
+        self.say(f"a person releases {name}")
+        self.touched_by_person.add(name)
+        self.write_lock(lock.render(lock.release_by_hand(self.content(), name)))
+
+    def pause(self, *, on: bool) -> None:
+        self.say("a person pauses" if on else "a person resumes")
+        self.write_lock(lock.render(lock.pause(self.content(), "people", 2) if on else lock.resume(self.content())))
+
+    def recreate_daemonset(self) -> None:
+        self.say("the DaemonSet is recreated")
+        self.daemonset_uid = f"ds-{next(self.versions)}"
+        self.write_lock(None)
+
+    def delete_node(self, name: str) -> None:
+        self.say(f"Node {name} is deleted")
+        self.nodes[name] = None
+        self.persons_cordons.discard(name)
+        self.touched_by_person.add(name)
+        self.at(self.random.uniform(1, 60), lambda: self.recreate_node(name))
+
+    def recreate_node(self, name: str) -> None:
+        if self.nodes[name] is None:
+            self.say(f"Node {name} is registered anew")
+            self.add_node(name)
+
+    # -- hosts ------------------------------------------------------------------------------------------------------------------
+
+    def ask_reboot(self, name: str) -> RebootOutcome:
+        host = self.hosts[name]
+        self.check_reboot(name)
+        if host.reboot_behaviour == "fails":
+            return RebootOutcome.FAILED
+        if host.reboot_behaviour == "works":
+            boot = host.ends_boot = host.boot
+            self.at(self.random.uniform(0, 4), lambda: self.go_down(name, boot))
+        return RebootOutcome.ACCEPTED
+
+    def go_down(self, name: str, boot: int) -> None:
+        host = self.hosts[name]
+        if not host.is_up or host.boot != boot:
+            return
+        self.say(f"{name} goes down")
+        host.is_up = False
+        self.agents = [agent for agent in self.agents if agent.node != name]
+        if self.nodes[name] is not None:
+            self.write_node(name, ready=False)
+        self.at(self.random.uniform(2, 20), lambda: self.come_up(name))
+
+    def come_up(self, name: str) -> None:
+        host = self.hosts[name]
+        host.boot, host.booted_at, host.is_up = host.boot + 1, self.now, True
+        self.reboots[name] = self.reboots.get(name, 0) + 1
+        if host.need_survives:
+            host.need_survives -= 1
+        else:
+            host.need = False
+        self.say(f"{name} runs boot {host.boot}")
+        self.start_agent(name, self.random.uniform(0, 2))
+        self.at(self.random.uniform(0, 6), lambda: self.report_ready(name, host.boot))
+
+    def report_ready(self, name: str, boot: int) -> None:
+        if self.nodes[name] is not None and self.hosts[name].boot == boot:
+            self.write_node(name, ready=True, boot_id=f"{name}-{boot}")
+
+    # -- agents -----------------------------------------------------------------------------------------------------------------
+
+    def start_agent(self, name: str, delay: float) -> None:
+        agent = Agent(node=name)
+        self.agents.append(agent)
+        self.at(delay, lambda: self.step(agent))
+
+    def kill_agent(self, name: str) -> None:
+        self.say(f"the agent of {name} is killed")
+        self.agents = [agent for agent in self.agents if agent.node != name]
+        if self.hosts[name].is_up:
+            self.start_agent(name, self.random.uniform(0.2, 15))
+
+    def step(self, agent: Agent) -> None:
+        """Run one agent up to its next API call, or to its next turn."""
+        if agent not in self.agents:
+            return
+        if self.fault("crash"):
+            self.say(f"the agent of {agent.node} dies")
+            self.agents.remove(agent)
+            self.start_agent(agent.node, self.random.uniform(0.5, 5))
+            return
+        if agent.turn is None:
+            agent.turn = self.take_turn(agent)
+        try:
+            pause = next(agent.turn)
+        except StopIteration:
+            agent.turn, pause = None, 1.0
+        self.at(max(pause, 0.005), lambda: self.step(agent))
+
+    def take_turn(self, agent: Agent) -> Generator[float, None, None]:
+        name, policy = agent.node, self.policy(agent.node)
+        seen: dict[Evidence, Any] = {}
+        node = self.nodes[name]
+        progress = self.progress(name) if node else Progress()
+        phase = Phase(progress.phase) if progress.phase else Phase.IDLE
+        for kind in sorted(ROW[phase].evidence, key=lambda kind: _ORDER.index(kind)):
+            yield self.latency()
+            seen[kind] = self.observe(agent, kind, seen)
+        for _ in range(12):
+            decision = decide(self.observation(agent, seen), policy)
+            if not decision.wants:
+                break
+            for kind in sorted(decision.wants, key=lambda kind: _ORDER.index(kind)):
+                yield self.latency()
+                seen[kind] = self.observe(agent, kind, seen)
+            agent.memory = decision.memory
+        else:
+            raise BrokenRuleError(f"{name} asks for ever: {decision.wants}")
+        agent.memory = decision.memory
+        yield from self.apply(agent, decision)
+        yield decision.look_again_seconds
+
+    def latency(self) -> float:
+        """Mostly quick; now and then a request hangs almost as long as the agent waits for its answer."""
+        return 12.0 if self.fault("crash") else self.random.choice([0.01, 0.01, 0.02, 0.3])
+
+    def observation(self, agent: Agent, seen: dict[Evidence, Any]) -> Observation:
+        host, skew = self.hosts[agent.node], self.skews[agent.node]
+        agent.serial += 1
+        known = {kind.value.replace("-", "_"): value for kind, value in seen.items()}
+        return Observation(**{
+            "now": EPOCH + timedelta(seconds=self.now + skew), "uptime": self.now - host.booted_at, "memory": agent.memory,
+            "chance": Chance(claim_id=f"c{next(self.serial)}", jitter=self.random.random()), "clock_skew_seconds": skew,
+            "node": Unknown("not read"), "boot_id": Unknown("not read"), "need": Need(answer=NeedAnswer.UNKNOWN), **known,
+        })
+
+    def observe(self, agent: Agent, kind: Evidence, seen: dict[Evidence, Any]) -> Any:
+        name, host = agent.node, self.hosts[agent.node]
+        views = [node.view for node in self.nodes.values() if node is not None]
+        if kind is Evidence.BOOT_ID:
+            return f"{name}-{host.boot}"
+        if kind is Evidence.NEED:
+            return Need(answer=NeedAnswer.UNKNOWN if self.fault("unreadable") else NeedAnswer.YES if host.need else NeedAnswer.NO)
+        if self.fault("unreadable"):
+            return Unknown("503")
+        node = self.nodes[name]
+        if kind is Evidence.NODE:
+            return node.view if node is not None else Gone()
+        if kind is Evidence.LOCK:
+            return LockReading(content=self.annotation, resource_version=str(self.daemonset_version), daemonset_uid=self.daemonset_uid)
+        if kind is Evidence.PEERS:
+            return tuple(view for view in views if view.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"})
+        if kind is Evidence.WAITERS:
+            return tuple(view for view in views if view.labels.get(keys.REBOOT_LABEL) in {"required", "ready"})
+        if kind is Evidence.FLEET:
+            return Fleet(nodes=tuple(views), read_at_uptime=self.now - host.booted_at - self.random.choice([0, 0, 0.3, 2]))
+        if kind is Evidence.HOLDERS:
+            content = lock.parse(seen[Evidence.LOCK].content) if isinstance(seen.get(Evidence.LOCK), LockReading) else LockContent()
+            assert isinstance(content, LockContent)
+            found = [view for view in views if view.name in content.holders]
+            return Holders(nodes=tuple(found), absent=frozenset(content.holders) - {view.name for view in found})
+        pods = tuple(pod for where, pod in self.pods.values() if where == name)
+        if kind is Evidence.PODS:
+            return pods
+        if kind is Evidence.EVICTABILITY:
+            refused = self.random.random() < self.fault_rate
+            answer = DryRunAnswer(answer=Evictable.BUDGET if refused else Evictable.ALLOWED)
+            return {pod.uid: answer for pod in to_evict(pods, self.policy(name).drain)}
+        if kind is Evidence.OWNERS:
+            return tuple(OwnerHealth(
+                kind="ReplicaSet", namespace="shop", name=app, uid=f"rs-{app}", generation=1, replicas=len(self.names),
+                ready=sum(1 for _, pod in self.pods.values() if pod.owner_uid == f"rs-{app}" and pod.is_ready and not pod.is_terminating),
+            ) for app in ("web", "db"))
+        assert kind is Evidence.FOREIGN, kind
+        return ()
+
+    def apply(self, agent: Agent, decision: Decision) -> Generator[float, None, None]:
+        confirmed_at: float | None = None
+        for action in decision.actions:
+            if isinstance(action, PatchNode | WriteLock | ConfirmClaim | AskReboot | Evict):
+                yield self.latency()
+            if isinstance(action, PatchNode):
+                uptime = self.now - self.hosts[agent.node].booted_at
+                if action.send_before is not None and uptime > action.send_before:
+                    return
+                if not self.send(lambda action=action: self.land_patch(agent.node, action)):
+                    return
+                self.say(f"{agent.node}: {action.purpose} ({decision.reason.sentence})")
+            elif isinstance(action, WriteLock):
+                if not self.send(lambda action=action: self.land_lock(agent.node, action)):
+                    return
+                self.say(f"{agent.node}: lock: {action.purpose}")
+            elif isinstance(action, ConfirmClaim):
+                reading = LockReading(content=self.annotation, resource_version=str(self.daemonset_version), daemonset_uid=self.daemonset_uid)
+                if self.fault("unreadable") or not lock.confirms(reading, action.node, action.claim):
+                    return
+                confirmed_at = self.now
+            elif isinstance(action, Evict):
+                for pod in action.pods:
+                    self.evict(agent, pod.uid)
+            elif isinstance(action, AskReboot):
+                yield self.random.choice([0.0, 0.0, 0.0, 7.0])
+                if confirmed_at is None or self.now - confirmed_at > action.within_seconds:
+                    return
+                agent.memory = memories.before_reboot_asked(agent.memory)
+                self.say(f"{agent.node}: asks for the reboot")
+                agent.memory = memories.after_reboot_asked(agent.memory, self.ask_reboot(agent.node))
+
+    def send(self, land: Callable[[], bool]) -> bool:
+        """Whether the write surely landed. A late one lands within the next seconds if its version still holds."""
+        if self.fault("lost write"):
+            return False
+        if self.fault("late write"):
+            self.at(self.random.uniform(0, 4), lambda: self.swallow(land))
+            return False
+        landed = land()
+        return landed and not self.fault("lost answer")
+
+    def swallow(self, land: Callable[[], bool]) -> None:
+        land()
+
+    def land_patch(self, name: str, action: PatchNode) -> bool:
+        node = self.nodes[name]
+        if node is None or node.view.resource_version != action.resource_version:
+            return False
+        before = node.view
+        if action.unschedulable is True and not before.unschedulable:
+            self.check_cordon(name)
+            node.cordoned_by = "careen"
+        if action.unschedulable is False and before.unschedulable:
+            self.require(node.cordoned_by == "careen", f"rule 4: {name} removed a person's cordon")
+            node.cordoned_by = ""
+        self.write_node(
+            name, labels=_merged(before.labels, action.labels), annotations=_merged(before.annotations, action.annotations),
+            taints=before.taints if action.taints is None else action.taints,
+            unschedulable=before.unschedulable if action.unschedulable is None else action.unschedulable,
+        )
+        if action.annotations.get(keys.PHASE) != before.annotations.get(keys.PHASE):
+            self.on_phase(name, self.progress(name).phase)
+        return True
+
+    def land_lock(self, name: str, action: WriteLock) -> bool:
+        if str(self.daemonset_version) != action.expected_resource_version or self.daemonset_uid != action.daemonset_uid:
+            return False
+        before = self.content()
+        after = lock.parse(action.content)
+        assert isinstance(after, LockContent)
+        for entry in before.entries:
+            if entry not in after.entries:
+                self.check_removal(name, entry)
+        self.write_lock(action.content)
+        return True
+
+    def evict(self, agent: Agent, uid: str) -> None:
+        found = self.pods.get(uid)
+        answer = EvictAnswer.GONE if found is None else EvictAnswer.BUDGET if self.random.random() < 0.2 else EvictAnswer.ACCEPTED
+        if found is not None and answer is EvictAnswer.ACCEPTED:
+            where, pod = found
+            self.pods[uid] = (where, replace(pod, deletion_timestamp=EPOCH + timedelta(seconds=self.now + 3)))
+            self.at(self.random.uniform(0.1, 5), lambda: self.pod_ends(uid))
+        agent.memory = memories.after_eviction(
+            agent.memory, pod_uid=uid, answer=answer, uptime=self.now - self.hosts[agent.node].booted_at, jitter=self.random.random(),
+        )
+
+    def pod_ends(self, uid: str) -> None:
+        found = self.pods.pop(uid, None)
+        if found is not None:
+            self.at(self.random.uniform(0.1, 3), lambda: self.place(found[1].owner_name))
+
+    def place(self, app: str) -> None:
+        open_nodes = [name for name, node in self.nodes.items() if node is not None and not node.view.unschedulable and self.hosts[name].is_up]
+        if open_nodes:
+            self.add_pod(app, self.random.choice(sorted(open_nodes)))
+        else:
+            self.at(5, lambda: self.place(app))
+
+    # -- rules ------------------------------------------------------------------------------------------------------------------
+
+    def require(self, holds: bool, text: str) -> None:
+        if not holds:
+            raise BrokenRuleError("\n".join([f"seed {self.seed}: {text}", *self.log[-60:]]))
+
+    def down_because_of_us(self) -> set[str]:
+        down = {name for name, node in self.nodes.items() if node is not None and node.cordoned_by == "careen"}
+        return down | {name for name, host in self.hosts.items() if not host.is_up}
+
+    def check(self) -> None:
+        down = self.down_because_of_us()
+        self.peak = max(self.peak, len(down))
+        most = self.policy(self.names[0]).concurrency
+        self.require(len(down) <= most, f"rule 1: {sorted(down)} are down, the limit is {most}")
+        self.note_holders()
+
+    def check_cordon(self, name: str) -> None:
+        """Others that were down for other reasons for longer than any reading may be old count, too."""
+        long_down = {
+            other for other, node in self.nodes.items()
+            if node is not None and other != name and node.down_since is not None and self.now - node.down_since > 10 + 4 + 1
+        }
+        down = long_down | self.down_because_of_us() | {name}
+        most = self.policy(name).concurrency
+        self.require(len(down) <= most, f"rule 1: {name} is cordoned while {sorted(down)} are down")
+
+    def check_reboot(self, name: str) -> None:
+        self.require(self.now - self.last_held.get(name, -1e9) <= 5, f"rule 2: {name} reboots without a claim")
+        left = [pod for where, pod in self.pods.values() if where == name and pod.owner_kind != "DaemonSet"]
+        node = self.nodes[name]
+        is_cordoned = node is not None and node.view.unschedulable
+        self.require(not left or not is_cordoned or self.policy(name).drain.force_reboot, f"rule 2: {name} reboots with {[pod.name for pod in left]}")
+
+    def check_removal(self, by: str, entry: lock.Entry) -> None:
+        name, node, host = entry.node, self.nodes[entry.node], self.hosts[entry.node]
+        if name in self.touched_by_person:
+            return
+        if by != name:
+            self.require(node is None or self.progress(name).claim != entry.id, f"rule 5: {by} took the claim of {name}")
+            return
+        if entry.boot == f"{name}-{host.boot}":
+            self.require(node is None or node.cordoned_by != "careen", f"rule 3: {name} gave its claim back while cordoned by us")
+            self.require(host.ends_boot != host.boot, f"rule 3: {name} gave its claim back while the host goes down")
+        else:
+            self.require(node is not None and node.view.ready, f"rule 3: {name} gave its claim back and is not ready")
+
+    def check_quiet(self) -> None:
+        """After the storm: everything of ours is gone, nothing of others."""
+        for name, node in self.nodes.items():
+            assert node is not None
+            view = node.view
+            self.require(not self.hosts[name].need, f"liveness: {name} still needs a reboot: {view.annotations}")
+            self.require(node.cordoned_by != "careen", f"rule 4: {name} is still cordoned by us")
+            self.require((name in self.persons_cordons) == view.unschedulable, f"rule 4: {name}'s cordon is not the person's")
+            self.require(view.taints == (Taint(key="theirs", effect="PreferNoSchedule"),), f"rule 4: taints of {name}: {view.taints}")
+            self.require(keys.REBOOT_LABEL not in view.labels, f"rule 4: the label of {name} stands: {view.annotations}")
+            self.require(view.labels.get("pool", "") != "maintenance", f"rule 4: labels of {name}: {view.labels}")
+        self.require(not self.content().entries, f"rule 5: claims are left: {self.content().entries}")
+
+
+_ORDER = list(Evidence)
+
+
+def _merged(before: Any, change: Any) -> dict[str, str]:
+    after = {**before, **change}
+    return {key: value for key, value in after.items() if value is not None}
