@@ -35,6 +35,20 @@ def cycles(pages: str, pods: str, rounds: str) -> None:
             seconds[i].append(time.perf_counter() - start)
     for pod, took in zip(pending, seconds, strict=True):
         _print({"pod": pod.key, "seconds": took, "answer": answer(scheduler, snapshot, pod)})
+    if seconds[0]:
+        _print({"placing": _placing(scheduler, snapshot, pending)})
+
+
+def _placing(scheduler: Scheduler, snapshot: Snapshot, pending: list[Any]) -> list[float]:
+    """Seconds for judging and placing, one pod after the other, each in the cluster that the one before left."""
+    took = []
+    for pod in pending:
+        start = time.perf_counter()
+        result = scheduler.schedule(snapshot, pod)
+        assert result.node is not None
+        snapshot = snapshot.with_pod_placed(pod, result.node)
+        took.append(time.perf_counter() - start)
+    return took
 
 
 def drain(pages: str, node: str, rounds: str) -> None:
@@ -50,9 +64,9 @@ def drain(pages: str, node: str, rounds: str) -> None:
 
 def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]:
     """The whole answer, for the comparison; not part of what is timed."""
-    from scheduler_core.judge.answers import answer_of
+    from scheduler_core.judge.answer import as_answer
 
-    found: dict[str, Any] = answer_of(scheduler.schedule(snapshot, pod))
+    found: dict[str, Any] = as_answer(scheduler.schedule(snapshot, pod))
     return found
 
 

@@ -22,9 +22,10 @@ def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subp
 
 
 def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float = 3600) -> dict[str, dict[str, Any]]:
-    """Answers by case id; what a judge that failed did not answer is missing."""
+    """Answers by case id. Raises RuntimeError when the judge failed; it has said why."""
     process, answers = started
-    process.wait(timeout=timeout)
+    if process.wait(timeout=timeout) != 0:
+        raise RuntimeError(f"{process.args} ended with exit code {process.returncode}: see its message above")
     answers.seek(0)
     found = {}
     for line in answers:

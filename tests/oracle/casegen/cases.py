@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.oracle.casegen import claims, configurations, pods
@@ -21,10 +22,10 @@ def case(seed: int, number: int) -> dict[str, Any]:
 
 
 def large_case(seed: int, number: int, size: int) -> dict[str, Any]:
-    """A case of `size` nodes; its pods are plain ones, so that it stays readable for a machine."""
+    """A case of `size` nodes, of any flavour but with fewer pods on each node."""
     d = Draw(f"{seed}:large:{number}")
-    flavour = Flavour(weight=0, nodes=(size, size), pods_per_node=0.3, tidy=d.maybe(0.5), node_affinity=0.3, pod_affinity=0.25, spread=0.4, full=float(d.maybe(0.3)), configuration=0.4)
-    return build(d, flavour, f"large-{seed}-{number:05}")
+    name, flavour = d.choice([(name, flavour) for name, flavour in FLAVOURS.items() if flavour.nodes[1] > 2])
+    return build(d, replace(flavour, nodes=(size, size), pods_per_node=min(flavour.pods_per_node, 0.5)), f"large-{name}-{seed}-{number:05}")
 
 
 def build(d: Draw, flavour: Flavour, name: str) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def build(d: Draw, flavour: Flavour, name: str) -> dict[str, Any]:
     width = max(2, len(str(count - 1)))
     nodes = [machines.node(d, f"n{i:0{width}}", tidy=flavour.tidy) for i in range(count)]
     node_names = [node["metadata"]["name"] for node in nodes]
-    storage = Storage(d, nodes, wanted=flavour.volumes > 0.02 and count <= 200, odd=flavour.without_plugins > 0)
+    storage = Storage(d, nodes, wanted=flavour.volumes > 0.02, odd=flavour.without_plugins > 0)
     claimed: list[dict[str, Any]] = []
     placed = _placed(d, flavour, storage, nodes)
     pending = [pods.pod(d, flavour, storage, f"new{i}", node_names, placed=False) for i in range(4)]

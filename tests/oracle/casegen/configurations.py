@@ -84,7 +84,7 @@ def _make_valid(term: dict[str, Any]) -> None:
     for field in ("matchExpressions", "matchFields"):
         term[field] = [e for e in term.get(field, []) if e["operator"] != "Near" and " " not in e["key"] and not (field == "matchFields" and e["operator"] == "Exists")
                        and (e["operator"] in ("Exists", "DoesNotExist") or (e.get("values") and not any("!" in value for value in e["values"])))
-                       and (e["operator"] not in ("Gt", "Lt") or e["values"][0].isdigit())]
+                       and (e["operator"] not in ("Gt", "Lt") or (e["values"][0].isdigit() and int(e["values"][0]) < 2**63))]
         if not term[field]:
             del term[field]
 
@@ -146,6 +146,19 @@ def _without(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
     _points(profile)["multiPoint"] = {"disabled": [{"name": name} for name in names]}
 
 
+def _unprepared(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
+    """Points that prepare for others taken away: some plugins do without, some end the cycle in an error."""
+    point = d.choice(("preFilter", "preScore"))
+    names = FILTERS if point == "preFilter" else SCORERS
+    _points(profile)[point] = {"disabled": [{"name": name} for name in d.some(names, 2)]}
+
+
+def _bare(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
+    """Nothing but a few plugins, named for all their points at once."""
+    kept = ["PrioritySort", "DefaultBinder", *d.some(sorted({*FILTERS, *SCORERS, "DefaultPreemption"}), 8, least=2)]
+    _points(profile)["multiPoint"] = {"disabled": [{"name": "*"}], "enabled": [{"name": name, "weight": d.choice((1, 2, 4))} if name in SCORERS and d.maybe(0.5) else {"name": name} for name in kept]}
+
+
 def _reordered(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
     """A filter enabled by name runs before those that only MultiPoint brings."""
     _points(profile)["filter"] = {"enabled": [{"name": name} for name in d.some(FILTERS[:8], 2)]}
@@ -158,4 +171,4 @@ def _points(profile: dict[str, Any]) -> dict[str, Any]:
 
 CHANGES: tuple[Callable[[Draw, dict[str, Any], list[str]], None], ...] = (
     _fit_strategy, _fit_strategy, _fit_ignored, _balanced, _added_affinity, _neighbours, _spreading, _spreading, _preemption, _timeouts, _weights, _weights,
-    _fewer_scores, _fewer_filters, _no_preemption, _without, _reordered)
+    _fewer_scores, _fewer_filters, _no_preemption, _without, _reordered, _unprepared, _bare)

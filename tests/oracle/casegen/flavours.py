@@ -45,6 +45,7 @@ FLAVOURS: dict[str, Flavour] = {
     "claims": Flavour(weight=3, tidy=True, claims=0.9),
     "full": Flavour(weight=12, full=1.0, pods_per_node=0, spread=0.1, nominated=0.1),
     "full-neighbours": Flavour(weight=6, full=1.0, tidy=True, pods_per_node=0, pod_affinity=0.25, spread=0.25, ports=0.15, disks=0.05, volumes=0.1, nominated=0.15),
+    "crowded": Flavour(weight=5, nodes=(4, 30), full=1.0, tidy=True, pods_per_node=1.5, configuration=0.5, spread=0.3, pod_affinity=0.08, ports=0.2, disks=0.15),
     "nominated": Flavour(weight=4, full=0.5, nominated=0.9, pods_per_node=1, pod_affinity=0.12, spread=0.15, ports=0.15),
     "configured": Flavour(weight=10, tidy=True, configuration=1.0, scalars=0.25, node_affinity=0.15, spread=0.15, volumes=0.1),
     "features": Flavour(weight=2, tidy=True, declared=0.8, gates=0.2),

@@ -76,7 +76,7 @@ def label_selector(d: Draw, app: str | None = None, odd: bool = True) -> dict[st
 
 
 def pod_expression(d: Draw) -> dict[str, Any]:
-    """One requirement of a label selector over pods."""
+    """One requirement of a label selector over pods; always a valid one, as the API lets no other through."""
     key = d.choice(("app", "tier", "track", "version", "absent"))
     operator = d.choice(("In", "NotIn", "Exists", "DoesNotExist"))
     if operator in ("Exists", "DoesNotExist"):
