@@ -24,6 +24,13 @@ PAGES = sorted(
 ids = [str(path.relative_to(ROOT)) for path in PAGES]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_every_file_that_is_named_exists(page: Path) -> None:
+    named = set(re.findall(r"(?<![\w/.*-])((?:[\w-]+/)+[\w-]+\.(?:py|yaml|md|mk|toml))\b", page.read_text()))
+    tops = (ROOT, page.parent, ROOT / "operator" / "careen", ROOT / "scheduler_core")
+    assert {name for name in named if not any((top / name).exists() for top in tops)} == set()
+
+
 def commands_in(text: str, program: str) -> list[list[str]]:
     """The words after `program` in code blocks and in backticks, up to a comment or a shell's next command."""
     fenced = "\n".join(re.findall(r"^```(?:console|sh|bash)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
