@@ -44,10 +44,11 @@ def forecast_json(forecast: Forecast) -> dict[str, Any]:
 
 def verdict(forecast: Forecast) -> str:
     """What the agent would make of it with the default settings."""
-    refusal = judge(forecast, Policy(node_name=forecast.node))
-    if refusal is None:
+    if judge(forecast, Policy(node_name=forecast.node)) is None:
         return "With the default settings the agent would drain it."
-    return f"With the default settings the agent would not drain it: {refusal.sentence}."
+    # Why stands in the table; the judge's own sentence would say it a second time.
+    culprits = [*forecast.never, *forecast.with_outcome(Outcome.PENDING), *forecast.with_outcome(Outcome.UNKNOWN)]
+    return f"With the default settings the agent would not drain it, because of {listed([pod.title for pod in culprits])}."
 
 
 def _row(pod: PodForecast) -> list[str]:

@@ -6,7 +6,7 @@ agent will see it at its next look.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -16,7 +16,7 @@ from careen.core import keys
 from careen.core.decision import Refusal
 from careen.core.gates import GATES
 from careen.core.gates import hold as hold_gate
-from careen.core.gates.question import Cost, When
+from careen.core.gates.question import Cost, Gate, When
 from careen.core.lock import Garbage, LockContent
 from careen.core.observation import NodeView, PodView, Unknown
 from careen.core.phases import Phase
@@ -79,7 +79,7 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
         refused = [each for each in stored if each.gate == gate.name]
         if gate.name == hold_gate.GATE.name:
             refused += [each for each in _said_since(story) if each.code not in {known_one.code for known_one in refused}]
-        answers += [_refusal(each, story.node.name) for each in refused] or [GateAnswer(gate=gate.name, **_without_refusal(story, gate.cost, gate.when, bool(stored)))]
+        answers += [_refusal(each, story.node.name) for each in refused] or [_without_refusal(story, gate, {each.gate for each in stored})]
     # Written by another release, whose gates have other names.
     return (*answers, *(_refusal(each, story.node.name) for each in stored if each.gate not in known))
 
@@ -104,16 +104,26 @@ def _refusal(refusal: Refusal, node: str) -> GateAnswer:
     )
 
 
-def _without_refusal(story: NodeStory, cost: Cost, when: frozenset[When], others_refuse: bool) -> dict[str, Any]:
+def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
+    """Gates are asked in order; the costly ones one after the other, and only when no cheap one refuses."""
     if story.phase == Phase.IDLE:
-        return {"answer": Answer.NOT_ASKED, "sentence": "there is nothing to decide"}
+        return _not_asked(gate, "there is nothing to decide")
     if story.phase == Phase.FAILED:
-        return {"answer": Answer.NOT_ASKED, "sentence": "the failure comes first"}
-    if story.phase == Phase.WAITING and When.READY not in when:
-        return {"answer": Answer.NOT_ASKED, "sentence": "it is asked under a claim"}
-    if story.phase == Phase.WAITING and cost is Cost.COSTLY:
-        return {"answer": Answer.NOT_ASKED, "sentence": "the others come first" if others_refuse else "it is asked when it is the node's turn"}
-    return {"answer": Answer.YES}
+        return _not_asked(gate, "the failure comes first")
+    if story.phase == Phase.WAITING and When.READY not in gate.when:
+        return _not_asked(gate, "it is asked under a claim")
+    if story.phase == Phase.WAITING and gate.cost is Cost.COSTLY:
+        before = [each.name for each in GATES[: GATES.index(gate)] if each.name in refusing]
+        after = [each.name for each in GATES[GATES.index(gate) :] if each.name in refusing]
+        if before:
+            return _not_asked(gate, f"{before[0]} comes first")
+        if not after:
+            return _not_asked(gate, "it is asked when it is the node's turn")
+    return GateAnswer(gate=gate.name, answer=Answer.YES)
+
+
+def _not_asked(gate: Gate, sentence: str) -> GateAnswer:
+    return GateAnswer(gate=gate.name, answer=Answer.NOT_ASKED, sentence=sentence)
 
 
 def remedy_for(code: Code, node: str) -> str:

@@ -45,7 +45,15 @@ def test_each_refusal_has_its_sentence_its_since_and_what_would_change_it(desk: 
 def test_a_costly_gate_is_not_asked_while_a_cheap_one_refuses(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required")
     desk.lock()
-    assert rows(desk.ok("why", "n1"))["forecast"][0::2] == ["not asked", "the others come first"]
+    assert rows(desk.ok("why", "n1"))["forecast"][0::2] == ["not asked", "maintenance-window comes first"]
+
+
+def test_costly_gates_before_the_one_that_refuses_said_yes_and_those_after_it_were_not_asked(desk: Desk) -> None:
+    desk.node("n1", "Waiting", refusals=[ALERT], label="required")
+    desk.lock()
+    table = rows(desk.ok("why", "n1"))
+    assert table["budgets"][0] == "yes"
+    assert table["forecast"][0::2] == ["not asked", "alerts comes first"]
 
 
 def test_a_costly_gate_of_a_ready_node_waits_for_its_turn(desk: Desk) -> None:
