@@ -239,6 +239,7 @@ def one_per_line(text: str) -> list[str]:
 
 
 TEXT = Kind(metavar="TEXT", parse=str)
+SECRET = Kind(metavar="TEXT", parse=str, show=lambda value: "(set)" if value else "")
 PATH = Kind(metavar="PATH", parse=str)
 KEY = Kind(metavar="KEY", parse=label_key)
 ANNOTATION = Kind(metavar="KEY", parse=annotation_key)

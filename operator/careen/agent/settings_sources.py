@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from careen.agent.settings import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
+from careen.agent.settings_kinds import SECRET
 
 
 class Source(StrEnum):
@@ -206,11 +207,16 @@ def _only(texts: Sequence[str]) -> str:
 def _differences(given: Mapping[str, Sequence[Given]]) -> list[str]:
     """Where a flag and a variable disagree: kured would have taken the variable."""
     return [
-        f"--{flag(name)} is given as a flag ({', '.join(each[0].texts)}) and as {other.where} ({', '.join(other.texts)}): the flag counts (kured would take the variable)"
+        f"--{flag(name)} is given as a flag ({_written(name, each[0])}) and as {other.where} ({_written(name, other)}): the flag counts (kured would take the variable)"
         for name, each in given.items()
         for other in each[1:]
         if each[0].source is Source.FLAG and other.source in (Source.CAREEN_ENVIRONMENT, Source.KURED_ENVIRONMENT) and other.texts != each[0].texts
     ]
+
+
+def _written(name: str, given: Given) -> str:
+    """What somebody wrote, unless it is a secret."""
+    return "a secret" if SETTINGS[name].kind is SECRET else ", ".join(given.texts)
 
 
 def _meant(key: str, known: Mapping[str, str]) -> str:
