@@ -61,13 +61,13 @@ def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: 
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="careen-demo-", ignore_cleanup_errors=True)))
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            code = asyncio.run(_until_stopped(plan, folder, serve=serve, plain=plain))
+            code = asyncio.run(_until_stopped(plan, folder, serve=serve, plain=plain, is_kept=keep is not None))
         except TimeoutError as error:
             raise click.ClickException(f"the embedded cluster did not come up: {error}") from error
     sys.exit(code)
 
 
-async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool) -> int:
+async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_kept: bool) -> int:
     """Run the roll-out or serve; Ctrl-C and SIGTERM end either, with everything cleaned up, and code 130."""
     task = asyncio.current_task()
     assert task is not None
@@ -75,13 +75,13 @@ async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, task.cancel)
     try:
-        return await _run(plan, folder, serve=serve, plain=plain)
+        return await _run(plan, folder, serve=serve, plain=plain, is_kept=is_kept)
     except asyncio.CancelledError:
         click.echo("stopped; agents and API server are gone", err=True)
         return 130
 
 
-async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool) -> int:
+async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_kept: bool) -> int:
     from careen.demo.rollout import running_rollout
 
     async with running_rollout(plan, folder) as rollout:
@@ -92,7 +92,8 @@ async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool) -> 
             return await _serve(rollout, folder)
         with _shown(plain=plain) as show:
             verdict = await rollout.run(show)
-        _keep_audit(rollout, folder)
+        if is_kept:
+            _keep_evidence(rollout, folder)
         _tell(verdict)
         return 1 if verdict.broken else 0
 
@@ -122,9 +123,13 @@ def _shown(*, plain: bool) -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def _keep_audit(rollout: Rollout, folder: Path) -> None:
-    with (folder / "audit.jsonl").open("w") as file:
+def _keep_evidence(rollout: Rollout, folder: Path) -> None:
+    from careen.demo.audit import journal_line
+
+    with (folder / "requests.jsonl").open("w") as file:
         file.writelines(record.as_line() + "\n" for record in rollout.cluster.api.requests)
+    with (folder / "journal.jsonl").open("w") as file:
+        file.writelines(journal_line(change) + "\n" for change in rollout.cluster.api.store.journal)
 
 
 def _tell(verdict: Verdict) -> None:

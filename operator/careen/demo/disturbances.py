@@ -11,10 +11,10 @@ from careen.demo.agent_processes import AgentProcesses
 from careen.demo.cluster import EmbeddedCluster
 from careen.demo.resources import resource_named
 from careen.demo.sample_cluster import node_names
-from careen.demo.timings import Timings
 
 _NODES = resource_named("nodes")
 _PERSON = "person"
+_LOOK_SECONDS = 0.1
 _CRASH_EVERY_SECONDS = (3.0, 8.0)
 _OUTAGE_AFTER_SECONDS, _OUTAGE_SECONDS = 6.0, 3.0
 
@@ -50,18 +50,31 @@ def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
     edit_node(cluster, name, lambda node: with_label(with_annotation(node, "example.com/note", "ask the storage team first"), "example.com/rack", "r7"))
 
 
-async def hold_and_cordon_for_a_while(cluster: EmbeddedCluster, count: int, timings: Timings) -> None:
-    """Somebody works on two of the nodes; both are given back while the roll-out runs."""
-    names = node_names(count)
+async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
+    """Somebody works on one of the nodes when the needs appear, and lets it go on later."""
     if count < 4:
         return
-    held, cordoned = names[count // 2], names[2]
+    held = node_names(count)[count // 2]
     edit_node(cluster, held, lambda node: with_annotation(node, "careen.dev/hold", "replacing a fan"))
-    edit_node(cluster, cordoned, lambda node: with_cordon(node, cordoned=True))
-    await asyncio.sleep(timings.persons_cordon)
-    edit_node(cluster, cordoned, lambda node: with_cordon(node, cordoned=False))
-    await asyncio.sleep(max(0.0, timings.hold - timings.persons_cordon))
+    await asyncio.sleep(seconds)
     edit_node(cluster, held, lambda node: with_annotation(node, "careen.dev/hold", None))
+
+
+async def cordon_a_finished_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
+    """Somebody takes the first node that is done out of service once more: it counts as down until it is back."""
+    if count < 4:
+        return
+    while not (done := [name for name in node_names(count) if _is_done(cluster, name)]):
+        await asyncio.sleep(_LOOK_SECONDS)
+    edit_node(cluster, done[0], lambda node: with_cordon(node, cordoned=True))
+    await asyncio.sleep(seconds)
+    edit_node(cluster, done[0], lambda node: with_cordon(node, cordoned=False))
+
+
+def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
+    node = cluster.api.verbs.read(_NODES, "", name).content
+    is_back = any(e.host == name and e.what == "ready" for e in cluster.hosts.log)
+    return is_back and "careen.dev/reboot" not in (node["metadata"].get("labels") or {}) and not node["spec"].get("unschedulable")
 
 
 async def crash_agents(agents: AgentProcesses, names: list[str], chance: random.Random) -> None:

@@ -17,9 +17,10 @@ from careen.demo.checker import BrokenRule, judge
 from careen.demo.checker.evidence import Evidence, HostEvent, Write, claims_in
 from careen.demo.cluster import EmbeddedCluster, running_cluster
 from careen.demo.disturbances import (
+    cordon_a_finished_node_for_a_while,
     crash_agents,
     fail_the_api_server_once,
-    hold_and_cordon_for_a_while,
+    hold_a_node_for_a_while,
     mark_as_a_person_would,
 )
 from careen.demo.faults import seeded_faults
@@ -131,7 +132,8 @@ class Rollout:
     @contextlib.asynccontextmanager
     async def _disturbed(self) -> AsyncIterator[None]:
         names = list(self.cluster.hosts.by_name)
-        jobs = [hold_and_cordon_for_a_while(self.cluster, self.plan.nodes, self.plan.timings)]
+        count, pace = self.plan.nodes, self.plan.timings
+        jobs = [hold_a_node_for_a_while(self.cluster, count, pace.hold), cordon_a_finished_node_for_a_while(self.cluster, count, pace.persons_cordon)]
         if self.plan.has_faults:
             jobs.append(fail_the_api_server_once(self.cluster))
             if self.agents is not None:

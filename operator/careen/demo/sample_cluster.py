@@ -52,15 +52,19 @@ def _node(name: str, index: int, *, is_control_plane: bool) -> Manifest:
 
 
 def sample_workloads(nodes: int) -> list[Workload]:
-    """About three and a half pods per node, half of the cluster's CPU: with two nodes away everything still fits."""
-    small = nodes < 4
-    stateful = min(3, nodes)
+    """About three pods per node and less than half of the cluster's CPU: with two nodes away everything still fits.
+
+    Replicas that must not share a node are so few that two nodes stay free of them; where there are not enough nodes for
+    that, they may share.
+    """
+    workers = nodes - 1 if nodes >= 4 else nodes
+    api, db = max(2, workers // 2), 3 if workers >= 5 else 1
     return [
-        Workload(name="web", kind="Deployment", replicas=nodes, cpu="500m", memory="512Mi", unavailable=max(1, nodes // 4), pod_extra=_spread_over_zones("web")),
-        Workload(name="api", kind="Deployment", replicas=max(2, nodes // 2), cpu="1", memory="1Gi", unavailable=max(1, nodes // 6), pod_extra={} if small else _apart("api")),
-        Workload(name="worker", kind="Deployment", replicas=max(2, (nodes * 5) // 4), cpu="1", memory="2Gi"),
+        Workload(name="web", kind="Deployment", replicas=workers, cpu="500m", memory="512Mi", unavailable=max(1, workers // 4), pod_extra=_spread_over_zones("web")),
+        Workload(name="api", kind="Deployment", replicas=api, cpu="1", memory="1Gi", unavailable=max(1, workers // 4), pod_extra=_apart("api") if api + 2 <= workers else {}),
+        Workload(name="worker", kind="Deployment", replicas=workers, cpu="1", memory="2Gi"),
         Workload(name="cache", kind="Deployment", replicas=2, cpu="500m", memory="4Gi", unavailable=1, pod_extra=_rather_apart("cache")),
-        Workload(name="db", kind="StatefulSet", replicas=stateful, cpu="1500m", memory="4Gi", unavailable=1, pod_extra={} if small else _apart("db")),
+        Workload(name="db", kind="StatefulSet", replicas=db, cpu="1500m", memory="4Gi", unavailable=1, pod_extra=_apart("db") if db + 2 <= workers else {}),
         Workload(name="cron", kind="Deployment", replicas=1, cpu="250m", memory="256Mi"),
     ]
 
