@@ -1,0 +1,62 @@
+"""Which event may help a pod, plugin by plugin: the queueing hints of every default plugin.
+
+They stand here and not in the plugins because they answer another question, the queue's, and are asked at another time. A plugin with a method
+`events` answers for itself; one that has none and is not in the table hears of everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from scheduler_core.config.configuration import Profile
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.config.plugin_args import NodeAffinityArgs
+from scheduler_core.extenders.chain import EXTENDER_NAME
+from scheduler_core.framework.extension_points import Plugin
+from scheduler_core.framework.plugin_set import serves
+from scheduler_core.model.requests import RequestRules
+from scheduler_core.queue.events import EVERY_EVENT, EventHint
+from scheduler_core.queue.hints import itself, node_rules, other_pods, resources, storage
+from scheduler_core.queue.waiting import RegisteredHints
+
+# Only who can refuse a pod, or hold it back, has something to hear of.
+_REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
+
+
+def default_hints(profile: Profile, kube_version: KubeVersion, rules: RequestRules) -> Mapping[str, tuple[EventHint, ...]]:
+    """Plugin name → the events that it wants to hear of."""
+    affinity = profile.plugin_args("NodeAffinity", kube_version)
+    assert isinstance(affinity, NodeAffinityArgs)
+    return {
+        "SchedulingGates": itself.SCHEDULING_GATES,
+        "NodeUnschedulable": node_rules.NODE_UNSCHEDULABLE,
+        "NodeName": node_rules.NODE_NAME,
+        "TaintToleration": node_rules.TAINT_TOLERATION,
+        "NodeAffinity": node_rules.node_affinity(affinity),
+        "NodePorts": resources.NODE_PORTS,
+        "NodeResourcesFit": resources.node_resources_fit(kube_version, rules),
+        "VolumeRestrictions": storage.VOLUME_RESTRICTIONS,
+        "NodeVolumeLimits": storage.NODE_VOLUME_LIMITS,
+        "VolumeBinding": storage.VOLUME_BINDING,
+        "VolumeZone": storage.VOLUME_ZONE,
+        "PodTopologySpread": other_pods.POD_TOPOLOGY_SPREAD,
+        "InterPodAffinity": other_pods.INTER_POD_AFFINITY,
+        "DynamicResources": itself.DYNAMIC_RESOURCES,
+        "DefaultPreemption": itself.DEFAULT_PREEMPTION if kube_version.async_preemption else (),
+        "NodeDeclaredFeatures": node_rules.NODE_DECLARED_FEATURES,
+    }
+
+
+def registered_hints(plugins: Iterable[Plugin], profile: Profile, kube_version: KubeVersion, rules: RequestRules, *, has_extenders: bool = False) -> RegisteredHints:
+    """The hints of a profile's plugins: a plugin's own, else the table's, else every event. Extenders hear of every event."""
+    table = default_hints(profile, kube_version, rules)
+    found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
+    for plugin in plugins:
+        own = getattr(plugin, "events", None)
+        if callable(own):
+            found[plugin.name] = tuple(own())
+        elif plugin.name in table:
+            found[plugin.name] = table[plugin.name]
+        elif any(serves(plugin, point) for point in _REFUSING_POINTS):
+            found[plugin.name] = EVERY_EVENT
+    return RegisteredHints(by_plugin=found)

@@ -1,0 +1,50 @@
+"""Which changes help pods that wait for something about themselves: gates, claims, their own preemption.
+
+Source: EventsToRegister in plugins/{schedulinggates,dynamicresources,defaultpreemption}, v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler_core.model.devices import ResourceClaim
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource, never
+from scheduler_core.queue.queued_pod import identity
+
+
+def _is_the_pod_itself(pod: Pod, _old: Pod | None, new: Pod) -> bool:
+    return identity(pod) == identity(new)
+
+
+SCHEDULING_GATES: Final = (EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED), _is_the_pod_itself),)
+
+# Only so that the pod is looked at again at the queue's door: whether the room made helps is for the plugins to say that refused the pod.
+DEFAULT_PREEMPTION: Final = (EventHint(ClusterEvent(Resource.POD, Action.DELETE), never),)
+
+
+def _has_its_claims_now(pod: Pod, _old: Pod | None, new: Pod) -> bool:
+    generated = {name for name, _ in new.generated_claims}
+    return identity(pod) == identity(new) and all(entry.claim_name or entry.name in generated for entry in new.spec.resource_claims)
+
+
+def _claim_changed(pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    if old is not None and old.allocated and not new.allocated:
+        return True  # its devices are free again, whoever wants them
+    if new.namespace != pod.namespace or new.name not in _claim_names(pod):
+        return False
+    return old is None or (old.allocated, old.available_on, old.reserved_for) != (new.allocated, new.available_on, new.reserved_for)
+
+
+def _claim_names(pod: Pod) -> set[str | None]:
+    generated = dict(pod.generated_claims)
+    return {entry.claim_name or generated.get(entry.name) for entry in pod.spec.resource_claims}
+
+
+DYNAMIC_RESOURCES: Final = (
+    EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE)),
+    EventHint(ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE), _claim_changed),
+    EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM), _has_its_claims_now),
+    EventHint(ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)),
+    EventHint(ClusterEvent(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE)),
+)

@@ -1,0 +1,110 @@
+"""Which changes help pods that a rule about other pods refused: spreading, affinity and anti-affinity.
+
+Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go, v1.36. A pod that is spread by a
+profile's default constraints has no selector here, because that takes the cluster's Services; for it every such change counts as help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod, PodAffinityTerm, TopologySpreadConstraint
+from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource
+from scheduler_core.queue.hints.resources import holds_a_place
+from scheduler_core.queue.queued_pod import identity
+
+Labels = Mapping[str, str]
+
+
+# ---- spreading ----
+
+
+def _hard_constraints(pod: Pod) -> list[TopologySpreadConstraint]:
+    return [constraint for constraint in pod.spec.topology_spread if constraint.when_unsatisfiable == "DoNotSchedule"]
+
+
+def _is_counted(constraint: TopologySpreadConstraint, pod: Pod, labels: Labels) -> bool:
+    own = [(key, pod.labels[key]) for key in constraint.match_label_keys if key in pod.labels]
+    return constraint.selector.and_labels(own).matches(labels)
+
+
+def _is_involved(pod: Pod, other: Pod) -> bool:
+    return identity(pod) == identity(other) or (holds_a_place(other) and other.namespace == pod.namespace)
+
+
+def _pod_changes_a_count(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+    if any(not _is_involved(pod, other) for other in (old, new) if other is not None):
+        return False
+    if not pod.spec.topology_spread:
+        return True
+    constraints = _hard_constraints(pod)
+    if old is None or new is None:
+        changed = new or old
+        assert changed is not None
+        return any(_is_counted(constraint, pod, changed.labels) for constraint in constraints)
+    if identity(pod) == identity(new) and old.spec.tolerations != new.spec.tolerations and any(c.honors_taints for c in constraints):
+        return True
+    return any(_is_counted(constraint, pod, old.labels) != _is_counted(constraint, pod, new.labels) for constraint in constraints)
+
+
+def _node_changes_a_domain(pod: Pod, old: Node | None, new: Node | None) -> bool:
+    if not pod.spec.topology_spread:
+        return True
+    keys = [constraint.topology_key for constraint in _hard_constraints(pod)]
+    took_part, takes_part = (node is not None and all(key in node.labels for key in keys) for node in (old, new))
+    if old is None or new is None:
+        return took_part or takes_part
+    if took_part != takes_part:
+        return True
+    return takes_part and (any(old.labels[key] != new.labels[key] for key in keys) or old.taints != new.taints)
+
+
+POD_TOPOLOGY_SPREAD: Final = (
+    EventHint(ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE), _pod_changes_a_count),
+    EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT), _node_changes_a_domain),
+)
+
+
+# ---- affinity ----
+
+
+def _matches_all(terms: tuple[PodAffinityTerm, ...], pod: Pod) -> bool:
+    """Whether the pod meets every term; no terms are met by nobody. The namespace's labels are not looked at, as in the real hint."""
+    return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
+
+
+def _pod_changes_affinity(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+    if old is not None and new is not None and identity(pod) == identity(new):
+        return True
+    if any(not holds_a_place(other) for other in (old, new) if other is not None):
+        return False
+    wanted, unwanted = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
+    if old is not None and new is not None:
+        comes = not _matches_all(wanted, old) and _matches_all(wanted, new)
+        return comes or (_matches_all(unwanted, old) and not _matches_all(unwanted, new))
+    if new is not None:
+        return _matches_all(wanted, new)
+    assert old is not None
+    return _matches_all(unwanted, old) or _matches_all(old.spec.pod_anti_affinity.required, pod)
+
+
+def _node_changes_affinity(pod: Pod, old: Node | None, new: Node) -> bool:
+    for term in pod.spec.pod_affinity.required:
+        before, after = (None if old is None else old.labels.get(term.topology_key)), new.labels.get(term.topology_key)
+        if after is not None and before != after:
+            return True
+    for term in pod.spec.pod_anti_affinity.required:
+        if old is None:
+            return True
+        before = old.labels.get(term.topology_key)
+        if before is not None and before != new.labels.get(term.topology_key):
+            return True
+    return False
+
+
+INTER_POD_AFFINITY: Final = (
+    EventHint(ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE), _pod_changes_affinity),
+    EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), _node_changes_affinity),
+)

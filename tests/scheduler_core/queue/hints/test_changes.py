@@ -1,0 +1,65 @@
+"""What an update amounts to."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Container, Pod, PodSpec
+from scheduler_core.model.taints import Taint, Toleration
+from scheduler_core.queue.events import Action, Resource
+from scheduler_core.queue.hints.changes import node_changes, pod_changes
+
+GATED = PodSpec(scheduling_gates=("g",))
+
+
+def asking(**requests: int) -> PodSpec:
+    return PodSpec(containers=(Container(name="c", requests={name: amount * 10**9 for name, amount in requests.items()}),))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "actions"),
+    [
+        pytest.param({}, {"labels": {"a": "b"}}, [Action.UPDATE_POD_LABEL], id="labels"),
+        pytest.param({"spec": asking(cpu=2)}, {"spec": asking(cpu=1)}, [Action.UPDATE_POD_SCALE_DOWN], id="less"),
+        pytest.param({"spec": asking(cpu=1)}, {"spec": asking(cpu=2)}, [Action.UPDATE], id="more"),
+        pytest.param({"spec": asking(cpu=1, memory=1)}, {"spec": asking(cpu=2)}, [Action.UPDATE_POD_SCALE_DOWN], id="more of one, less of the other"),
+        pytest.param({"spec": GATED}, {"spec": PodSpec()}, [Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED], id="all gates gone"),
+        pytest.param({"spec": PodSpec(scheduling_gates=("g", "h"))}, {"spec": GATED}, [Action.UPDATE], id="one gate left"),
+        pytest.param({}, {"spec": PodSpec(tolerations=(Toleration(key="a"),))}, [Action.UPDATE_POD_TOLERATION], id="a toleration"),
+        pytest.param({}, {"generated_claims": (("a", "b"),)}, [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM], id="claims"),
+        pytest.param({}, {"terminating": True}, [Action.UPDATE], id="a deletion under way has no name of its own"),
+        pytest.param({"spec": asking(cpu=2)}, {"spec": asking(cpu=1), "labels": {"a": "b"}}, [Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN], id="two at once"),
+    ],
+)
+def test_a_pods_update_is_named(old: dict[str, Any], new: dict[str, Any], actions: list[Action]) -> None:
+    before, after = Pod(name="p", **old), Pod(name="p", **new)
+    assert [event.action for event in pod_changes(before, after)] == actions
+
+
+@pytest.mark.parametrize(("node", "resource"), [("", Resource.UNSCHEDULED_POD), ("n", Resource.ASSIGNED_POD)])
+def test_the_event_says_whether_the_pod_is_bound(node: str, resource: Resource) -> None:
+    (event,) = pod_changes(Pod(name="p"), Pod(name="p", node_name=node))
+    assert event.resource is resource
+
+
+NODE = Node(name="n", labels={"a": "b"}, allocatable={"cpu": 1})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "actions"),
+    [
+        (NODE, NODE, []),
+        (NODE, replace(NODE, unschedulable=True), []),
+        (replace(NODE, unschedulable=True), NODE, [Action.UPDATE_NODE_TAINT]),
+        (NODE, replace(NODE, taints=(Taint("k", "", "NoSchedule"),)), [Action.UPDATE_NODE_TAINT]),
+        (NODE, replace(NODE, labels={}), [Action.UPDATE_NODE_LABEL]),
+        (NODE, replace(NODE, allocatable={"cpu": 2}), [Action.UPDATE_NODE_ALLOCATABLE]),
+        (NODE, replace(NODE, annotations={"x": "y"}), [Action.UPDATE_NODE_ANNOTATION]),
+        (NODE, replace(NODE, declared_features=frozenset({"F"})), [Action.UPDATE_NODE_DECLARED_FEATURE]),
+        (NODE, replace(NODE, labels={}, allocatable={"cpu": 2}), [Action.UPDATE_NODE_ALLOCATABLE, Action.UPDATE_NODE_LABEL]),
+    ],
+)
+def test_a_nodes_update_is_named(old: Node, new: Node, actions: list[Action]) -> None:
+    assert [event.action for event in node_changes(old, new)] == actions
