@@ -1,0 +1,118 @@
+"""What every plugin in the tree keeps to: its two forms agree, it answers alike twice, it leaves the snapshot alone, it names its refusals."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import FilterAllPlugin, FilterPlugin, NormalizePlugin, PreFilterPlugin, PreScorePlugin, ScoreAllPlugin, ScorePlugin
+from scheduler_core.framework.plugin_set import METHOD_OF, serves
+from scheduler_core.model.from_manifest import pod_from_manifest
+from scheduler_core.model.pod import Pod
+from scheduler_core.plugins import IN_TREE
+from scheduler_core.plugins.default_profile import default_plugins
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.snapshot import Snapshot
+from tests.scheduler_core.drawn_clusters import clusters, pods
+
+VERSIONS = tuple(KubeVersion.parse(f"1.{minor}") for minor in range(32, 38))
+NEWEST = KubeVersion.parse("1.36")
+CASES = [json.loads(line) for line in gzip.decompress((Path(__file__).parents[2] / "conformance" / "cases.jsonl.gz").read_bytes()).splitlines()[::8]]
+
+
+def built(name: str, version: KubeVersion = NEWEST) -> Any:
+    return IN_TREE[name](Configuration().profiles[0].plugin_args(name, version), version)
+
+
+FILTERS = [name for name in IN_TREE if serves(built(name), "filter")]
+SCORERS = [name for name in IN_TREE if serves(built(name), "score")]
+
+
+def check_filter(plugin: Any, pod: Pod, snapshot: Snapshot) -> None:
+    """Both forms give every node the same verdict, and each refusal has a reason."""
+    nodes, state = NodeList(snapshot), CycleState()
+    if isinstance(plugin, PreFilterPlugin):
+        result = plugin.pre_filter(state, pod, nodes)
+        if not result.verdict.is_success:
+            assert result.verdict.is_skip or result.verdict.reasons
+            return
+    assert isinstance(plugin, FilterPlugin)
+    one_by_one = [plugin.filter(state, pod, node_info) for node_info in nodes]
+    assert [verdict.is_success or bool(verdict.reasons) for verdict in one_by_one] == [True] * len(nodes)
+    if isinstance(plugin, FilterAllPlugin):
+        refusals = plugin.filter_all(state, pod, nodes)
+        if refusals is not None:
+            assert [refusals.verdict(int(code)) for code in refusals.codes] == one_by_one
+        backwards = NodeList(snapshot, nodes.rows[::-1].copy())
+        turned = plugin.filter_all(state, pod, backwards)
+        if turned is not None:
+            assert [turned.verdict(int(code)) for code in turned.codes] == one_by_one[::-1]
+
+
+def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any, Any]) -> None:
+    """Both forms give every node the same score, and normalized scores lie within 0 and 100."""
+    nodes, state = NodeList(snapshot, rows), CycleState()
+    if isinstance(plugin, PreFilterPlugin):
+        plugin.pre_filter(state, pod, nodes)
+    if isinstance(plugin, PreScorePlugin) and not plugin.pre_score(state, pod, nodes).is_success:
+        return
+    assert isinstance(plugin, ScorePlugin)
+    one_by_one = np.array([plugin.score(state, pod, node_info) for node_info in nodes], dtype=np.int64)
+    if isinstance(plugin, ScoreAllPlugin):
+        at_once = plugin.score_all(state, pod, nodes)
+        assert at_once is None or (at_once.tolist() == one_by_one.tolist() and at_once.dtype == np.int64)
+    if isinstance(plugin, NormalizePlugin):
+        before = one_by_one.copy()
+        normalized = plugin.normalize(state, pod, nodes, one_by_one)
+        assert one_by_one.tolist() == before.tolist(), "normalize returns a new array"
+        one_by_one = normalized
+    assert all(0 <= score <= 100 for score in one_by_one)
+
+
+@settings(max_examples=80, deadline=None)
+@given(objects=clusters(), pending=pods("new"), version=st.sampled_from(VERSIONS), drawn=st.data())
+def test_both_forms_agree_on_drawn_clusters(objects: list[dict[str, Any]], pending: dict[str, Any], version: KubeVersion, drawn: st.DataObject) -> None:
+    snapshot, pod = Snapshot.from_objects(objects), pod_from_manifest(pending)
+    rows = drawn.draw(st.lists(st.integers(0, len(snapshot.nodes) - 1), min_size=1, unique=True).map(sorted), label="rows that passed the filters")
+    for name in IN_TREE:
+        plugin = built(name, version)
+        note(name)
+        if serves(plugin, "filter"):
+            check_filter(plugin, pod, snapshot)
+        if serves(plugin, "score"):
+            check_score(plugin, pod, snapshot, np.array(rows, dtype=np.intp))
+
+
+@pytest.mark.parametrize("name", sorted({*FILTERS, *SCORERS}))
+def test_both_forms_agree_on_recorded_clusters(name: str) -> None:
+    plugin = built(name)
+    for case in CASES:
+        snapshot = Snapshot.from_objects(case["objects"])
+        for key in case["pods"]:
+            pod = snapshot.pod(key)
+            if serves(plugin, "filter"):
+                check_filter(plugin, pod, snapshot)
+            if serves(plugin, "score"):
+                check_score(plugin, pod, snapshot, snapshot.columns.all_rows)
+
+
+@pytest.mark.parametrize("name", IN_TREE)
+def test_a_plugin_goes_by_the_name_it_is_registered_under_and_serves_a_point(name: str) -> None:
+    plugin = built(name)
+    assert plugin.name == name
+    assert any(serves(plugin, point) for point in METHOD_OF)
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=str)
+def test_every_default_plugin_exists(version: KubeVersion) -> None:
+    assert {plugin.name for plugin in default_plugins(version)} <= set(IN_TREE)

@@ -1,0 +1,155 @@
+"""Laws of snapshots: deriving one from another gives what reading the changed objects would give, and nothing ever changes in place."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler_core import Scheduler, Snapshot, pod_from_manifest
+from scheduler_core.judge.answer import as_answer
+from scheduler_core.model.requests import RequestRules
+from scheduler_core.snapshot import placements
+from scheduler_core.snapshot.tallies import HOST_PORTS, UsageTally
+from tests.scheduler_core.drawn_clusters import clusters, pods
+
+Json = dict[str, Any]
+SCHEDULER = Scheduler()
+USAGE = UsageTally(RequestRules())
+
+
+def answer(snapshot: Snapshot, pending: Json) -> Json:
+    """Everything the scheduler says, as JSON: what two equal clusters must agree on."""
+    return json.loads(json.dumps(as_answer(SCHEDULER.schedule(snapshot, pod_from_manifest(pending)))))
+
+
+def columns_of(snapshot: Snapshot) -> list[Any]:
+    """Every dynamic column and the pods on each node, in comparable form."""
+    usage = snapshot.tally(USAGE)
+    ports = {port: users.tolist() for port, users in snapshot.tally(HOST_PORTS).items() if users.any()}
+    on_nodes = [sorted(pod.key for pod in snapshot.pods_on(name)) for name in snapshot.node_names]
+    return [usage.requested.tolist(), usage.nonzero_cpu.tolist(), usage.nonzero_memory.tolist(), usage.pods.tolist(), ports, on_nodes]
+
+
+@settings(max_examples=60, deadline=None)
+@given(objects=clusters(), coming=pods("coming"), pending=pods("new"), drawn=st.data())
+def test_placing_then_removing_a_pod_restores_every_column(objects: list[Json], coming: Json, pending: Json, drawn: st.DataObject) -> None:
+    snapshot = Snapshot.from_objects(objects)
+    before, said = columns_of(snapshot), answer(snapshot, pending)
+    node = drawn.draw(st.sampled_from(snapshot.node_names))
+    pod = pod_from_manifest(coming)
+    placed = snapshot.with_pod_placed(pod, node)
+    during = columns_of(placed)
+    answer(placed, pending)
+    restored = placed.without_pod(pod.key)
+    assert columns_of(restored) == before
+    assert answer(restored, pending) == said
+    assert during != before
+    assert columns_of(placed) == during
+    assert columns_of(snapshot) == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(objects=clusters(), arrivals=st.lists(pods("x"), min_size=1, max_size=4), pending=pods("new"), drawn=st.data())
+def test_a_derived_snapshot_answers_like_one_read_anew(objects: list[Json], arrivals: list[Json], pending: Json, drawn: st.DataObject) -> None:
+    snapshot = Snapshot.from_objects(objects)
+    answer(snapshot, pending)  # counts are remembered from here on and have to be carried along
+    changed = list(objects)
+    for number, manifest in enumerate(arrivals):
+        node = drawn.draw(st.sampled_from(snapshot.node_names))
+        meta = {**manifest["metadata"], "name": f"arrival{number}"}
+        placed = {**manifest, "metadata": meta, "spec": {**manifest["spec"], "nodeName": node}}
+        snapshot = snapshot.with_pod_placed(pod_from_manifest({**manifest, "metadata": meta}), node)
+        changed.append(placed)
+        if drawn.draw(st.booleans()):
+            answer(snapshot, pending)
+        running = [o for o in changed if o["kind"] == "Pod"]
+        leaving = drawn.draw(st.sampled_from([None, *running]))
+        if leaving is not None:
+            snapshot = snapshot.without_pod(f"{leaving['metadata']['namespace']}/{leaving['metadata']['name']}")
+            changed.remove(leaving)
+    fresh = Snapshot.from_objects(changed)
+    assert answer(snapshot, pending) == answer(fresh, pending)
+    assert columns_of(snapshot) == columns_of(fresh)
+
+
+def test_so_it_does_after_more_changes_than_one_table_carries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 3)
+    d = random.Random(7)
+    objects: list[Json] = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{i}", "labels": {"kubernetes.io/hostname": f"n{i}"}}, "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "99"}}} for i in range(4)]
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
+    spec = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}], "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": term}]}}}
+    snapshot = Snapshot.from_objects(objects)
+    running: dict[str, str] = {}
+    pending = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "new", "namespace": "default", "labels": {"app": "a"}}, "spec": spec}
+    for number in range(20):
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{number}", "namespace": "default", "labels": {"app": d.choice("ab")}}, "spec": spec}
+        node = f"n{d.randrange(4)}"
+        snapshot = snapshot.with_pod_placed(pod_from_manifest(manifest), node)
+        objects.append({**manifest, "spec": {**spec, "nodeName": node}})
+        running[f"default/p{number}"] = node
+        if number % 3 == 2:
+            gone = d.choice(sorted(running))
+            snapshot = snapshot.without_pod(gone)
+            del running[gone]
+            objects = [o for o in objects if o["metadata"]["name"] != gone.removeprefix("default/")]
+        fresh = Snapshot.from_objects(objects)
+        assert answer(snapshot, pending) == answer(fresh, pending)
+        assert columns_of(snapshot) == columns_of(fresh)
+        assert {pod.key: pod.node_name for pod in snapshot.placed_pods} == running
+
+
+def test_two_snapshots_derived_from_one_do_not_see_each_other() -> None:
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"pods": "9"}}} for name in "ab"]
+    one = pod_from_manifest({"metadata": {"name": "one"}, "spec": {"containers": []}})
+    two = pod_from_manifest({"metadata": {"name": "two"}, "spec": {"containers": []}})
+    base = Snapshot.from_objects(nodes)
+    left, right = base.with_pod_placed(one, "a"), base.with_pod_placed(two, "b")
+    assert [columns_of(s)[3] for s in (base, left, right)] == [[0, 0], [1, 0], [0, 1]]
+    assert [columns_of(s)[3] for s in (left.with_pod_placed(two, "a"), left)] == [[2, 0], [1, 0]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(objects=clusters(), pending=pods("new"), seed=st.integers(0, 10**6))
+def test_the_order_of_nodes_matters_to_no_verdict_and_no_score(objects: list[Json], pending: Json, seed: int) -> None:
+    for each in objects:
+        if each["kind"] == "Node":  # an image has the size that the first node reports: there the order matters, as in the scheduler
+            each["status"]["images"] = [{**image, "sizeBytes": 3 * 10**8} for image in each["status"]["images"]]
+    first = answer(Snapshot.from_objects(objects), pending)
+    shuffled = list(objects)
+    random.Random(seed).shuffle(shuffled)
+    other = answer(Snapshot.from_objects(shuffled), pending)
+    for said in (first, other):
+        said.pop("preemption", None)  # which of several equal nodes is sacrificed on is the order's to say
+    assert first == other
+
+
+@settings(max_examples=60, deadline=None)
+@given(objects=clusters(), pending=pods("new"))
+def test_judging_changes_nothing_and_the_same_question_has_the_same_answer(objects: list[Json], pending: Json) -> None:
+    snapshot = Snapshot.from_objects(objects)
+    before = columns_of(snapshot)
+    held = [array for array in (snapshot.columns.allocatable, snapshot.columns.allowed_pods, snapshot.tally(USAGE).requested)]
+    copies = [array.copy() for array in held]
+    first = answer(snapshot, pending)
+    assert answer(snapshot, pending) == first
+    assert columns_of(snapshot) == before
+    assert all(np.array_equal(array, copied) for array, copied in zip(held, copies, strict=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(objects=clusters(), pending=pods("new"), drawn=st.data())
+def test_a_cordoned_node_answers_like_one_that_was_read_cordoned(objects: list[Json], pending: Json, drawn: st.DataObject) -> None:
+    snapshot = Snapshot.from_objects(objects)
+    answer(snapshot, pending)
+    name = drawn.draw(st.sampled_from(snapshot.node_names))
+    taint = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
+    read = [{**o, "spec": {**o["spec"], "unschedulable": True, "taints": [*o["spec"]["taints"], taint]}} if o["kind"] == "Node" and o["metadata"]["name"] == name else o for o in objects]
+    cordoned = snapshot.with_node_cordoned(name)
+    assert answer(cordoned, pending) == answer(Snapshot.from_objects(read), pending)
+    assert cordoned.with_node_uncordoned(name).node(name).taints == snapshot.node(name).taints
