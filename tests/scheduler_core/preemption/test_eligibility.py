@@ -1,0 +1,41 @@
+"""May this pod evict others?"""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler_core.framework.verdict import Verdict, unresolvable, unschedulable
+from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.preemption.eligibility import is_preemptible_by, why_ineligible
+
+POD = Pod(name="p", spec=PodSpec(priority=10))
+NOMINATED = replace(POD, nominated_node_name="n1")
+NEVER = Pod(name="p", spec=PodSpec(priority=10, preemption_policy="Never"))
+VICTIM = Pod(name="v", spec=PodSpec(priority=1), terminating=True, preempted_by_scheduler=True)
+BUSY = unschedulable("Insufficient cpu")
+WAITS = "not eligible due to a terminating pod on the nominated node."
+
+
+@pytest.mark.parametrize(
+    ("pod", "verdict", "there", "obstacle"),
+    [
+        pytest.param(POD, None, (), "", id="not nominated"),
+        pytest.param(NEVER, None, (), "not eligible due to preemptionPolicy=Never.", id="its policy forbids it"),
+        pytest.param(replace(NEVER, nominated_node_name="n1"), BUSY, (VICTIM,), "not eligible due to preemptionPolicy=Never.", id="the policy comes first"),
+        pytest.param(NOMINATED, BUSY, (), "", id="nominated, victims gone"),
+        pytest.param(NOMINATED, BUSY, (VICTIM,), WAITS, id="nominated, a victim is still going"),
+        pytest.param(NOMINATED, unresolvable("tainted"), (VICTIM,), "", id="the nominated node is of no use any more"),
+        pytest.param(NOMINATED, None, (), "", id="the nominated node is gone"),
+        pytest.param(POD, BUSY, (VICTIM,), "", id="somebody else's victim"),
+        pytest.param(NOMINATED, BUSY, (replace(VICTIM, preempted_by_scheduler=False),), "", id="going for another reason"),
+        pytest.param(NOMINATED, BUSY, (replace(VICTIM, terminating=False),), "", id="marked but not going yet"),
+        pytest.param(NOMINATED, BUSY, (replace(VICTIM, spec=PodSpec(priority=10)),), "", id="as important as the pod: not its victim"),
+    ],
+)
+def test_who_may_evict(pod: Pod, verdict: Verdict | None, there: tuple[Pod, ...], obstacle: str) -> None:
+    assert why_ineligible(pod, verdict, there) == obstacle
+
+
+@pytest.mark.parametrize(("priority", "expected"), [(9, True), (10, False), (11, False), (-1, True)])
+def test_only_a_lower_priority_can_be_pushed_aside(priority: int, expected: bool) -> None:
+    assert is_preemptible_by(Pod(name="v", spec=PodSpec(priority=priority)), POD) is expected

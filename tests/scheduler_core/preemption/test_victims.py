@@ -1,0 +1,180 @@
+"""Which pods one node would lose. The filter here is plain room: so many pods fit, each of a size of its own."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error, unresolvable, unschedulable
+from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.labels import LabelSelector, Requirement
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.preemption.victims import Victims, importance, select_victims, split_by_budget
+from scheduler_core.snapshot.node_info import NodeInfo
+
+FULL = unschedulable("Insufficient room")
+
+
+def a_pod(name: str, priority: int = 0, *, size: int = 1, started: float | None = 0.0, app: str = "", namespace: str = "default") -> Pod:
+    return Pod(name=name, namespace=namespace, uid=name, labels={"size": str(size), **({"app": app} if app else {})}, spec=PodSpec(priority=priority), start_time=started)
+
+
+def size_of(pod: Pod) -> int:
+    return int(pod.labels["size"])
+
+
+@dataclass
+class Room:
+    """A node of so much room; keeps the plugins' view of it apart and insists that it agrees with the node's."""
+
+    room: int
+    bad: Verdict = SUCCESS
+    there: set[str] | None = None
+    log: list[str] = field(default_factory=list)
+
+    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
+        if self.there is not None:
+            assert self.there == {other.name for other in node_info.pods}
+        return SUCCESS if sum(map(size_of, node_info.pods)) + size_of(pod) <= self.room else FULL
+
+    def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
+        self.log.append(f"+{added.name}")
+        if self.there is not None:
+            self.there.add(added.name)
+        return self.bad
+
+    def pod_removed(self, state: CycleState, pod: Pod, removed: Pod, node_info: NodeInfo) -> Verdict:
+        self.log.append(f"-{removed.name}")
+        if self.there is not None:
+            self.there.remove(removed.name)
+        return self.bad
+
+
+def select(pod: Pod, *others: Pod, room: int, budgets: tuple[DisruptionBudget, ...] = ()) -> Victims | Verdict:
+    trial = Room(room, there={other.name for other in others})
+    return select_victims(trial, CycleState(), pod, NodeInfo.of(Node(name="n1"), others), budgets)
+
+
+def names(found: Victims | Verdict) -> tuple[str, ...]:
+    assert isinstance(found, Victims)
+    return tuple(victim.name for victim in found.pods)
+
+
+PREEMPTOR = a_pod("preemptor", 100)
+
+
+def test_the_most_important_are_spared_first() -> None:
+    assert names(select(PREEMPTOR, a_pod("low", 1), a_pod("high", 9), a_pod("mid", 5), room=3)) == ("low",)
+
+
+def test_among_equals_the_one_that_has_run_longer_is_spared() -> None:
+    assert names(select(PREEMPTOR, a_pod("young", started=20.0), a_pod("old", started=10.0), a_pod("unstarted", started=None), room=3)) == ("unstarted",)
+
+
+def test_sparing_a_large_important_pod_may_cost_several_small_ones() -> None:
+    # Not the smallest set: evicting `large` alone would do.
+    found = select(PREEMPTOR, a_pod("large", 9, size=2), a_pod("small1", 1), a_pod("small2", 1), room=3)
+    assert names(found) == ("small1", "small2")
+
+
+def test_a_pod_that_does_not_fit_again_leaves_room_for_smaller_ones() -> None:
+    assert names(select(PREEMPTOR, a_pod("large", 9, size=3), a_pod("small", 1), room=3)) == ("large",)
+
+
+def test_victims_come_most_important_first_whatever_budgets_say() -> None:
+    budget = DisruptionBudget(name="b", namespace="default", selector=LabelSelector((Requirement("app", "In", ("x",)),)), disruptions_allowed=0)
+    found = select(PREEMPTOR, a_pod("low", 1, app="x"), a_pod("high", 9), a_pod("mid", 5), room=1, budgets=(budget,))
+    assert names(found) == ("high", "mid", "low")
+    assert isinstance(found, Victims)
+    assert found.budget_violations == 1
+
+
+def test_a_pod_under_an_exhausted_budget_is_spared_before_a_more_important_one() -> None:
+    budget = DisruptionBudget(name="b", namespace="default", selector=LabelSelector((Requirement("app", "In", ("x",)),)), disruptions_allowed=0)
+    found = select(PREEMPTOR, a_pod("guarded", 1, app="x"), a_pod("free", 9), room=2, budgets=(budget,))
+    assert names(found) == ("free",)
+    assert isinstance(found, Victims)
+    assert found.budget_violations == 0
+
+
+def test_nobody_less_important_means_nobody_to_evict() -> None:
+    assert select(PREEMPTOR, a_pod("equal", 100), room=1) == unresolvable("No preemption victims found for incoming pod")
+
+
+def test_a_node_that_is_too_small_even_when_emptied_says_why() -> None:
+    assert select(PREEMPTOR, a_pod("equal", 100), a_pod("low", 1), room=1) == FULL
+
+
+def test_a_node_where_everybody_can_stay_is_an_error() -> None:
+    # The search refused it, and yet it fits: something is out of step.
+    assert select(PREEMPTOR, a_pod("low", 1), room=2) == error('expected at least one victim pod on node "n1"')
+
+
+def test_an_error_of_a_plugin_is_the_answer() -> None:
+    trial = Room(1, bad=error("broken"))
+    assert select_victims(trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1)]), ()) == error("broken")
+
+
+def test_the_plugins_hear_of_every_pod_that_leaves_and_comes_back() -> None:
+    trial = Room(2)
+    select_victims(trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1), a_pod("high", 9)]), ())
+    assert trial.log == ["-low", "-high", "+high", "+low", "-low"]
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.floats(0, 5)), min_size=1, max_size=8),
+    room=st.integers(1, 16),
+)
+def test_the_preemptor_fits_afterwards_and_no_spared_pod_could_take_a_victims_place(sizes: list[tuple[int, int, float]], room: int) -> None:
+    others = [a_pod(f"p{index}", priority, size=size, started=started) for index, (size, priority, started) in enumerate(sizes)]
+    found = select(PREEMPTOR, *others, room=room)
+    total = sum(map(size_of, others)) + 1
+    if isinstance(found, Verdict):
+        assert (found.code is Code.ERROR) is (total <= room)
+        return
+    kept = [other for other in others if other not in found.pods]
+    used = sum(map(size_of, kept)) + 1
+    assert used <= room < total
+    for victim in found.pods:
+        more_important = [other for other in kept if importance(other) <= importance(victim)]
+        assert sum(map(size_of, more_important)) + size_of(victim) + 1 > room
+
+
+# ---- budgets ----
+
+
+def budget(allowed: int, *, namespace: str = "default", disrupted: tuple[str, ...] = (), selector: Any = None) -> DisruptionBudget:
+    chosen = LabelSelector((Requirement("app", "In", ("x",)),)) if selector is None else selector
+    return DisruptionBudget(name="b", namespace=namespace, selector=chosen, disruptions_allowed=allowed, disrupted_pods=frozenset(disrupted))
+
+
+PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
+
+
+@pytest.mark.parametrize(
+    ("budgets", "violating"),
+    [
+        pytest.param([budget(2)], "", id="the budget allows both"),
+        pytest.param([budget(1)], "b", id="it allows one: the second overdraws it"),
+        pytest.param([budget(0)], "ab", id="it allows none"),
+        pytest.param([budget(0, namespace="other")], "", id="another namespace's budget"),
+        pytest.param([budget(0, disrupted=("a",))], "b", id="one is being evicted already and does not count again"),
+        pytest.param([budget(0, selector=LabelSelector(()))], "", id="a budget over everything is over nothing here"),
+        pytest.param([budget(0, selector=LabelSelector(None))], "", id="so is one without selector"),
+        pytest.param([budget(1), budget(0, selector=LabelSelector((Requirement("app", "Exists"),)))], "abc", id="every budget has a say"),
+        pytest.param([budget(1, selector=LabelSelector((Requirement("app", "Exists"),))), budget(5)], "bc", id="and counts down also for a pod that another forbids"),
+    ],
+)
+def test_who_overdraws_a_budget(budgets: list[DisruptionBudget], violating: str) -> None:
+    found, others = split_by_budget(PODS, budgets)
+    assert "".join(pod.name for pod in found) == violating
+    assert {pod.name for pod in others} == {"a", "b", "c"} - set(violating)
+
+
+def test_a_pod_without_labels_is_under_no_budget() -> None:
+    bare = Pod(name="bare")
+    assert split_by_budget([bare], [budget(0, selector=LabelSelector((Requirement("app", "DoesNotExist"),)))]) == ([], [bare])
