@@ -27,7 +27,7 @@ RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
       setuptools
 # The root file system is read-only in the cluster: without bytecode in the image each start would compile everything
 # anew, in memory.
-RUN /opt/careen/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/careen/lib
+RUN /opt/careen/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/careen/lib
 
 FROM python:${PYTHON_VERSION}-slim-bookworm
 LABEL org.opencontainers.image.title="careen" \
