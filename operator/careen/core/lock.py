@@ -46,6 +46,7 @@ class LockContent:
     next: tuple[str, ...] = ()       # who comes next, in order
     next_at: str = ""                # RFC 3339: when they were named
     waiting: int = 0                 # how many nodes waited then
+    passed: tuple[str, ...] = ()     # named before and did not come: named last until they show themselves again
 
     @property
     def holders(self) -> tuple[str, ...]:
@@ -111,6 +112,8 @@ def render(content: LockContent) -> str | None:
         record["nextAt"] = content.next_at
     if content.waiting:
         record["waiting"] = content.waiting
+    if content.passed:
+        record["passed"] = list(content.passed)
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -165,6 +168,16 @@ def name_next(content: LockContent, names: tuple[str, ...], waiting: int, at: st
     return replace(content, next=names, next_at=at if names else "", waiting=waiting)
 
 
+def pass_over(content: LockContent, names: Collection[str]) -> LockContent:
+    """The content that remembers who was named and did not come."""
+    return replace(content, passed=tuple(sorted({*content.passed, *names})))
+
+
+def show_up(content: LockContent, node: str) -> LockContent:
+    """The content in which this node is no longer one that did not come."""
+    return replace(content, passed=tuple(name for name in content.passed if name != node))
+
+
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
     """The content that keeps every node from starting; claims stay in it. `concurrency` fills the form that kured's multi-owner mode reads."""
     return replace(content, is_paused=True, pause_reason=reason, max_owners=max(content.max_owners, concurrency))
@@ -201,17 +214,15 @@ def _read(record: dict[str, Any]) -> LockContent:
     if owner not in ("", MANUAL) and owner not in {entry.node for entry in entries}:
         entries.insert(0, _entry(record))                # kured's single form, or both forms disagree: then both count
     recorded = _typed(record, "maxOwners", int, 0)
-    names = record.get("next") or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise TypeError("next is not a list of names")
     return LockContent(
         entries=tuple(dict.fromkeys(entry for entry in entries if entry.node not in ("", MANUAL))),
         max_owners=recorded if recorded > 0 else 1 if entries else 0,
         is_paused=owner == MANUAL or any(entry.node == MANUAL for entry in entries),
         pause_reason=_typed(record, "reason", str, ""),
-        next=tuple(names),
+        next=_names(record, "next"),
         next_at=_typed(record, "nextAt", str, ""),
         waiting=max(0, _typed(record, "waiting", int, 0)),
+        passed=_names(record, "passed"),
     )
 
 
@@ -221,15 +232,19 @@ def _entry(row: Any) -> Entry:
     metadata = row.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise TypeError("metadata is not an object")
-    groups = row.get("groups") or []
-    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
-        raise TypeError("groups is not a list of names")
     return Entry(
         node=_typed(row, "nodeID", str, ""), id=_typed(row, "id", str, ""), uid=_typed(row, "uid", str, ""),
-        groups=tuple(groups), boot=_typed(row, "boot", str, ""),
+        groups=_names(row, "groups"), boot=_typed(row, "boot", str, ""),
         cordoned=_typed(row, "cordoned", bool, bool(metadata.get("unschedulable"))),
         created=_typed(row, "created", str, ""), limit=max(0, _typed(row, "limit", int, 0)),
     )
+
+
+def _names(record: dict[str, Any], key: str) -> tuple[str, ...]:
+    names = record.get(key) or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{key} is not a list of names")
+    return tuple(names)
 
 
 def _typed(record: dict[str, Any], key: str, kind: type, default: Any) -> Any:

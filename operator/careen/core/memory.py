@@ -65,6 +65,7 @@ class Memory:
     reboot: RebootMemory | None = None
     turn_key: str = ""                                             # the hand-over (names and writing instant) being watched
     turn_since: float = 0.0                                        # since when a slot is free under that hand-over
+    passed: tuple[str, ...] = ()                                   # who was named before us and did not come
     ghosts: Mapping[str, float] = field(default_factory=dict)      # by claim id: first seen without its Node
     claimers: Mapping[str, float] = field(default_factory=dict)    # by node/resourceVersion: first seen claiming beside us
     costly_not_before: float = 0.0                                 # alerts and forecast are not asked again before

@@ -20,7 +20,7 @@ NAMED_LOOK_SECONDS = 3.0             # the next start follows a release within f
 PASSED_OVER_SECONDS = 60.0           # a named node that has not come by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
 LOOKS_PER_SECOND = 8                 # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
-SPARE_NAMES = 2                      # named beyond the free slots, so that a node that does not come costs nothing twice
+SPARE_NAMES = 12                     # named beyond the free slots, so that a node that does not come costs nothing twice
 
 READY = "ready"
 CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
@@ -48,21 +48,30 @@ def next_names(waiters: Iterable[NodeView], content: LockContent, policy: Policy
     """
     candidates = sorted(
         (node for node in waiters if node.labels.get(keys.REBOOT_LABEL) == READY and node.name != leave_out and node.name not in content.holders),
-        key=_key(waiters, content.next, zone),
+        key=_key(waiters, content, zone),
     )
     fitting, others = _by_room(candidates, content, policy)
-    wanted = max(1, free_slots(replace(content, is_paused=False), policy.concurrency)) + SPARE_NAMES
-    return tuple(node.name for node in [*fitting, *others])[:wanted]
+    return tuple(node.name for node in [*fitting, *others])[: line_length(content, policy)]
 
 
-def _key(waiters: Iterable[NodeView], named: tuple[str, ...], zone: str) -> Callable[[NodeView], tuple[int, bool, bool, str, str, str, str]]:
+def line_length(content: LockContent, policy: Policy) -> int:
+    """How many nodes should be named: enough for every free slot, and a few that already know they come after."""
+    return max(1, free_slots(replace(content, is_paused=False), policy.concurrency)) + SPARE_NAMES
+
+
+_Key = tuple[bool, int, bool, bool, str, str, str, str]
+
+
+def _key(waiters: Iterable[NodeView], content: LockContent, zone: str) -> Callable[[NodeView], _Key]:
+    named = content.next
     oldest: dict[str, str] = {}
     for node in waiters:
         oldest[node.zone] = min(oldest.get(node.zone, _NEVER), need_since(node))
 
-    def key(node: NodeView) -> tuple[int, bool, bool, str, str, str, str]:
+    def key(node: NodeView) -> _Key:
+        may_not_come = node.name in content.passed or not node.ready
         place = named.index(node.name) if node.name in named else len(named)
-        return (place, node.is_control_plane, node.zone != zone, oldest.get(node.zone, _NEVER), node.zone, need_since(node), node.name)
+        return (may_not_come, place, node.is_control_plane, node.zone != zone, oldest.get(node.zone, _NEVER), node.zone, need_since(node), node.name)
 
     return key
 
@@ -102,6 +111,7 @@ class Turn:
     asks_waiters: bool               # nobody is named: the order among the ready nodes has to be looked up
     places: int
     memory: Memory
+    passed: tuple[str, ...] = ()     # the named ones that had their minute and did not come
 
 
 def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Turn:
@@ -116,7 +126,8 @@ def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, 
     if not content.next:
         return Turn(is_ours=False, asks_waiters=True, places=places, memory=memory)
     rank = content.next.index(name) if name in content.next else len(content.next)
-    return Turn(is_ours=rank < places, asks_waiters=False, places=places, memory=memory)
+    passed = tuple(each for each in content.next[: places - free] if each != name)
+    return Turn(is_ours=rank < places, asks_waiters=False, places=places, memory=memory, passed=passed)
 
 
 def look_again_seconds(name: str, content: LockContent, jitter: float) -> float:

@@ -53,6 +53,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
         return _back(situation, Code.LIMIT_REACHED, f"{', '.join(content.holders)} came first")
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
+    added = lock.pass_over(lock.show_up(added, situation.node.name), situation.memory.passed)
     waiters = situation.seen.waiters
     if isinstance(waiters, tuple):
         names = order.next_names(waiters, added, situation.policy, zone=situation.node.zone, leave_out=situation.node.name)

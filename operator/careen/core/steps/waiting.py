@@ -66,13 +66,35 @@ def _ready(situation: Situation, content: LockContent) -> Decision:
             return want(situation, Evidence.WAITERS, memory=turn.memory)
         turn = _first_of_all(situation, content, turn)
     if turn.is_ours:
-        return _our_turn(replace_memory(situation, turn.memory), content)
+        return _our_turn(_with_memory(situation, replace(turn.memory, passed=turn.passed)), content)
     if lock.free_slots(content, situation.policy.concurrency) == 0 and _is_next(situation, content):
-        return _look_behind(replace_memory(situation, turn.memory), content)
+        return _look_behind(_with_memory(situation, turn.memory), content)
+    if name not in content.next and (name in content.passed or len(content.next) < order.line_length(content, situation.policy)):
+        return _join_line(_with_memory(situation, turn.memory), content)
     return _say_waiting(situation, content, turn.memory, look=_turn_look(situation, content))
 
 
-def replace_memory(situation: Situation, memory: Memory) -> Situation:
+def _join_line(situation: Situation, content: LockContent) -> Decision:
+    """Too few are named, so a release might find nobody who looks often: fill the line, ourselves included where we belong."""
+    if situation.seen.lacks(Evidence.WAITERS):
+        return want(situation, Evidence.WAITERS)
+    waiters, shown = situation.seen.waiters, lock.show_up(content, situation.node.name)
+    names = order.next_names(_with_own(situation, waiters), shown, situation.policy) if isinstance(waiters, tuple) else content.next
+    if not isinstance(waiters, tuple) or (names == content.next and shown == content):
+        return _say_waiting(situation, content, situation.memory, look=_turn_look(situation, content))
+    handed = lock.name_next(shown, names, len(waiters), rfc3339(situation.seen.now))
+    return stay(
+        situation, Code.WAITING_FOR_TURN, _waiting_sentence(situation, handed), look=order.NAMED_LOOK_SECONDS, label=order.READY,
+        actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),), is_silent=True,
+    )
+
+
+def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
+    """The list may be a little older than our own label."""
+    return (*(node for node in waiters if node.name != situation.node.name), situation.node)
+
+
+def _with_memory(situation: Situation, memory: Memory) -> Situation:
     """The situation with this turn's memory carried on."""
     return replace(situation, memory=memory)
 
@@ -81,8 +103,7 @@ def _first_of_all(situation: Situation, content: LockContent, turn: Turn) -> Tur
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
         return turn
-    known = waiters if any(node.name == situation.node.name for node in waiters) else (*waiters, situation.node)
-    first = order.next_names(known, content, situation.policy)[: turn.places]
+    first = order.next_names(_with_own(situation, waiters), content, situation.policy)[: turn.places]
     return replace(turn, is_ours=situation.node.name in first)
 
 
