@@ -28,7 +28,7 @@ from scheduler_core.model.labels import (
     is_label_value,
     parse_int64,
 )
-from scheduler_core.model.manifest_error import ManifestError
+from scheduler_core.model.manifest_error import FieldError, ManifestError
 from scheduler_core.model.node import Node, NodeImage
 from scheduler_core.model.pod import (
     Container,
@@ -101,8 +101,8 @@ def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstra
 def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M]) -> M:
     try:
         return build(_convert(manifest, kind, shape))
-    except QuantityError as trouble:
-        raise ManifestError(kind=kind, key=manifest_key(manifest), field="", problem=str(trouble)) from trouble
+    except FieldError as trouble:
+        raise ManifestError(kind=kind, key=manifest_key(manifest), field=trouble.field, problem=trouble.problem) from trouble
 
 
 def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
@@ -125,24 +125,27 @@ def manifest_key(manifest: object) -> str:
 # ---- quantities, times, labels ----
 
 
-def amounts_nanos(written: wire.Quantities | None, where: str = "") -> dict[str, int]:
-    """Quantities in nano-units; numbers are allowed where strings are usual, as the API allows them."""
+def amounts_nanos(written: wire.Quantities | None, where: str) -> dict[str, int]:
+    """Quantities in nano-units; numbers are allowed where strings are usual, as the API allows them. FieldError names the one that is none."""
     if not written:
         return {}
     return {name: _nanos(amount, f"{where}.{name}") for name, amount in written.items()}
 
 
-def _nanos(written: str | float, where: str = "") -> int:
+def _nanos(written: str | float, where: str) -> int:
     try:
         return parse_nanos(written if type(written) is str else repr(written))
     except QuantityError as trouble:
-        raise QuantityError(f"{where.lstrip('.')}: {trouble}" if where else str(trouble)) from None
+        raise FieldError(where, str(trouble)) from trouble
 
 
-def _seconds(text: str | None) -> float | None:
+def _seconds(text: str | None, where: str) -> float | None:
     if not text:
         return None
-    return datetime.fromisoformat(text).timestamp()
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError as trouble:
+        raise FieldError(where, f"{text!r} is not a time") from trouble
 
 
 def _labels(written: wire.Pairs | None) -> wire.Pairs:
@@ -236,7 +239,7 @@ class PodReader:
         self._resizes: dict[object, PodResize | None] = {}
 
     def pod(self, written: wire.WirePod) -> Pod:
-        """Raises QuantityError for an amount that cannot be read and ValueError for a start time."""
+        """Raises FieldError for an amount or a time that cannot be read."""
         meta, spec, status = written.metadata, written.spec, written.status
         namespace = meta.namespace or "default"
         conditions = status.conditions or () if status else ()
@@ -251,7 +254,7 @@ class PodReader:
             nominated_node_name=(status.nominated_node_name or "") if status else "",
             phase=(status.phase or "Pending") if status else "Pending",
             terminating=meta.deletion_timestamp is not None,
-            start_time=_seconds(status.start_time) if status else None,
+            start_time=_seconds(status.start_time, "status.startTime") if status else None,
             is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
             is_ready=any(c.type == "Ready" and c.status == "True" for c in conditions),
             preempted_by_scheduler=any(c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler" for c in conditions),
@@ -478,7 +481,7 @@ def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
 
 
 def _container_resize(actuated: wire.WireResources | None, allocated: wire.Quantities | None) -> ContainerResize:
-    return ContainerResize(actuated=amounts_nanos(actuated.requests if actuated else None), allocated=amounts_nanos(allocated))
+    return ContainerResize(actuated=amounts_nanos(actuated.requests if actuated else None, "status.resources.requests"), allocated=amounts_nanos(allocated, "status.allocatedResources"))
 
 
 # ---- nodes and the rest ----

@@ -15,3 +15,12 @@ class ManifestError(ValueError):
         self.key = key
         self.field = field
         self.problem = problem
+
+
+class FieldError(ValueError):
+    """A field whose value has the right type and still cannot be read; whoever knows the object makes a ManifestError of it."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem

@@ -17,10 +17,9 @@ import msgspec
 
 from scheduler_core.model import from_manifest as read
 from scheduler_core.model import wire
-from scheduler_core.model.manifest_error import ManifestError
+from scheduler_core.model.manifest_error import FieldError, ManifestError
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
-from scheduler_core.model.quantity import QuantityError
 from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -77,18 +76,17 @@ class Collector:
             else:
                 self._keep(kind, written)
 
-    def _report(self, kind: str, key: str, trouble: Exception) -> None:
+    def _report(self, kind: str, key: str, trouble: msgspec.ValidationError) -> None:
         text, _, path = str(trouble).partition(" - at `$")
-        if isinstance(trouble, QuantityError) and ": '" in text:
-            path, _, text = text.partition(": ")
         self.problems.append(ManifestError(kind=kind, key=key, field=path.lstrip(".").rstrip("`"), problem=text))
 
     def _keep(self, kind: str, written: Any) -> None:
         try:
             value = self._kinds[kind].build(written)
-        except ValueError as trouble:  # QuantityError, or a time that is none
+        except FieldError as trouble:
             meta = written.metadata
-            self._report(kind, f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name, trouble)
+            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            self.problems.append(ManifestError(kind=kind, key=key, field=trouble.field, problem=trouble.problem))
             return
         if isinstance(value, Pod):
             self.pods[value.key] = value

@@ -92,7 +92,8 @@ class Placements:
     def _settled(self, columns: Columns) -> Placements:
         """The same placements on a table of their own, remembered counts brought along."""
         table = self.table.with_changes(self.changes)
-        values = {tally: self.tally(tally, columns) for tally in list(self._memo)}  # type: ignore[arg-type]  # the keys are the tallies themselves
+        tallies: list[Any] = list(self._memo)
+        values: dict[Hashable, Any] = {tally: self.tally(tally, columns) for tally in tallies}
         return Placements(table, [], 0, {}, values)
 
     def with_pod(self, pod: Pod, row: int, columns: Columns) -> Placements:

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import FilterAllPlugin, FilterPlugin, NormalizePlugin, PreFilterPlugin, PreScorePlugin, ScoreAllPlugin, ScorePlugin
+from scheduler_core.framework.extension_points import (
+    FilterAllPlugin,
+    FilterPlugin,
+    NormalizePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScoreAllPlugin,
+    ScorePlugin,
+)
 from scheduler_core.framework.plugin_set import METHOD_OF, serves
 from scheduler_core.model.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod

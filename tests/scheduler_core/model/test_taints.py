@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from scheduler_core.model.taints import Taint, Toleration, count_unpreferred, first_untolerated
+
+T = Taint("dedicated", "db", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("toleration", "covers"),
+    [
+        (Toleration("dedicated", "Equal", "db", "NoSchedule"), True),
+        (Toleration("dedicated", "", "db"), True),
+        (Toleration("dedicated", "Equal", "web"), False),
+        (Toleration("dedicated", "Exists"), True),
+        (Toleration("", "Exists"), True),
+        (Toleration("other", "Exists"), False),
+        (Toleration("dedicated", "Exists", "", "NoExecute"), False),
+        (Toleration("", "Equal", "db"), True),
+        (Toleration("", "", ""), False),
+        (Toleration("dedicated", "Gt", "1"), False),
+        (Toleration("dedicated", "Nonsense", "db"), False),
+    ],
+)
+def test_who_tolerates_what(toleration: Toleration, covers: bool) -> None:
+    assert toleration.tolerates(T) is covers
+
+
+def test_only_taints_that_keep_pods_away_are_looked_for() -> None:
+    soft, hard = Taint("a", "", "PreferNoSchedule"), Taint("b", "", "NoExecute")
+    assert first_untolerated((soft, hard), ()) == hard
+    assert first_untolerated((soft,), ()) is None
+    assert first_untolerated((hard,), (Toleration("b", "Exists"),)) is None
+
+
+def test_soft_taints_are_counted_against_tolerations_for_them_only() -> None:
+    taints = (Taint("a", "", "PreferNoSchedule"), Taint("b", "", "PreferNoSchedule"), Taint("c", "", "NoSchedule"))
+    assert count_unpreferred(taints, ()) == 2
+    assert count_unpreferred(taints, (Toleration("a", "Exists"),)) == 1
+    assert count_unpreferred(taints, (Toleration("a", "Exists", "", "NoSchedule"),)) == 2
+    assert count_unpreferred(taints, (Toleration("", "Exists", "", "PreferNoSchedule"),)) == 0
