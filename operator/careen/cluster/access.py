@@ -77,6 +77,7 @@ FORECAST_RIGHTS: tuple[Right, ...] = tuple(
         ("storage.k8s.io", "volumeattachments", "counts a node's volumes"),
         ("resource.k8s.io", "resourceclaims", "follows a pod's devices"),
         ("resource.k8s.io", "deviceclasses", "follows a pod's devices"),
+        ("resource.k8s.io", "deviceclasses", "follows a pod's devices"),
     )
 )
 

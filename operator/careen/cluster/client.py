@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import urllib3
+import yaml
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.config import ConfigException, load_incluster_config
@@ -70,10 +71,10 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
             load_kube_config(  # type: ignore[no-untyped-call]
                 str(kubeconfig), context=context, client_configuration=configuration, persist_config=False
             )
-    except (ConfigException, OSError, TypeError, ValueError) as error:
+    except (ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         where = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account files of this pod"
         remedy = "correct the file" if kubeconfig else "run inside a pod, or give --kubeconfig FILE"
-        raise CannotReachCluster(f"cannot read {where}: {error}; {remedy}") from error
+        raise CannotReachCluster(f"cannot read {where}: {' '.join(str(error).split())}; {remedy}") from error
     return configuration
 
 

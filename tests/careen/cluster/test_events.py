@@ -1,0 +1,37 @@
+"""Events as `kubectl describe` finds them."""
+
+from __future__ import annotations
+
+from careen.cluster.events import Subject, event, post_event
+from tests.careen.cluster.conftest import Cluster
+from tests.careen.virtual_shell import Scripted, api_on, status
+
+NODE = Subject(kind="Node", name="n1", uid="u1")
+
+
+async def test_an_event_of_a_node_is_put_where_describe_looks(cluster: Cluster) -> None:
+    cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    assert await post_event(cluster.api, NODE, reason="DrainTimeout", sentence="took too long", is_warning=True, host="n1") == ""
+    (change,) = [each for each in cluster.server.store.journal if each.after is not None and each.after.content.get("kind") == "Event"]
+    assert change.after is not None
+    posted = change.after.content
+    assert posted["metadata"]["namespace"] == "default"
+    assert posted["involvedObject"] == {"kind": "Node", "name": "n1", "uid": "u1", "apiVersion": "v1"}
+    assert (posted["type"], posted["reason"], posted["message"], posted["source"]) == ("Warning", "DrainTimeout", "took too long", {"component": "careen", "host": "n1"})
+    assert posted["firstTimestamp"] == "2026-03-04T12:00:00Z"
+
+
+def test_an_event_of_a_config_map_lives_in_its_namespace() -> None:
+    made = event(Subject(kind="ConfigMap", name="careen", uid="u", namespace="careen"), reason="BadSettings", sentence="x", is_warning=False, host="n1", at="2026-03-04T12:00:00Z")
+    assert made["metadata"] == {"generateName": "careen.", "namespace": "careen"}
+    assert made["involvedObject"]["namespace"] == "careen"
+    assert made["type"] == "Normal"
+
+
+def test_a_long_sentence_is_cut_at_what_the_server_accepts() -> None:
+    made = event(NODE, reason="R", sentence="ä" * 2000, is_warning=False, host="n1", at="2026-03-04T12:00:00Z")
+    assert made["message"] == "ä" * 500
+
+
+async def test_an_event_that_cannot_be_posted_is_told_and_raises_nothing() -> None:
+    assert "403" in await post_event(api_on(Scripted(status(403, "Forbidden"))), NODE, reason="R", sentence="s", is_warning=False, host="n1")

@@ -1,0 +1,106 @@
+"""One eviction and its closed set of outcomes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.cluster.errors import NotSent, Unclear
+from careen.cluster.evictions import Evicted, evict, eviction
+from careen.core.actions import EvictPod
+from careen.core.memory import EvictAnswer
+from tests.careen.cluster.conftest import Cluster
+from tests.careen.virtual_shell import Scripted, answer, api_on, methods, status
+
+POD = EvictPod(namespace="shop", name="a", uid="u1")
+BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+async def test_an_eviction_names_the_pod_by_uid_and_asks_once(cluster: Cluster) -> None:
+    cluster.put_pod("a", metadata={"uid": "u1"})
+    assert await evict(cluster.api, POD) == Evicted(answer=EvictAnswer.ACCEPTED)
+    assert methods(cluster.wire.asked) == ["POST /api/v1/namespaces/shop/pods/a/eviction"]
+    assert cluster.server.get("pods", "a", "shop") is None
+
+
+@pytest.mark.parametrize(("grace", "options"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (30, {"gracePeriodSeconds": 30})])
+def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None, options: dict[str, Any]) -> None:
+    pod = EvictPod(namespace="shop", name="a", uid="u1", grace_seconds=grace)
+    assert eviction(pod, dry_run=False) == {
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a", "namespace": "shop"}, "deleteOptions": {"preconditions": {"uid": "u1"}, **options},
+    }
+
+
+async def test_a_dry_run_asks_budgets_and_moves_nothing(cluster: Cluster) -> None:
+    cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
+    before = cluster.server.get("pods", "a", "shop")
+    assert (await evict(cluster.api, POD, dry_run=True)).answer is EvictAnswer.ACCEPTED
+    put_budget(cluster, allowed=0)
+    assert (await evict(cluster.api, POD, dry_run=True)).answer is EvictAnswer.BUDGET
+    assert cluster.server.get("pods", "a", "shop") == before
+    assert [request.query for request in cluster.wire.asked] == [{"dryRun": "All"}] * 2
+
+
+def put_budget(cluster: Cluster, name: str = "pdb", *, allowed: int) -> None:
+    cluster.server.seed({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name, "namespace": "shop", "generation": 1},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+        "status": {"observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+    })
+
+
+async def test_a_budget_that_says_no_is_an_outcome_and_is_not_asked_again_here(cluster: Cluster) -> None:
+    cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
+    put_budget(cluster, allowed=0)
+    outcome = await evict(cluster.api, POD)
+    assert outcome.answer is EvictAnswer.BUDGET
+    assert outcome.detail.startswith(BUDGET)
+    assert len(cluster.wire.asked) == 1
+
+
+async def test_two_budgets_for_one_pod_are_a_denial_that_says_so(cluster: Cluster) -> None:
+    cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
+    put_budget(cluster, "one", allowed=1)
+    put_budget(cluster, "two", allowed=1)
+    outcome = await evict(cluster.api, POD)
+    assert outcome.answer is EvictAnswer.DENIED
+    assert "more than one PodDisruptionBudget" in outcome.detail
+
+
+async def test_a_successor_of_the_same_name_is_left_alone(cluster: Cluster) -> None:
+    cluster.put_pod("a", "n2", metadata={"uid": "u2"})
+    assert (await evict(cluster.api, POD)).answer is EvictAnswer.GONE
+    assert cluster.server.get("pods", "a", "shop") is not None
+
+
+async def test_a_pod_that_is_gone_is_gone(cluster: Cluster) -> None:
+    cluster.put_node("n1")
+    assert (await evict(cluster.api, POD)).answer is EvictAnswer.GONE
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome"),
+    [
+        pytest.param([status(404), answer(200, {"metadata": {"uid": "u1"}})], EvictAnswer.DENIED, id="404, but the pod exists: no eviction API"),
+        pytest.param([status(404), answer(200, {"metadata": {"uid": "u2"}})], EvictAnswer.GONE, id="404, and a successor exists"),
+        pytest.param([status(404), status(404)], EvictAnswer.GONE, id="404 for the pod, too"),
+        pytest.param([status(404), status(403)], EvictAnswer.UNCLEAR, id="404, and the pod cannot be read"),
+        pytest.param([status(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")], EvictAnswer.GONE, id="409 because of the UID"),
+        pytest.param([status(409, "Conflict", "the object has been modified")], EvictAnswer.UNCLEAR, id="409 of another kind"),
+        pytest.param([status(429, "TooManyRequests", BUDGET, retry_after="10")], EvictAnswer.BUDGET, id="429 of a budget"),
+        pytest.param([status(429, "TooManyRequests", "too many requests, please try again later", retry_after="1")], EvictAnswer.UNCLEAR, id="429 of a busy server"),
+        pytest.param([status(403, "Forbidden", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook's 403"),
+        pytest.param([status(400, "BadRequest", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook's 400"),
+        pytest.param([status(500, "InternalError", "failed calling webhook")], EvictAnswer.UNCLEAR, id="a webhook that does not answer"),
+        pytest.param([Unclear("reset")], EvictAnswer.UNCLEAR, id="a lost answer"),
+        pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="nobody there"),
+    ],
+)
+async def test_an_answer_becomes(answers: list[Any], outcome: EvictAnswer) -> None:
+    assert (await evict(api_on(Scripted(*answers)), POD)).answer is outcome
+
+
+async def test_what_the_server_says_and_how_long_it_asks_to_wait_are_kept() -> None:
+    outcome = await evict(api_on(Scripted(status(429, "TooManyRequests", BUDGET, retry_after="10"))), POD)
+    assert outcome == Evicted(answer=EvictAnswer.BUDGET, detail=BUDGET, retry_after_seconds=10.0)

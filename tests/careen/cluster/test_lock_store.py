@@ -1,0 +1,120 @@
+"""The lock annotation by compare-and-swap, whatever happens to the answers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from careen.cluster.errors import NotFound, Unclear
+from careen.cluster.lock_store import LockStore
+from careen.cluster.transport import Request
+from careen.cluster.writes import Landed, Stale
+from careen.core.actions import WriteLock
+from careen.core.observation import LockReading
+from tests.careen.cluster.conftest import Cluster
+from tests.careen.virtual_shell import methods
+
+KEY = "weave.works/kured-node-lock"
+
+
+def store(cluster: Cluster) -> LockStore:
+    return LockStore(cluster.api, namespace="careen", name="careen", annotation=KEY)
+
+
+def to_write(reading: LockReading, content: str | None) -> WriteLock:
+    return WriteLock(purpose="take a claim", expected_resource_version=reading.resource_version, daemonset_uid=reading.daemonset_uid, content=content)
+
+
+async def test_the_lock_is_read_consistently_with_what_guards_it(cluster: Cluster) -> None:
+    cluster.put_daemonset(uid="ds1", annotations={KEY: "{}"})
+    reading = await store(cluster).read()
+    assert (reading.content, reading.daemonset_uid, reading.annotation) == ("{}", "ds1", KEY)
+    assert "resourceVersion" not in cluster.wire.asked[0].query
+
+
+async def test_no_annotation_is_none_and_no_daemonset_is_an_error(cluster: Cluster) -> None:
+    with pytest.raises(NotFound):
+        await store(cluster).read()
+    cluster.put_daemonset()
+    assert (await store(cluster).read()).content is None
+
+
+async def test_a_write_puts_the_annotation_and_nothing_else(cluster: Cluster) -> None:
+    cluster.put_daemonset(annotations={"other": "1"})
+    reading = await store(cluster).read()
+    outcome = await store(cluster).write(to_write(reading, "claimed"))
+    assert outcome == Landed(await store(cluster).read())
+    after = cluster.server.get("daemonsets", "careen", "careen")
+    assert after is not None
+    assert after["metadata"]["annotations"] == {"other": "1", KEY: "claimed"}
+    assert after["spec"]["template"]["spec"]["containers"][0]["image"] == "careen:1"
+
+
+async def test_writing_nothing_removes_the_annotation(cluster: Cluster) -> None:
+    cluster.put_daemonset(annotations={KEY: "x"})
+    await store(cluster).write(to_write(await store(cluster).read(), None))
+    assert (await store(cluster).read()).content is None
+
+
+async def test_of_many_who_read_the_same_version_exactly_one_gets_it(cluster: Cluster) -> None:
+    cluster.put_daemonset()
+    reading = await store(cluster).read()
+    outcomes = await asyncio.gather(*(store(cluster).write(to_write(reading, f"claim-{number}")) for number in range(8)))
+    (winner,) = [each for each in outcomes if isinstance(each, Landed)]
+    assert [type(each) for each in outcomes].count(Stale) == 7
+    assert (await store(cluster).read()).content == winner.seen.content
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_a_lost_answer_does_not_lose_the_claim_nor_take_it_twice(cluster: Cluster, arrives: bool) -> None:
+    cluster.put_daemonset()
+    reading = await store(cluster).read()
+    lost = [Unclear("reset")]
+
+    def once(request: Request) -> Unclear | None:
+        return lost.pop() if lost and request.method == "PATCH" else None
+
+    if arrives:
+        cluster.wire.after = once
+    else:
+        cluster.wire.before = once
+    outcome = await store(cluster).write(to_write(reading, "claimed"))
+    assert isinstance(outcome, Landed)
+    assert (outcome.seen.content, (await store(cluster).read()).content) == ("claimed", "claimed")
+    assert methods(cluster.wire.asked).count("PATCH /apis/apps/v1/namespaces/careen/daemonsets/careen") == (1 if arrives else 2)
+
+
+async def test_after_a_lost_answer_another_ones_claim_is_not_overwritten(cluster: Cluster) -> None:
+    cluster.put_daemonset()
+    reading = await store(cluster).read()
+    lost = [Unclear("reset")]
+
+    def overtaken(request: Request) -> Unclear | None:
+        if not lost or request.method != "PATCH":
+            return None
+        found = cluster.server.get("daemonsets", "careen", "careen")
+        assert found is not None
+        found["metadata"]["annotations"] = {KEY: "theirs"}
+        cluster.server.seed(found)
+        return lost.pop()
+
+    cluster.wire.before = overtaken
+    assert isinstance(await store(cluster).write(to_write(reading, "ours")), Stale)
+    assert (await store(cluster).read()).content == "theirs"
+
+
+async def test_a_daemonset_that_was_recreated_is_another_lock(cluster: Cluster) -> None:
+    """Its content may even be the same: the claim on the old one is still no claim on the new one."""
+    cluster.put_daemonset(uid="old")
+    reading = await store(cluster).read()
+    lost = [Unclear("reset")]
+
+    def recreated(request: Request) -> Unclear | None:
+        if not lost or request.method != "PATCH":
+            return None
+        cluster.put_daemonset(uid="new", annotations={KEY: "ours"})
+        return lost.pop()
+
+    cluster.wire.before = recreated
+    assert isinstance(await store(cluster).write(to_write(reading, "ours")), Stale)

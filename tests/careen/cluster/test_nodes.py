@@ -1,0 +1,176 @@
+"""Nodes as the server has them, and the one guarded patch."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from careen.cluster.errors import Forbidden, Unclear
+from careen.cluster.nodes import list_nodes, merge_patch, patch_node, read_node
+from careen.cluster.transport import Request
+from careen.cluster.writes import Landed, Rejected, Stale, StillUnclear
+from careen.core.actions import PatchNode
+from careen.core.observation import Gone, NodeView, Taint
+from tests.careen.cluster.conftest import Cluster
+from tests.careen.virtual_shell import methods
+
+OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
+THEIRS = Taint(key="team", effect="NoSchedule", value="db", time_added="2026-03-04T11:00:00Z")
+
+
+async def seen(cluster: Cluster, name: str = "n1") -> NodeView:
+    node = await read_node(cluster.api, name)
+    assert isinstance(node, NodeView)
+    return node
+
+
+async def test_a_node_is_read_whole(cluster: Cluster) -> None:
+    cluster.put_node(
+        "n1", labels={"topology.kubernetes.io/zone": "a"}, annotations={"careen.dev/hold": "why"},
+        spec={"unschedulable": True, "taints": [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}]},
+        status={"conditions": [{"type": "Ready", "status": "Unknown"}], "nodeInfo": {"bootID": "b1"}},
+    )
+    node = await seen(cluster)
+    assert (node.name, node.uid, node.boot_id, node.unschedulable, node.ready, node.zone) == ("n1", "uid-nodes--n1", "b1", True, False, "a")
+    assert node.taints == (THEIRS,)
+    assert dict(node.annotations) == {"careen.dev/hold": "why"}
+
+
+async def test_a_node_without_anything_is_not_ready(cluster: Cluster) -> None:
+    cluster.put_node("n1", status={})
+    node = await seen(cluster)
+    assert (node.ready, node.boot_id, node.taints, dict(node.labels), node.unschedulable) == (False, "", (), {}, False)
+
+
+async def test_a_node_that_does_not_exist_is_gone(cluster: Cluster) -> None:
+    assert await read_node(cluster.api, "n9") == Gone()
+
+
+async def test_reads_ask_for_the_latest_state(cluster: Cluster) -> None:
+    cluster.put_node("n1")
+    await seen(cluster)
+    await list_nodes(cluster.api)
+    assert all("resourceVersion" not in request.query for request in cluster.wire.asked)
+
+
+async def test_nodes_are_listed_by_reboot_label_and_in_bulk_without_foreign_annotations(cluster: Cluster) -> None:
+    cluster.put_node("n1", labels={"careen.dev/reboot": "in-progress"}, annotations={"careen.dev/progress": "{}", "big": "x" * 1000})
+    cluster.put_node("n2", labels={"careen.dev/reboot": "failed"})
+    cluster.put_node("n3", labels={"careen.dev/reboot": "ready"})
+    cluster.put_node("n4")
+    busy = await list_nodes(cluster.api, reboot_label=("in-progress", "failed"))
+    assert [node.name for node in busy] == ["n1", "n2"]
+    assert dict(busy[0].annotations) == {"careen.dev/progress": "{}"}
+    assert [node.name for node in await list_nodes(cluster.api)] == ["n1", "n2", "n3", "n4"]
+
+
+async def test_a_patch_changes_exactly_what_it_names(cluster: Cluster) -> None:
+    cluster.put_node("n1", labels={"keep": "1", "drop": "1"}, annotations={"gone": "x"}, spec={"podCIDR": "10.0.0.0/24", "taints": [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}]})
+    before = await seen(cluster)
+    patch = PatchNode(
+        purpose="cordon", resource_version=before.resource_version, labels={"drop": None, "careen.dev/reboot": "in-progress"},
+        annotations={"gone": None, "careen.dev/phase": "Draining"}, taints=(*before.taints, OURS), unschedulable=True,
+    )
+    landed = await patch_node(cluster.api, "n1", patch)
+    node = cluster.node("n1")
+    assert node["metadata"]["labels"] == {"keep": "1", "careen.dev/reboot": "in-progress"}
+    assert node["metadata"]["annotations"] == {"careen.dev/phase": "Draining"}
+    assert node["spec"] == {
+        "podCIDR": "10.0.0.0/24", "unschedulable": True,
+        "taints": [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}, {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}],
+    }
+    assert landed == Landed(await seen(cluster))
+
+
+async def test_giving_back_leaves_neither_taint_nor_cordon(cluster: Cluster) -> None:
+    cluster.put_node("n1", spec={"unschedulable": True, "taints": [{"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}]})
+    before = await seen(cluster)
+    await patch_node(cluster.api, "n1", PatchNode(purpose="undo", resource_version=before.resource_version, taints=(), unschedulable=False))
+    assert cluster.node("n1")["spec"] == {}
+
+
+def test_what_is_not_named_is_not_in_the_patch() -> None:
+    assert merge_patch(PatchNode(purpose="", resource_version="7"), "7") == {"metadata": {"resourceVersion": "7"}}
+
+
+async def test_a_patch_on_an_old_version_changes_nothing(cluster: Cluster) -> None:
+    before = cluster.put_node("n1")
+    patch = PatchNode(purpose="", resource_version="1", annotations={"a": "b"})
+    assert isinstance(await patch_node(cluster.api, "n1", patch), Stale)
+    assert cluster.node("n1") == before
+
+
+async def test_a_patch_of_a_node_that_was_deleted_creates_none(cluster: Cluster) -> None:
+    assert isinstance(await patch_node(cluster.api, "n9", PatchNode(purpose="", resource_version="1", annotations={"a": "b"})), Stale)
+    assert cluster.server.get("nodes", "n9") is None
+
+
+async def test_a_patch_that_the_server_refuses_is_for_a_person(cluster: Cluster) -> None:
+    before = cluster.put_node("n1")
+    patch = PatchNode(purpose="", resource_version=before["metadata"]["resourceVersion"], labels={"bad key!": "x"})
+    outcome = await patch_node(cluster.api, "n1", patch)
+    assert isinstance(outcome, Rejected)
+    assert "422" in outcome.why
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_a_lost_answer_is_cleared_up_by_reading_again(cluster: Cluster, arrives: bool) -> None:
+    """The connection breaks before or after the server handled the patch; either way it stands exactly once."""
+    version = cluster.put_node("n1")["metadata"]["resourceVersion"]
+    lost = [Unclear("connection reset")]
+
+    def once(request: Request) -> Unclear | None:
+        return lost.pop() if lost and request.method == "PATCH" else None
+
+    if arrives:
+        cluster.wire.after = once
+    else:
+        cluster.wire.before = once
+    outcome = await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, annotations={"careen.dev/phase": "Draining"}, unschedulable=True))
+    assert isinstance(outcome, Landed)
+    assert outcome.seen.unschedulable
+    path = "/api/v1/nodes/n1"
+    again = [] if arrives else [f"PATCH {path}"]
+    assert methods(cluster.wire.asked) == [f"PATCH {path}", f"GET {path}", *again]
+
+
+async def test_a_late_patch_that_lands_after_the_second_one_is_a_conflict(cluster: Cluster) -> None:
+    """Whichever of the two lands first makes the other a conflict: the object is changed once."""
+    version = cluster.put_node("n1")["metadata"]["resourceVersion"]
+    late: list[Request] = []
+
+    def hold_back(request: Request) -> Unclear | None:
+        if request.method == "PATCH" and not late:
+            late.append(request)
+            return Unclear("timed out")
+        return None
+
+    cluster.wire.before = hold_back
+    assert isinstance(await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, annotations={"a": "1"})), Landed)
+    after = cluster.node("n1")
+    assert (await cluster.wire.inner.send(late[0])).status == 409
+    assert cluster.node("n1") == after
+
+
+async def test_when_nothing_can_be_read_the_outcome_stays_unclear(cluster: Cluster) -> None:
+    version = cluster.put_node("n1")["metadata"]["resourceVersion"]
+    cluster.wire.after = lambda _: Unclear("down")
+    assert isinstance(await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, annotations={"a": "1"})), StillUnclear)
+
+
+async def test_a_missing_right_is_told_by_name(cluster: Cluster) -> None:
+    cluster.put_node("n1")
+    cluster.server.api.authorizer = lambda *_: False
+    with pytest.raises(Forbidden, match="nodes"):
+        await read_node(cluster.api, "n1")
+
+
+async def test_names_are_quoted_in_paths(cluster: Cluster) -> None:
+    await read_node(cluster.api, "a/b?c")
+    assert methods(cluster.wire.asked) == ["GET /api/v1/nodes/a%2Fb%3Fc"]
+
+
+def test_a_taint_goes_back_as_it_came() -> None:
+    patch = merge_patch(PatchNode(purpose="", resource_version="1", taints=(THEIRS,)), "1")
+    assert json.loads(json.dumps(patch))["spec"]["taints"] == [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}]

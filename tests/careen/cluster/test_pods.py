@@ -1,0 +1,93 @@
+"""Pods of one node, and the health of their owners."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
+from careen.core.observation import OwnerHealth, PodView
+from tests.careen.cluster.conftest import Cluster
+from tests.careen.virtual_shell import Scripted, answer, api_on, methods
+
+
+def controller(kind: str, name: str) -> dict[str, Any]:
+    return {"ownerReferences": [
+        {"apiVersion": "v1", "kind": "Other", "name": "not-the-controller", "uid": "u0"},
+        {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True},
+    ]}
+
+
+def put_workload(cluster: Cluster, kind: str, name: str, *, namespace: str = "shop", replicas: int | None = 3, ready: int | None = 2, generation: int = 4) -> None:
+    group = {"ReplicationController": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
+    wants, has = ("parallelism", "ready") if kind == "Job" else ("replicas", "readyReplicas")
+    cluster.server.seed({
+        "apiVersion": group, "kind": kind, "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "generation": generation},
+        "spec": {} if replicas is None else {wants: replicas}, "status": {} if ready is None else {has: ready},
+    })
+
+
+async def test_only_the_pods_bound_to_the_node_are_listed_from_all_namespaces(cluster: Cluster) -> None:
+    cluster.put_pod("a", "n1")
+    cluster.put_pod("b", "n2")
+    cluster.put_pod("c", "n1", namespace="kube-system")
+    assert [pod.title for pod in await list_pods_on(cluster.api, "n1")] == ["kube-system/c", "shop/a"]
+    assert cluster.wire.asked[0].query["fieldSelector"] == "spec.nodeName=n1"
+
+
+async def test_a_pod_is_read_as_far_as_a_drain_looks() -> None:
+    written = {
+        "metadata": {
+            "namespace": "shop", "name": "a", "uid": "u1", "labels": {"app": "db"}, "annotations": {"kubernetes.io/config.mirror": "x"}, **controller("ReplicaSet", "rs"),
+            "deletionTimestamp": "2026-03-04T12:00:30Z", "deletionGracePeriodSeconds": 30,
+        },
+        "spec": {"nodeName": "n1", "priority": 7, "volumes": [{"name": "v", "emptyDir": {}}]}, "status": {"phase": "Pending", "conditions": []},
+    }
+    (pod,) = await list_pods_on(api_on(Scripted(answer(200, {"kind": "PodList", "items": [written]}))), "n1")
+    assert pod == PodView(
+        namespace="shop", name="a", uid="u1", labels={"app": "db"}, phase="Pending", owner_kind="ReplicaSet", owner_name="rs", owner_uid="uid-rs",
+        is_mirror=True, has_empty_dir=True, is_ready=False, priority=7, deletion_timestamp=datetime(2026, 3, 4, 12, 0, 30, tzinfo=UTC), deletion_grace_seconds=30,
+    )
+
+
+async def test_a_bare_pod_has_no_owner_and_other_volumes_are_no_loss(cluster: Cluster) -> None:
+    cluster.put_pod("a", spec={"volumes": [{"name": "v", "configMap": {"name": "c"}}]})
+    (pod,) = await list_pods_on(cluster.api, "n1")
+    assert (pod.owner_kind, pod.has_empty_dir, pod.is_mirror, pod.is_ready, pod.is_terminating) == ("", False, False, True, False)
+
+
+async def test_owners_are_the_controllers_that_want_a_number_of_pods(cluster: Cluster) -> None:
+    for name, kind in (("a", "ReplicaSet"), ("b", "ReplicaSet"), ("c", "DaemonSet"), ("d", "Node"), ("e", "Job")):
+        cluster.put_pod(name, metadata=controller(kind, "web" if kind == "ReplicaSet" else name))
+    cluster.put_pod("f")
+    assert owners_of(await list_pods_on(cluster.api, "n1")) == {Owner("ReplicaSet", "shop", "web"), Owner("Job", "shop", "e")}
+
+
+async def test_the_health_of_each_kind_of_owner_is_read(cluster: Cluster) -> None:
+    for kind in ("ReplicaSet", "StatefulSet", "ReplicationController", "Job"):
+        put_workload(cluster, kind, f"a-{kind.lower()}")
+    put_workload(cluster, "StatefulSet", "bare", replicas=None, ready=None)
+    owners = [Owner(kind, "shop", f"a-{kind.lower()}") for kind in ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")] + [Owner("StatefulSet", "shop", "bare")]
+    assert await read_owners(cluster.api, owners) == (
+        *(OwnerHealth(kind=owner.kind, namespace="shop", name=owner.name, uid=f"uid-{owner.name}", generation=4, replicas=3, ready=2) for owner in owners[:4]),
+        OwnerHealth(kind="StatefulSet", namespace="shop", name="bare", uid="uid-bare", generation=4, replicas=1, ready=0),
+    )
+
+
+async def test_an_owner_that_is_gone_or_of_an_unknown_kind_is_left_out(cluster: Cluster) -> None:
+    assert await read_owners(cluster.api, [Owner("ReplicaSet", "shop", "gone"), Owner("Rocket", "shop", "r")]) == ()
+    assert methods(cluster.wire.asked) == ["GET /apis/apps/v1/namespaces/shop/replicasets/gone"]
+
+
+async def test_many_owners_of_a_namespace_are_read_by_one_list(cluster: Cluster) -> None:
+    for number in range(5):
+        put_workload(cluster, "ReplicaSet", f"rs{number}")
+    put_workload(cluster, "ReplicaSet", "rs1", namespace="other")
+    owners = [Owner("ReplicaSet", "shop", f"rs{number}") for number in (0, 2, 4)]
+    assert [health.name for health in await read_owners(cluster.api, owners)] == ["rs0", "rs2", "rs4"]
+    assert methods(cluster.wire.asked) == ["GET /apis/apps/v1/namespaces/shop/replicasets"]
+
+
+async def test_no_owners_cost_no_request(cluster: Cluster) -> None:
+    assert await read_owners(cluster.api, []) == ()
+    assert cluster.wire.asked == []

@@ -1,0 +1,62 @@
+"""What a forecast reads: raw pages, and only kinds that some pod refers to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from careen.cluster import snapshot_reader
+from careen.cluster.errors import Forbidden
+from careen.cluster.snapshot_reader import ALWAYS, VOLUMES, pages, server_version
+from tests.careen.cluster.conftest import Cluster
+from tests.careen.virtual_shell import methods
+
+
+async def kinds(cluster: Cluster) -> list[str]:
+    return [json.loads(page)["kind"] for page in [page async for page in pages(cluster.api)]]
+
+
+async def test_a_cluster_without_volumes_and_devices_costs_one_list_per_plain_kind(cluster: Cluster) -> None:
+    cluster.put_node("n1")
+    cluster.put_pod("a")
+    assert await kinds(cluster) == ["NodeList", "PodList", "NamespaceList", "ServiceList", "ReplicationControllerList", "ReplicaSetList", "StatefulSetList", "PodDisruptionBudgetList"]
+    assert methods(cluster.wire.asked) == [f"GET {path}" for path in ALWAYS]
+
+
+async def test_a_pod_with_a_volume_claim_brings_in_storage(cluster: Cluster) -> None:
+    cluster.put_pod("a", spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]})
+    await kinds(cluster)
+    assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS, *VOLUMES)]
+
+
+async def test_a_pod_with_a_device_claim_brings_in_devices_in_the_version_the_server_knows(cluster: Cluster) -> None:
+    cluster.put_pod("a", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]})
+    found = await kinds(cluster)
+    assert found[-2:] == ["ResourceClaimList", "DeviceClassList"] or "GET /apis/resource.k8s.io/v1beta1/deviceclasses" in methods(cluster.wire.asked)
+
+
+async def test_many_pods_come_in_pages(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(1100):
+        cluster.put_pod(f"p{number}")
+    sizes = [len(json.loads(page)["items"]) for page in [page async for page in pages(cluster.api)]]
+    assert sizes[1:4] == [500, 500, 100]
+
+
+async def test_a_kind_that_may_not_be_listed_is_no_empty_list(cluster: Cluster) -> None:
+    """A snapshot with a hole would be a wrong forecast."""
+    cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: resource != "poddisruptionbudgets"
+    with pytest.raises(Forbidden, match="poddisruptionbudgets"):
+        await kinds(cluster)
+
+
+async def test_the_servers_release_is_asked_for(cluster: Cluster) -> None:
+    assert (await server_version(cluster.api)).startswith("v1.")
+
+
+def test_the_lists_are_what_the_rights_name() -> None:
+    from careen.cluster.access import FORECAST_RIGHTS, needed_rights
+
+    named = {right.resource for right in (*FORECAST_RIGHTS, *needed_rights(node="n", namespace="n", daemonset="d", config_map="c", forecast=True)) if right.verb == "list"}
+    listed = {path.rsplit("/", 1)[-1] for path in (*ALWAYS, *VOLUMES, *snapshot_reader.DEVICES)}
+    assert listed - named == set()

@@ -1,0 +1,96 @@
+"""What the shell's tests stand on: a clock that nobody waits for, and transports that lose, delay or script answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from careen.cluster.api import ApiServer
+from careen.cluster.transport import Request, Response, Transport
+
+START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+class VirtualClock:
+    """Time that passes only by sleeping, and at once."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return 1000.0 + self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+Answer = Response | Exception
+
+
+def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
+    """A response; `body` becomes JSON, `retry_after=…` the header Retry-After."""
+    raw = body if isinstance(body, bytes) else json.dumps(body if body is not None else {}).encode()
+    return Response(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=raw)
+
+
+def status(code: int, reason: str = "", message: str = "", **headers: str) -> Response:
+    """A metav1.Status."""
+    return answer(code, {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code}, **headers)
+
+
+class Scripted:
+    """Answers from a list, and remembers what was asked."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.asked: list[Request] = []
+
+    async def send(self, request: Request) -> Response:
+        self.asked.append(request)
+        assert self.answers, f"nobody expected {request.method} {request.path}"
+        given = self.answers.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    @property
+    def bodies(self) -> list[Any]:
+        return [json.loads(request.body) if request.body else None for request in self.asked]
+
+
+class Meddling:
+    """A transport with something in between: `before(request)` may raise instead of sending, `after(request)` instead of answering."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self.before: Callable[[Request], Exception | None] = lambda _: None
+        self.after: Callable[[Request], Exception | None] = lambda _: None
+        self.asked: list[Request] = []
+
+    async def send(self, request: Request) -> Response:
+        self.asked.append(request)
+        if error := self.before(request):
+            raise error
+        response = await self.inner.send(request)
+        if error := self.after(request):
+            raise error
+        return response
+
+
+def api_on(transport: Transport, clock: VirtualClock | None = None, **more: Any) -> ApiServer:
+    """An ApiServer without jitter and without waiting."""
+    return ApiServer(transport, clock or VirtualClock(), chance=lambda: 0.0, **more)
+
+
+def methods(asked: Sequence[Request]) -> list[str]:
+    """`GET /api/v1/nodes/n1`, … in order."""
+    return [f"{request.method} {request.path}" for request in asked]
