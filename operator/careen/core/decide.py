@@ -16,7 +16,7 @@ from careen.core.progress import UnreadableProgress, from_annotation
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.steps import claiming, draining, failed, idle, rebooting, recovering, settling, verifying, waiting
-from careen.core.writing import stay, want
+from careen.core.writing import move, stay, stored_refusals, want
 
 STEPS: dict[Phase, Callable[[Situation], Decision]] = {
     Phase.IDLE: idle.decide,
@@ -54,7 +54,7 @@ def _decide(situation: Situation) -> Decision:
             return stay(situation, Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {why}", look=_LOOK_SECONDS)
         if _is_new_boot(situation):
             return verifying.begin(situation)
-    return _reconcile(situation) or STEPS[situation.phase](situation)
+    return _reconcile(situation) or _disown_cordon(situation) or STEPS[situation.phase](situation)
 
 
 def _is_new_boot(situation: Situation) -> bool:
@@ -62,6 +62,17 @@ def _is_new_boot(situation: Situation) -> bool:
     progress = situation.progress
     is_seen = progress.verify_started is not None and progress.verify_started.boot == situation.boot
     return bool(progress.boot_left) and situation.boot != progress.boot_left and not is_seen
+
+
+def _disown_cordon(situation: Situation) -> Decision | None:
+    """Our cordon was lifted by somebody: should the node be cordoned again, it is not by us. A drain ends for that reason instead."""
+    progress = situation.progress
+    if not progress.is_cordoned_by_us or situation.node.unschedulable or situation.phase not in {Phase.VERIFYING, Phase.FAILED}:
+        return None
+    return move(
+        situation, situation.phase, Code.UNCORDONED_BY_HAND, situation.node.annotations.get(keys.REASON, "somebody uncordoned the node"),
+        progress=replace(progress, is_cordoned_by_us=False), refusals=stored_refusals(situation.node),
+    )
 
 
 def _reconcile(situation: Situation) -> Decision | None:

@@ -75,6 +75,7 @@ class Memory:
     forecast_at: float = 0.0
     holders_not_before: float = 0.0                                # the lock's holders are not looked up again before
     costly_gate: str = ""                                          # which gate refused then
+    costly_holders: tuple[str, ...] = ()                           # who held claims then: with others holding, it is asked again at once
     said: str = ""                                                 # the reason code of the last Event: one per change of mind
     told_at: float = 0.0                                           # when the reason on the Node was last written
 

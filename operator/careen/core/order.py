@@ -16,11 +16,13 @@ from careen.core.observation import NodeView
 from careen.core.policy import Budget, BudgetKind, Policy
 from careen.core.progress import UnreadableProgress, from_annotation
 
-NAMED_LOOK_SECONDS = 3.0             # the next start follows a release within five seconds
+NEXT_LOOK_SECONDS = 3.0              # the next start follows a release within five seconds
+NAMED_LOOK_SECONDS = 10.0            # farther down the line: often enough to see the line move
 PASSED_OVER_SECONDS = 60.0           # a named node that has not come by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
-LOOKS_PER_SECOND = 8                 # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
-SPARE_NAMES = 12                     # named beyond the free slots, so that a node that does not come costs nothing twice
+LOOKS_PER_SECOND = 6                 # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
+SPARE_NAMES = 12                     # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
+NEXT_NAMES = 3                       # how many of the line look every three seconds
 
 READY = "ready"
 CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
@@ -133,5 +135,5 @@ def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, 
 def look_again_seconds(name: str, content: LockContent, jitter: float) -> float:
     """How long a waiting node may sleep before it looks at the lock again."""
     if name in content.next:
-        return NAMED_LOOK_SECONDS
+        return NEXT_LOOK_SECONDS if content.next.index(name) < NEXT_NAMES else NAMED_LOOK_SECONDS
     return max(OTHERS_LOOK_SECONDS, content.waiting / LOOKS_PER_SECOND) * (0.75 + 0.5 * jitter)

@@ -54,7 +54,8 @@ class Progress:
 
     # The reboot.
     announcement: int = 0                                  # number of the last announcement under this claim
-    announced: Mark | None = None                          # the first announcement under this claim
+    announced: Mark | None = None                          # when the last one was made
+    is_forced: bool = False                                # announced although pods were left: --force-reboot
     tries: int = 0                                         # reboot commands that failed for this need
 
     # Afterwards.

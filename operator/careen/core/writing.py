@@ -114,6 +114,7 @@ def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[
 def undo(
     situation: Situation, phase: Phase, code: Code, sentence: str, *, progress: Progress | None = None, then: Iterable[Action] = (),
     refusals: tuple[Refusal, ...] = (), memory: Memory | None = None, annotations: Mapping[str, str | None] | None = None,
+    label: str | None = None,
 ) -> Decision:
     """Give everything back in one patch (cordon, labels, and the taint where the need is gone), then the claim.
 
@@ -125,7 +126,7 @@ def undo(
         drain_started=None, drain_started_at="", drained=None, displaced=0,
     )
     return move(
-        situation, phase, code, sentence, progress=record, refusals=refusals, memory=memory,
+        situation, phase, code, sentence, progress=record, refusals=refusals, memory=memory, label=label,
         change=NodeChange(
             labels=prior_labels(situation), unschedulable=prior_cordon(situation), annotations=annotations or {},
         ),

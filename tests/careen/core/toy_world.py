@@ -171,7 +171,7 @@ class World:
 
     def person_cordons(self, name: str) -> None:
         node = self.nodes[name]
-        if node is not None and not node.view.unschedulable:
+        if node is not None and not node.view.unschedulable and not self.progress(name).is_cordoned_by_us:     # else nobody could tell
             self.say(f"a person cordons {name}")
             self.write_node(name, unschedulable=True)
             node.cordoned_by, node.down_since = "person", self.now

@@ -19,6 +19,7 @@ from careen.core.phases import Evidence, Phase
 from careen.core.progress import UnreadableProgress, from_annotation
 from careen.core.reasons import Code
 from careen.core.situation import Situation
+from careen.core.steps import waiting
 from careen.core.times import rfc3339
 from careen.core.writing import NodeChange, move, stay, undo, want, write_lock
 
@@ -34,7 +35,7 @@ def decide(situation: Situation) -> Decision:
     if lacking := missing(situation, cheap):
         return want(situation, *lacking)
     if refused := refusals(situation, cheap, When.CLAIMED):
-        return _back(situation, refused[0].code, refused[0].sentence, refused)
+        return _back(situation, refused[0].code, refused[0].sentence, refused, label="required")
     content = situation.lock
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
     if situation.reading.object_id != situation.progress.lock:
@@ -57,8 +58,8 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     waiters = situation.seen.waiters
     if isinstance(waiters, tuple):
         names = order.next_names(waiters, added, situation.policy, zone=situation.node.zone, leave_out=situation.node.name)
-        waiting = sum(1 for node in waiters if node.name != situation.node.name)
-        added = lock.name_next(added, names, waiting, rfc3339(situation.seen.now))
+        count = sum(1 for node in waiters if node.name != situation.node.name)
+        added = lock.name_next(added, names, count, rfc3339(situation.seen.now))
     return stay(
         situation, Code.TAKING_CLAIM, "the claim enters the lock", look=0.0, is_silent=True, actions=(write_lock(situation, "take a claim", added),),
     )
@@ -156,8 +157,12 @@ def _baseline(situation: Situation, displaced: set[str]) -> tuple[OwnerHealth, .
     return tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
 
 
-def _back(situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = ()) -> Decision:
+def _back(situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY) -> Decision:
     """Out of the lock, then off the Node. The first patch marks the way back, so that no cordon still under way can land."""
     pause = _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter)
-    memory = replace(situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused[0].gate if refused else "", claimers={})
-    return undo(situation, Phase.WAITING, code, sentence, refusals=refused, memory=memory)
+    content = situation.lock
+    memory = replace(
+        situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused[0].gate if refused else "", claimers={},
+        costly_holders=waiting.others_holding(situation, content) if isinstance(content, LockContent) else (),
+    )
+    return undo(situation, Phase.WAITING, code, sentence, refusals=refused, memory=memory, label=label)

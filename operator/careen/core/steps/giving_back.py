@@ -14,7 +14,7 @@ from careen.core.observation import Unknown
 from careen.core.progress import Progress
 from careen.core.reasons import Code
 from careen.core.situation import Situation
-from careen.core.writing import move, removal, stay
+from careen.core.writing import move, removal, stay, stored_refusals
 
 _LOOK_SECONDS = 2.0
 
@@ -30,7 +30,10 @@ def decide(situation: Situation) -> Decision:
     if out := removal(situation):
         return stay(situation, Code.GIVING_BACK, "the claim is being taken out of the lock", look=0.0, actions=out, is_silent=True)
     sentence = situation.node.annotations.get(keys.REASON, "the claim is given back")
-    return move(situation, situation.phase, Code.GIVING_BACK, sentence, progress=without_claim(situation.progress), look=0.5)
+    return move(
+        situation, situation.phase, Code.GIVING_BACK, sentence, progress=without_claim(situation.progress), look=0.5,
+        refusals=stored_refusals(situation.node), label=situation.node.labels.get(keys.REBOOT_LABEL),
+    )
 
 
 def without_claim(progress: Progress) -> Progress:

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core import drain_plan
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion
 from careen.core.decision import Decision
 from careen.core.gates import hold
 from careen.core.gates.question import When
 from careen.core.memory import RebootMemory, RebootOutcome
-from careen.core.observation import NeedAnswer
-from careen.core.phases import Phase
+from careen.core.observation import NeedAnswer, NotAsked
+from careen.core.phases import Evidence, Phase
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.steps import failed, late_gates, working
-from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, undo
+from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, undo, want
 
 LOOK_SECONDS = 2.0
-_CANNOT = "held after the reboot was announced; whether the host was asked is not known, so nothing is undone before the deadline"
+_CANNOT = "called off after the reboot was announced; whether the host was asked is not known, so nothing is undone before the deadline"
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
@@ -34,7 +35,7 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
     name = situation.node.name
     return move(
         situation, Phase.REBOOTING, code, sentence, look=LOOK_SECONDS, memory=memory,
-        progress=replace(progress, announcement=number, announced=situation.mark()),
+        progress=replace(progress, announcement=number, announced=situation.mark(), is_forced=progress.is_forced or code is Code.FORCED),
         then=(
             ConfirmClaim(claim=progress.claim, node=name),
             Notify(occasion=Occasion.REBOOT, sentence=f"Rebooting node {name}"),
@@ -78,7 +79,26 @@ def _not_asked(situation: Situation) -> Decision:
     """This process announced and surely did not ask: the claim was gone, or too old by then. Back to the last questions."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone")
+    if not situation.node.unschedulable:
+        return failed.undone(situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service")
+    if (left := _left(situation)) is None:
+        return want(situation, Evidence.PODS)
+    if left:
+        return undo(situation, Phase.WAITING, Code.LATE_REFUSAL, f"{left} before the host was asked: the drain is undone")
     return late_gates.decide(situation) or announce(situation, Code.REBOOT_ANNOUNCED, "announced again: the host was not asked before")
+
+
+def _left(situation: Situation) -> str | None:
+    """What keeps the node from counting as drained any more; None when nobody looked, empty when nothing does."""
+    pods, policy = situation.seen.pods, situation.policy.drain
+    if situation.progress.is_forced:
+        return ""
+    if isinstance(pods, NotAsked):
+        return None
+    if not isinstance(pods, tuple):
+        return f"the pods of this node could not be listed ({pods.why})"
+    plan = drain_plan.plan(pods, policy, situation.memory, uptime=situation.seen.uptime, now=situation.seen.now)
+    return "" if plan.is_done else f"{drain_plan.describe(plan, situation.memory)} came back"
 
 
 def _another_process_announced(situation: Situation, waited: float) -> Decision:
@@ -86,7 +106,9 @@ def _another_process_announced(situation: Situation, waited: float) -> Decision:
     pause = 2 * situation.policy.confirm_max_age_seconds
     if waited < pause:
         return stay(situation, Code.REBOOT_ANNOUNCED, "another process announced the reboot a moment ago", look=min(LOOK_SECONDS, pause - waited), is_silent=True)
-    if _is_called_off(situation):
+    if (left := _left(situation)) is None:
+        return want(situation, Evidence.PODS)
+    if _is_called_off(situation) or left or not situation.node.unschedulable:
         return stay(situation, Code.REBOOT_ASKED, _CANNOT, look=LOOK_SECONDS)
     again = late_gates.decide(situation)
     if again is None:

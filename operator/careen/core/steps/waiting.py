@@ -56,7 +56,7 @@ _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 def _ready(situation: Situation, content: LockContent) -> Decision:
     """The cheap gates pass. Alerts and the forecast are asked only by a node whose turn it is."""
     name, memory = situation.node.name, situation.memory
-    if memory.costly_not_before > situation.seen.uptime:
+    if memory.costly_not_before > situation.seen.uptime and memory.costly_holders == others_holding(situation, content):
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return _say_waiting(situation, content, memory, look=0.0)            # seen by whoever names the next, and by the list below
@@ -69,7 +69,7 @@ def _ready(situation: Situation, content: LockContent) -> Decision:
         return _our_turn(_with_memory(situation, replace(turn.memory, passed=turn.passed)), content)
     if lock.free_slots(content, situation.policy.concurrency) == 0 and _is_next(situation, content):
         return _look_behind(_with_memory(situation, turn.memory), content)
-    if name not in content.next and (name in content.passed or len(content.next) < order.line_length(content, situation.policy)):
+    if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
         return _join_line(_with_memory(situation, turn.memory), content)
     return _say_waiting(situation, content, turn.memory, look=_turn_look(situation, content))
 
@@ -84,7 +84,7 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
         return _say_waiting(situation, content, situation.memory, look=_turn_look(situation, content))
     handed = lock.name_next(shown, names, len(waiters), rfc3339(situation.seen.now))
     return stay(
-        situation, Code.WAITING_FOR_TURN, _waiting_sentence(situation, handed), look=order.NAMED_LOOK_SECONDS, label=order.READY,
+        situation, Code.WAITING_FOR_TURN, _waiting_sentence(situation, handed), look=order.NEXT_LOOK_SECONDS, label=order.READY,
         actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),), is_silent=True,
     )
 
@@ -136,31 +136,42 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
     if not is_everybodys and situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.next:
         return want(situation, Evidence.WAITERS)
     pause = COSTLY_PAUSE_SECONDS * (0.5 if is_everybodys else 1.0) * (0.75 + 0.5 * situation.seen.chance.jitter)
-    memory = replace(situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused.gate)
-    names = content.next if is_everybodys else _others(situation, content)
-    handed = lock.name_next(content, names, content.waiting, rfc3339(situation.seen.now))
+    memory = replace(
+        situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused.gate,
+        costly_holders=others_holding(situation, content),
+    )
     is_named = situation.node.name in content.next
+    handed = lock.name_next(content, content.next, content.waiting, rfc3339(situation.seen.now)) if is_everybodys else _handed_on(situation, content)
     return stay(
-        situation, Code.REFUSED, refused.sentence, look=min(pause, LOOK_SECONDS), refusals=(refused,), memory=memory,
-        label=order.READY if is_everybodys else "required",
+        situation, Code.REFUSED, refused.sentence, look=order.NEXT_LOOK_SECONDS if is_named else min(pause, LOOK_SECONDS),
+        refusals=(refused,), memory=memory, label=order.READY,
         actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),) if is_named else (),
     )
 
 
-def _others(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    waiters = situation.seen.waiters
+def _handed_on(situation: Situation, content: LockContent) -> LockContent:
+    """The lock with ourselves at the end of the line."""
+    name, waiters = situation.node.name, situation.seen.waiters
+    content = lock.pass_over(content, (name,))
     if isinstance(waiters, tuple):
-        return order.next_names(waiters, content, situation.policy, zone=situation.node.zone, leave_out=situation.node.name)
-    return tuple(name for name in content.next if name != situation.node.name)
+        names = order.next_names(_with_own(situation, waiters), content, situation.policy, zone=situation.node.zone)
+    else:
+        names = (*(each for each in content.next if each != name), name)
+    return lock.name_next(content, names, content.waiting, rfc3339(situation.seen.now))
+
+
+def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
+    """Who holds claims besides this node: what the costly gates say depends on them more than on time."""
+    return tuple(sorted(name for name in content.holders if name != situation.node.name))
 
 
 def _pausing(situation: Situation, content: LockContent) -> Decision:
     """A costly gate refused a moment ago; its refusal stands until it is asked again."""
     kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly_gate)
-    label = order.READY if kept and kept[0].code in _CLUSTER_WIDE else "required"
     sentence = kept[0].sentence if kept else _waiting_sentence(situation, content)
     left = situation.memory.costly_not_before - situation.seen.uptime
-    return stay(situation, Code.REFUSED, sentence, look=max(0.5, min(left, LOOK_SECONDS)), refusals=kept, label=label)
+    look = max(0.5, min(left, _turn_look(situation, content)))
+    return stay(situation, Code.REFUSED, sentence, look=look, refusals=kept, label=order.READY)
 
 
 def _say_waiting(situation: Situation, content: LockContent, memory: Memory, *, look: float) -> Decision:
@@ -177,7 +188,7 @@ def _waiting_sentence(situation: Situation, content: LockContent) -> str:
 
 def _turn_look(situation: Situation, content: LockContent) -> float:
     if not content.next and not content.holders:
-        return order.NAMED_LOOK_SECONDS * (0.75 + 0.5 * situation.seen.chance.jitter)      # somebody of few is about to claim
+        return order.NEXT_LOOK_SECONDS * (0.75 + 0.5 * situation.seen.chance.jitter)      # somebody of few is about to claim
     return _pause(situation, order.look_again_seconds(situation.node.name, content, situation.seen.chance.jitter))
 
 
