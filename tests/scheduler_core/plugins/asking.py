@@ -43,7 +43,7 @@ def claim(name: str = "data", *, bound_to: str = "", storage_class: str | None =
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if bound_to else {}
     annotations |= fields.pop("annotations", {})
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations, **fields.pop("metadata", {})}
-    spec = {"storageClassName": storage_class, "volumeName": bound_to or None, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **fields.pop("spec", {})}
+    spec = {"storageClassName": storage_class, "volumeName": bound_to, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **fields.pop("spec", {})}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec, "status": {"phase": "Bound" if bound_to else "Pending", **fields.pop("status", {})}}
 
 

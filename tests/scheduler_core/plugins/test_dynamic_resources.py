@@ -1,0 +1,138 @@
+"""Allocated device claims are honoured; what needs allocating is unknown."""
+
+from typing import Any
+
+import pytest
+
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.cycle import Scheduler
+from scheduler_core.framework.verdict import SUCCESS, Code, error, unknown, unresolvable
+from scheduler_core.plugins.dynamic_resources import DynamicResources
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.testing.builders import a_node, a_pod
+from tests.scheduler_core.plugins.asking import SKIPPED, ask, refused
+
+NOW = KubeVersion.parse("1.36")
+PLUGIN = DynamicResources(NOW)
+A, B = a_node("a").labelled(zone="a").manifest, a_node("b").labelled(zone="b").manifest
+POD = a_pod().with_field("spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "gpu-1"}]).manifest
+FROM_TEMPLATE = a_pod().with_field("spec.resourceClaims", [{"name": "gpu", "resourceClaimTemplateName": "t"}])
+OWNED = {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "default-pod", "controller": True}]}
+
+
+def claim(name: str = "gpu-1", *, zone: str | None = None, allocated: bool = True, reserved_for: tuple[str, ...] = (), requests: list[dict[str, Any]] | None = None, **meta: Any) -> dict[str, Any]:
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]} if zone else None
+    allocation = {"nodeSelector": selector} if zone else {}
+    status = {"allocation": allocation, "reservedFor": [{"resource": "pods", "name": uid, "uid": uid} for uid in reserved_for]} if allocated else {}
+    wanted = [{"name": "d", "exactly": {"deviceClassName": "gpu"}}] if requests is None else requests
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", **meta}, "spec": {"devices": {"requests": wanted}}, "status": status}
+
+
+def device_class(name: str = "gpu", offers: str | None = None) -> dict[str, Any]:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {"extendedResourceName": offers} if offers else {}}
+
+
+def test_an_allocated_claim_refuses_nodes_that_cannot_reach_its_devices() -> None:
+    assert refused(ask(PLUGIN, POD, A, B, claim(zone="a"))) == {"b": ("resourceclaim not available on the node",)}
+
+
+def test_devices_that_every_node_can_reach_refuse_none_however_many_share_them() -> None:
+    assert refused(ask(PLUGIN, POD, A, B, claim(reserved_for=("x", "y")))) == {}
+
+
+def test_a_claim_that_has_yet_to_be_allocated_is_unknown() -> None:
+    verdict = ask(PLUGIN, POD, A, claim(allocated=False), device_class())
+    assert verdict == unknown('resourceclaim "gpu-1" has yet to be allocated, which is not predicted')
+
+
+@pytest.mark.parametrize(
+    ("pod", "objects", "verdict"),
+    [
+        (POD, (), unresolvable('could not find ResourceClaim "default/gpu-1"')),
+        (POD, (claim(deletionTimestamp="2026-01-01T00:00:00Z"),), unresolvable('resourceclaim "gpu-1" is being deleted')),
+        (POD, (claim(allocated=False),), unresolvable("request d: device class gpu does not exist")),
+        (POD, (claim(allocated=False, requests=[{"name": "d", "firstAvailable": [{"name": "best", "deviceClassName": "gpu"}, {"name": "second", "deviceClassName": "none"}]}]), device_class()), unresolvable("request d/second: device class none does not exist")),
+        (POD, (claim(allocated=False, requests=[{"name": "d"}]),), unresolvable("resource claim default/gpu-1, request d: unknown request type")),
+        (POD, (claim(allocated=False, requests=[{"name": "d", "exactly": {}}]),), error("request d: unsupported request type")),
+        (FROM_TEMPLATE.manifest, (), unresolvable('pod "default/pod": ResourceClaim not created yet')),
+        (FROM_TEMPLATE.with_field("status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "gpu-1"}]).manifest, (claim(),), unresolvable("ResourceClaim default/gpu-1 was not created for Pod default/pod (Pod is not owner)")),
+        (a_pod().with_field("spec.resourceClaims", [{"name": "gpu"}]).manifest, (), unresolvable('pod "default/pod", spec.resourceClaim "gpu": none of the supported fields are set')),
+    ],
+)
+def test_a_claim_that_cannot_be_used_refuses_the_pod(pod: dict[str, Any], objects: tuple[dict[str, Any], ...], verdict: Any) -> None:
+    assert ask(PLUGIN, pod, A, *objects) == verdict
+
+
+def test_a_claim_made_from_a_template_for_this_pod_is_used() -> None:
+    pod = FROM_TEMPLATE.with_field("status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "gpu-1"}]).manifest
+    assert refused(ask(PLUGIN, pod, A, B, claim(zone="b", **OWNED))) == {"a": ("resourceclaim not available on the node",)}
+
+
+def test_a_template_that_turned_out_to_need_no_claim_asks_for_nothing() -> None:
+    pod = FROM_TEMPLATE.with_field("status.resourceClaimStatuses", [{"name": "gpu"}]).manifest
+    assert ask(PLUGIN, pod, A) == SKIPPED
+
+
+def test_a_pod_without_claims_is_not_looked_at() -> None:
+    assert ask(PLUGIN, a_pod().manifest, A, device_class()) == SKIPPED
+
+
+WANTS_FPGA = a_pod().with_container({"name": "c", "resources": {"requests": {"example.com/fpga": "1"}}}).manifest
+HAS_FPGA = a_node("has").offering_also({"example.com/fpga": "2"}).manifest
+
+
+@pytest.mark.parametrize("offers", ["example.com/fpga", "example.com/other", None])
+def test_an_extended_resource_that_only_a_device_class_offers_is_unknown_on_nodes_without_it(offers: str | None) -> None:
+    answer = ask(PLUGIN, WANTS_FPGA, A, HAS_FPGA, device_class(offers=offers))
+    if offers == "example.com/fpga":
+        assert answer == {"a": unknown('extended resource "example.com/fpga" would be allocated through a device class, which is not predicted'), "has": SUCCESS}
+    else:
+        assert answer == SKIPPED
+
+
+def test_a_device_class_can_be_asked_for_by_its_own_name() -> None:
+    pod = a_pod().with_container({"name": "c", "resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}}).manifest
+    assert ask(PLUGIN, pod, A, device_class())["a"].code is Code.UNKNOWN
+
+
+def test_before_1_36_device_classes_offered_no_extended_resources() -> None:
+    assert ask(DynamicResources(KubeVersion.parse("1.35")), WANTS_FPGA, A, device_class(offers="example.com/fpga")) == SKIPPED
+
+
+# ---- at the queue's door ----
+
+
+def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
+    assert PLUGIN.pre_enqueue(FROM_TEMPLATE.build()) == unresolvable('pod "default/pod": ResourceClaim not created yet')
+    assert PLUGIN.pre_enqueue(FROM_TEMPLATE.with_field("status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "x"}]).build()) == SUCCESS
+
+
+# ---- its sentence ----
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        pytest.param((a_pod().with_field("spec.nodeSelector", {"no": "where"}).manifest,), "no new claims to deallocate, preemption: ", id="no claims"),
+        pytest.param((POD, claim(zone="c")), "deallocation of ResourceClaim completed, preemption: ", id="a claim out of reach that nobody holds"),
+        pytest.param((POD, claim(zone="c", reserved_for=("default-pod",))), "deallocation of ResourceClaim completed, preemption: ", id="that only this pod holds"),
+        pytest.param((POD, claim(zone="c", reserved_for=("x",))), "still not schedulable, preemption: ", id="that somebody else holds"),
+        pytest.param((POD,), "no new claims to deallocate, preemption: ", id="its own refusal of the pod"),
+    ],
+)
+def test_what_it_says_when_nothing_fits(objects: tuple[dict[str, Any], ...], said: str) -> None:
+    snapshot = Snapshot.from_objects([A, B, *objects])
+    sentence = Scheduler().schedule(snapshot, snapshot.pod("default/pod")).sentence
+    assert f". {said}0/2 nodes are available: " in sentence
+
+
+def test_a_refusal_before_its_own_turn_leaves_it_without_notes() -> None:
+    pod = a_pod().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]).manifest
+    snapshot = Snapshot.from_objects([A, pod])
+    assert Scheduler().schedule(snapshot, snapshot.pod("default/pod")).sentence == '0/1 nodes are available: persistentvolumeclaim "nowhere" not found. not found'
+
+
+def test_a_pod_whose_claim_needs_allocating_has_an_unknown_forecast() -> None:
+    snapshot = Snapshot.from_objects([A, POD, claim(allocated=False), device_class()])
+    result = Scheduler().schedule(snapshot, snapshot.pod("default/pod"))
+    assert (result.node, result.unknown) == (None, 'resourceclaim "gpu-1" has yet to be allocated, which is not predicted')
