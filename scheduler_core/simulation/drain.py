@@ -14,7 +14,8 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evictions import BudgetLedger, EvictionRefusal
-from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
+from scheduler_core.simulation.remedies import remedies
 from scheduler_core.simulation.replacements import Recreation, recreation_of, replacement_of
 from scheduler_core.simulation.returning import only_drained_nodes_can_hold
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -164,10 +165,11 @@ class _Drain:
         if each.landed and result.node is None:
             return _say(each.pod, Outcome.MOVES, f"preempts its way onto {each.replacement.node_name}", landing=(each.replacement.node_name,))
         if each.landed:
-            return _say(each.pod, Outcome.MOVES, _landing_sentence(result.best), landing=result.best)
+            return _say(each.pod, Outcome.MOVES, _landing_sentence(result.best), landing=result.best, **_scores(result))
         if only_drained_nodes_can_hold(self.scheduler, self.world, self.node_names, each.replacement):
             return _say(each.pod, Outcome.RETURNS, "only this node can hold it: it waits out the reboot")
-        return _say(each.pod, Outcome.PENDING, result.sentence)
+        ways_out = remedies(self.scheduler, self.world, each.replacement, result, frozenset(self.node_names))
+        return _say(each.pod, Outcome.PENDING, result.sentence, remedies=ways_out)
 
     def _note_preempted(self) -> None:
         mine = set(self.node_names)
@@ -185,6 +187,15 @@ def _landing_sentence(best: Sequence[str]) -> str:
     if len(best) == 1:
         return f"fits best on {best[0]}"
     return f"fits equally well on {', '.join(best[:-1])} and {best[-1]}"
+
+
+def _scores(result: CycleResult) -> dict[str, object]:
+    scores = result.scores
+    if not scores:
+        return {}
+    others = sorted((-scores[name].total, name) for name in scores if name not in set(result.best))
+    runner_up = RunnerUp(node=others[0][1], score=-others[0][0]) if others else None
+    return {"score": scores[result.best[0]].total, "runner_up": runner_up}
 
 
 def _say(pod: Pod, outcome: Outcome, sentence: str, **evidence: object) -> PodForecast:

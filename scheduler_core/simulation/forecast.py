@@ -40,11 +40,21 @@ class BudgetNumbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerUp:
+    """The best of the nodes that a pod would not go to, and its score; the first by name of equals."""
+
+    node: str
+    score: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodForecast:
     """One pod's outcome and the evidence for it.
 
     `landing` holds every node with the same highest score, sorted by name: the scheduler picks one of them.
-    `loses_data` is set when the pod's emptyDir goes with it, whatever the outcome.
+    `loses_data` is set when the pod's emptyDir goes with it, whatever the outcome. `score` is that highest score, None where one node
+    alone could take the pod and nothing was scored; `runner_up` is the best of the others. `remedies` are single changes that would
+    place a pending pod, each tried.
     """
 
     namespace: str
@@ -57,6 +67,9 @@ class PodForecast:
     budget: BudgetNumbers | None = None
     owner: str = ""                  # "ReplicaSet shop/cart-5d9", empty for a bare pod
     loses_data: bool = False
+    score: int | None = None
+    runner_up: RunnerUp | None = None
+    remedies: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -124,6 +137,12 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
         mapping["owner"] = pod.owner
     if pod.loses_data:
         mapping["losesData"] = True
+    if pod.score is not None:
+        mapping["score"] = pod.score
+    if pod.runner_up:
+        mapping["runnerUp"] = {"node": pod.runner_up.node, "score": pod.runner_up.score}
+    if pod.remedies:
+        mapping["remedies"] = list(pod.remedies)
     if pod.budget:
         mapping["budget"] = {
             "namespace": pod.budget.namespace, "name": pod.budget.name, "disruptionsAllowed": pod.budget.disruptions_allowed,
@@ -134,12 +153,14 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
 
 
 def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:
-    budget = mapping.get("budget")
+    budget, runner_up = mapping.get("budget"), mapping.get("runnerUp")
     return PodForecast(
         namespace=mapping["namespace"], name=mapping["name"], uid=mapping["uid"],
         outcome=Outcome(mapping["outcome"]), sentence=mapping["sentence"],
         landing=tuple(mapping.get("landing", ())), is_never=mapping.get("never", False),
         owner=mapping.get("owner", ""), loses_data=mapping.get("losesData", False),
+        score=mapping.get("score"), remedies=tuple(mapping.get("remedies", ())),
+        runner_up=runner_up and RunnerUp(node=runner_up["node"], score=runner_up["score"]),
         budget=budget and BudgetNumbers(
             namespace=budget["namespace"], name=budget["name"], disruptions_allowed=budget["disruptionsAllowed"],
             current_healthy=budget["currentHealthy"], desired_healthy=budget["desiredHealthy"], expected_pods=budget["expectedPods"],

@@ -6,13 +6,13 @@ Load is not asked here: a pod that fits nowhere else only because the other node
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.verdict import Code, Verdict
-from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY, Node
+from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.taints import first_untolerated
+from scheduler_core.simulation.remedies import uncordoned
 from scheduler_core.snapshot.snapshot import Snapshot
 
 # Taints that the control plane sets and lifts with a node's condition say nothing about where a pod belongs.
@@ -27,7 +27,7 @@ def only_drained_nodes_can_hold(scheduler: Scheduler, world: Snapshot, drained: 
     open_world = world
     for node in world.nodes:
         if node.unschedulable:
-            open_world = open_world.with_node_replaced(_uncordoned(node))
+            open_world = open_world.with_node_replaced(uncordoned(node))
     result = scheduler.schedule(open_world, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:
@@ -35,10 +35,6 @@ def only_drained_nodes_can_hold(scheduler: Scheduler, world: Snapshot, drained: 
     return all(
         _is_for_good(verdict, world.node(name), pod) for name, verdict in result.statuses.items() if name not in mine
     )
-
-
-def _uncordoned(node: Node) -> Node:
-    return replace(node, unschedulable=False, taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT_KEY))
 
 
 def _is_for_good(verdict: Verdict, node: Node, pod: Pod) -> bool:

@@ -149,6 +149,47 @@ def test_a_node_that_is_not_there_is_an_error_that_names_it() -> None:
         drain("n9", a_node("n1"))
 
 
+def test_a_landing_comes_with_its_score_and_the_runner_up() -> None:
+    pod = only(drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n3", cpu="3", app="other")))
+    assert pod.landing == ("n2",)
+    assert pod.score is not None
+    assert pod.runner_up is not None
+    assert (pod.runner_up.node, pod.runner_up.score < pod.score) == ("n3", True)
+
+
+def test_a_pod_that_only_one_node_can_take_has_no_score() -> None:
+    pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1")))
+    assert (pod.score, pod.runner_up) == (None, None)
+
+
+_TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "effect": "NoSchedule"}]}}
+
+
+@pytest.mark.parametrize(("others", "pod", "remedies"), [
+    pytest.param([a_node("n2", zone="b"), a_pod("q", "n2", cpu="2", app="other")], a_pod("p", "n1", cpu="2500m"), ("500m more cpu on n2 (zone b)",), id="the cpu that is missing"),
+    pytest.param(
+        [a_node("n2"), a_pod("q", "n2", cpu="2", app="other"), a_node("n3"), a_pod("r", "n3", cpu="1900m", app="other")],
+        a_pod("p", "n1", cpu="3"), ("900m more cpu on n3 (zone a)",), id="on the node that lacks least",
+    ),
+    pytest.param([a_node("n2", unschedulable=True)], a_pod("p", "n1"), ("n2 (zone a) uncordoned",), id="a cordon lifted"),
+    pytest.param(
+        [_TAINTED, a_node("n3", unschedulable=True)], a_pod("p", "n1"), ("n3 (zone a) uncordoned", "n2 (zone a) without its taint team=x:NoSchedule"), id="a taint removed",
+    ),
+    pytest.param([_TAINTED, a_pod("q", "n2", cpu="4", app="other")], a_pod("p", "n1", cpu="3"), (), id="nothing, where two things are wrong"),
+])
+def test_a_pending_pod_comes_with_the_single_changes_that_would_place_it(others: list[Manifest], pod: Manifest, remedies: tuple[str, ...]) -> None:
+    forecast = next(each for each in drain("n1", a_node("n1"), *others, pod).pods if each.name == "p")
+    assert forecast.remedies == remedies
+
+
+def test_a_skew_that_is_too_large_by_one_is_named() -> None:
+    spread = {"topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}},
+    ]}
+    pod = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **spread), a_pod("q", "n2", **spread)).pods[0]
+    assert pod.remedies == ("a maxSkew of 2 over kubernetes.io/hostname",)
+
+
 _CASES = Path(__file__).parents[2] / "conformance" / "open.jsonl.gz"
 
 
