@@ -5,7 +5,6 @@ The three strategies themselves are in resource_scoring.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -16,7 +15,7 @@ from scheduler_core.config.plugin_args import NodeResourcesFitArgs
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult, Refusals, Scores
 from scheduler_core.framework.resource_scoring import ResourceShare, score_of_node, scores_of_nodes, strategy_of
-from scheduler_core.framework.verdict import SUCCESS, Verdict, unknown, unresolvable, unschedulable
+from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import Requests, incoming_requests, scored_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, is_scalar
@@ -32,7 +31,7 @@ _LARGEST: Final = 2**62
 class PodDemand:
     """What must fit, in the order in which shortages are reported, and whether anything at all is requested.
 
-    `from_devices` are extended resources that a DeviceClass offers: where a node has none of its own, dynamic allocation decides.
+    `from_devices` are extended resources that a DeviceClass offers: where a node has none of its own, DynamicResources decides.
     """
 
     amounts: tuple[tuple[str, int], ...]
@@ -46,10 +45,11 @@ class NodeResourcesFit:
     args: NodeResourcesFitArgs
     kube_version: KubeVersion
     name: ClassVar[str] = "NodeResourcesFit"
+    prepares_late: ClassVar[tuple[str, ...]] = ("score",)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         requests = incoming_requests(pod.spec, nodes.rules)
-        offered = _offered_by_devices(nodes)
+        offered = _offered_by_devices(nodes) if self.kube_version.extended_resources_by_device_class else frozenset()
         state.write(PodDemand(self._to_check(requests), frozenset(name for name in requests.scalars if name in offered)))
         return PreFilterResult()
 
@@ -77,9 +77,7 @@ class NodeResourcesFit:
             if amount > allocatable - node_info.requested.get(name, 0):
                 short.append(f"Insufficient {name}")
                 oversized |= amount > allocatable
-        if short:
-            return self._refusal(tuple(short), oversized=oversized)
-        return _undecided(demand, node_info.node.allocatable)
+        return self._refusal(tuple(short), oversized=oversized) if short else SUCCESS
 
     def _refusal(self, short: tuple[str, ...], *, oversized: bool) -> Verdict:
         for_good = oversized and self.kube_version.oversized_request_is_unresolvable
@@ -136,9 +134,3 @@ def _offered_by_devices(nodes: NodeList) -> frozenset[str]:
     classes = nodes.snapshot.objects.device_classes.values()
     named = {c.extended_resource_name for c in classes if c.extended_resource_name}
     return frozenset(named | {f"deviceclass.resource.kubernetes.io/{c.name}" for c in classes})
-
-
-def _undecided(demand: PodDemand, allocatable: Mapping[str, int]) -> Verdict:
-    """Yes, unless a device would have to be allocated on this node, which is not predicted."""
-    waiting = sorted(name for name in demand.from_devices if not allocatable.get(name) and any(name == n for n, _ in demand.amounts))
-    return unknown(f"extended resource {waiting[0]} would be allocated from devices, which is not predicted") if waiting else SUCCESS

@@ -10,13 +10,13 @@ from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 def test_names_that_are_not_there_are_refused_by_name() -> None:
     snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_pod("p")))
-    with pytest.raises(UnknownNodeError, match="^the snapshot has no node 'n9'$"):
+    with pytest.raises(UnknownNodeError, match=r"^the snapshot has no node 'n9'$"):
         snapshot.with_pod_placed(a_pod().build(), "n9")
     with pytest.raises(UnknownNodeError):
         snapshot.with_node_cordoned("n9")
-    with pytest.raises(UnknownPodError, match="^the snapshot has no pod default/x$"):
+    with pytest.raises(UnknownPodError, match=r"^the snapshot has no pod default/x$"):
         snapshot.pod("default/x")
-    with pytest.raises(UnknownPodError, match="^pod default/p stands on no node of the snapshot$"):
+    with pytest.raises(UnknownPodError, match=r"^pod default/p stands on no node of the snapshot$"):
         snapshot.without_pod("default/p")
 
 

@@ -134,7 +134,7 @@ def test_the_order_of_nodes_matters_to_no_verdict_and_no_score(objects: list[Jso
 def test_judging_changes_nothing_and_the_same_question_has_the_same_answer(objects: list[Json], pending: Json) -> None:
     snapshot = Snapshot.from_objects(objects)
     before = columns_of(snapshot)
-    held = [array for array in (snapshot.columns.allocatable, snapshot.columns.allowed_pods, snapshot.tally(USAGE).requested)]
+    held = [snapshot.columns.allocatable, snapshot.columns.allowed_pods, snapshot.tally(USAGE).requested]
     copies = [array.copy() for array in held]
     first = answer(snapshot, pending)
     assert answer(snapshot, pending) == first

@@ -1,0 +1,196 @@
+"""Preemption at the end of a whole cycle: node, victims, sentences, and what it says about an earlier nomination."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler_core.config.configuration import Configuration, ExtenderSettings
+from scheduler_core.config.plugin_args import DefaultPreemptionArgs
+from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.extenders.chain import ExtenderChain
+from scheduler_core.extenders.protocol import ExtenderError
+from scheduler_core.framework.extension_points import Nomination
+from scheduler_core.framework.verdict import SUCCESS, unresolvable
+from scheduler_core.plugins.default_preemption import DefaultPreemption
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.testing.builders import a_budget, a_node, a_pod
+
+NODES = [a_node(name).offering(cpu="1", memory="1Gi", pods="10").manifest for name in ("n1", "n2")]
+
+
+def running(name: str, node: str, priority: int = 0, cpu: str = "1", **status: Any) -> dict[str, Any]:
+    started = status.pop("started", "2026-01-01T00:00:00Z")
+    return a_pod(name).requesting(cpu=cpu).with_priority(priority).on(node).labelled(app=name).with_field("status.startTime", started).manifest
+
+
+def wanting(cpu: str = "1", priority: int = 100, **fields: Any) -> Any:
+    return a_pod("new").requesting(cpu=cpu).with_priority(priority)
+
+
+def cycle(pod: Any, *objects: dict[str, Any], nodes: Any = None, configuration: Configuration | None = None, **settings: Any) -> CycleResult:
+    snapshot = Snapshot.from_objects([*(NODES if nodes is None else nodes), *objects, pod.manifest])
+    assert not snapshot.problems, snapshot.problems
+    return Scheduler(configuration, **settings).schedule(snapshot, snapshot.pod("default/new"))
+
+
+def test_the_node_whose_pod_matters_least_is_chosen() -> None:
+    result = cycle(wanting(), running("a", "n1", 5), running("b", "n2", 1))
+    assert result.node is None
+    assert result.preemption == Nomination(node="n2", victims=("default/b",))
+    assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def test_a_pod_that_is_going_already_is_awaited_and_not_evicted_again() -> None:
+    going = running("a", "n1", 1)
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
+    result = cycle(wanting(), going, running("b", "n2", 500))
+    assert result.preemption == Nomination(node="n1", victims=())
+
+
+def test_a_budget_weighs_more_than_priorities() -> None:
+    result = cycle(wanting(), running("a", "n1", 1), running("b", "n2", 50), a_budget().selecting(app="a").allowing(0).manifest)
+    assert result.preemption == Nomination(node="n2", victims=("default/b",))
+
+
+def test_nobody_to_evict_is_said_node_by_node_and_the_nomination_is_cleared() -> None:
+    result = cycle(wanting(), running("a", "n1", 100), running("b", "n2", 500))
+    assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    assert result.nomination == Nomination(clears=True)
+    assert result.preemption is None
+
+
+def test_a_node_refused_for_good_is_not_tried() -> None:
+    result = cycle(wanting(cpu="2"), running("a", "n1"), running("b", "n2"))
+    assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+
+
+def test_until_1_33_a_request_that_no_empty_node_could_serve_was_tried_all_the_same() -> None:
+    result = cycle(wanting(cpu="2"), running("a", "n1"), running("b", "n2"), kube_version="1.33")
+    assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Insufficient cpu."
+
+
+def test_different_answers_of_the_nodes_are_counted_in_one_sentence() -> None:
+    nodes = [*NODES, a_node("n3").offering(cpu="1", memory="1Gi", pods="10").tainted("gpu").manifest]
+    # n1 keeps a pod as important as the newcomer; on n2 nobody is less important; n3 is tainted.
+    result = cycle(wanting(), running("a", "n1", 0, "500m"), running("x", "n1", 100, "500m"), running("b", "n2", 100), nodes=nodes)
+    assert result.sentence.endswith("preemption: 0/3 nodes are available: 1 Insufficient cpu, 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.")
+
+
+def test_a_policy_of_never_is_said_and_leaves_a_nomination_alone() -> None:
+    result = cycle(wanting().with_field("spec.preemptionPolicy", "Never"), running("a", "n1"), running("b", "n2"))
+    assert result.sentence.endswith("no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.")
+    assert result.nomination is None
+
+
+def test_a_pod_whose_victims_are_still_going_waits() -> None:
+    victim = running("a", "n1")
+    victim["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
+    victim["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+    result = cycle(wanting().with_field("status.nominatedNodeName", "n1"), victim, running("b", "n2"))
+    assert result.sentence.endswith("preemption: not eligible due to a terminating pod on the nominated node.")
+    assert result.nomination is None
+
+
+def test_room_promised_to_a_more_important_pod_is_not_taken() -> None:
+    snapshot = Snapshot.from_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
+    promised = a_pod("promised").requesting(cpu="1").with_priority(1000).build()
+    result = Scheduler().schedule(snapshot, snapshot.pod("default/new"), nominated={"n1": (promised,)})
+    assert result.preemption == Nomination(node="n2", victims=("default/b",))
+
+
+def test_room_promised_to_a_less_important_pod_may_be_taken() -> None:
+    snapshot = Snapshot.from_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
+    promised = a_pod("promised").requesting(cpu="1").with_priority(50).build()
+    result = Scheduler().schedule(snapshot, snapshot.pod("default/new"), nominated={"n1": (promised,)})
+    assert result.preemption == Nomination(node="n1", victims=("default/a",))
+
+
+def test_an_exclusive_claim_can_be_taken_from_its_holder() -> None:
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "pv"}}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": {"accessModes": ["ReadWriteOncePod"]}}
+    uses = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    holder = a_pod("holder").with_priority(1).on("n1").with_field("spec.volumes", uses).manifest
+    result = cycle(wanting().with_field("spec.volumes", uses), holder, claim, volume)
+    assert result.preemption == Nomination(node="n1", victims=("default/holder",))
+
+
+# ---- how many candidates ----
+
+
+@pytest.mark.parametrize(
+    ("args", "nodes", "wanted"),
+    [
+        (DefaultPreemptionArgs(), 50, 50),
+        (DefaultPreemptionArgs(), 500, 100),
+        (DefaultPreemptionArgs(), 5000, 500),
+        (DefaultPreemptionArgs(min_candidate_nodes_absolute=3), 20, 3),
+        (DefaultPreemptionArgs(min_candidate_nodes_absolute=0), 20, 2),
+        (DefaultPreemptionArgs(min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=0), 20, 20),
+    ],
+)
+def test_how_many_candidates_the_search_wants(args: DefaultPreemptionArgs, nodes: int, wanted: int) -> None:
+    assert DefaultPreemption(args)._wanted(nodes) == wanted
+
+
+def limited(absolute: int) -> Configuration:
+    args = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": absolute}
+    return Configuration.from_mapping({"profiles": [{"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}]})
+
+
+def test_the_search_stops_when_it_has_enough() -> None:
+    pods = (running("a", "n1", 5), running("b", "n2", 1))
+    assert cycle(wanting(), *pods, configuration=limited(1)).preemption == Nomination(node="n1", victims=("default/a",))
+    assert cycle(wanting(), *pods, configuration=limited(2)).preemption == Nomination(node="n2", victims=("default/b",))
+
+
+def test_the_search_goes_on_while_every_candidate_overdraws_a_budget() -> None:
+    result = cycle(wanting(), running("a", "n1", 1), running("b", "n2", 5), a_budget().selecting(app="a").allowing(0).manifest, configuration=limited(1))
+    assert result.preemption == Nomination(node="n2", victims=("default/b",))
+
+
+# ---- at the queue's door, and with extenders ----
+
+
+def test_a_pod_whose_evictions_are_under_way_stays_out_of_the_queue() -> None:
+    pod = a_pod("new").build()
+    busy = DefaultPreemption(is_preempting=lambda asked: asked.key == pod.key)
+    assert busy.pre_enqueue(pod) == unresolvable("waiting for the preemption for this pod to be finished")
+    assert busy.pre_enqueue(replace(pod, name="other")) == SUCCESS
+
+
+class Says:
+    """An extender that answers with these bytes, or not at all."""
+
+    def __init__(self, answer: bytes | None) -> None:
+        self.answer = answer
+
+    def post(self, verb: str, body: bytes) -> bytes:
+        if self.answer is None:
+            raise ExtenderError("no answer")
+        return self.answer
+
+
+def with_extender(answer: bytes | None, **settings: Any) -> dict[str, Any]:
+    extender = ExtenderSettings(url_prefix="http://e", preempt_verb="preempt", **settings)
+    return {"configuration": Configuration(extenders=(extender,)), "transport": lambda _: Says(answer)}
+
+
+def test_an_extender_may_narrow_the_candidates() -> None:
+    pods = (running("a", "n1", 5), running("b", "n2", 1))
+    narrowed = cycle(wanting(), *pods, **with_extender(b'{"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "default-a"}]}}}'))
+    emptied = cycle(wanting(), *pods, **with_extender(b'{"NodeNameToMetaVictims": {}}'))
+    assert narrowed.preemption == Nomination(node="n1", victims=("default/a",))
+    assert emptied.preemption is None
+    assert emptied.sentence.endswith("preemption: no candidate node for preemption")
+    assert emptied.nomination is None
+
+
+def test_an_extender_that_fails_ends_preemption_with_its_error() -> None:
+    result = cycle(wanting(), running("a", "n1", 5), running("b", "n2", 1), **with_extender(None))
+    assert result.preemption is None
+    assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu. preemption: extender http://e: no answer"
+
+
+def test_the_plugin_asks_nobody_when_no_extender_is_configured() -> None:
+    assert DefaultPreemption().extenders == ExtenderChain()

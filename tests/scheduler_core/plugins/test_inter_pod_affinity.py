@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_core.framework.affinity_counts import AffinityCounts
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.testing.builders import PodBuilder, a_node, a_pod
+from tests.scheduler_core.plugins.verdicts import cluster, decided, filtered, plugin, raw_scores, said, scored
+
+ZONE = "topology.kubernetes.io/zone"
+NOT_NEAR = "!node(s) didn't match pod affinity rules"
+TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
+UNWANTED = "node(s) didn't satisfy existing pods anti-affinity rules"
+IPA = "InterPodAffinity"
+
+NODES = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_zone("b"), a_node("none")]
+DB = {"app": "db"}
+
+
+def db(name: str = "db", namespace: str = "default") -> PodBuilder:
+    return a_pod(name, namespace).with_labels(DB)
+
+
+@pytest.mark.parametrize(
+    ("pod", "pods", "verdicts"),
+    [
+        (a_pod(), [db().on("a1")], {"*": "Skip"}),
+        (a_pod().near(ZONE, DB), [db().on("a1")], {"a1": "", "a2": "", "b1": NOT_NEAR, "none": NOT_NEAR}),
+        (a_pod().near(ZONE, DB), [], {"a1": NOT_NEAR, "a2": NOT_NEAR, "b1": NOT_NEAR, "none": NOT_NEAR}),
+        (db("new").near(ZONE, DB), [], {"a1": "", "a2": "", "b1": "", "none": NOT_NEAR}),
+        (db("new").near(ZONE, DB), [db().on("none")], {"a1": "", "a2": "", "b1": "", "none": NOT_NEAR}),
+        (db("new").near(ZONE, DB), [db().on("b1")], {"a1": NOT_NEAR, "a2": NOT_NEAR, "b1": "", "none": NOT_NEAR}),
+        (a_pod().near(ZONE, DB), [db(namespace="ops").on("a1")], {"a1": NOT_NEAR, "a2": NOT_NEAR, "b1": NOT_NEAR, "none": NOT_NEAR}),
+        (a_pod().near(ZONE, DB, namespaces=["ops"]), [db(namespace="ops").on("a1")], {"a1": "", "a2": "", "b1": NOT_NEAR, "none": NOT_NEAR}),
+        (a_pod().near(ZONE, DB, namespaceSelector={}), [db(namespace="ops").on("a1")], {"a1": "", "a2": "", "b1": NOT_NEAR, "none": NOT_NEAR}),
+        (a_pod().near(ZONE, DB), [db().on("a1").terminating()], {"a1": "", "a2": "", "b1": NOT_NEAR, "none": NOT_NEAR}),
+        (a_pod().away_from(ZONE, DB), [db().on("a1")], {"a1": TOO_NEAR, "a2": TOO_NEAR, "b1": "", "none": ""}),
+        (a_pod().away_from(ZONE, DB), [db().on("none")], {"a1": "", "a2": "", "b1": "", "none": ""}),
+        (db("new"), [a_pod("shy").away_from(ZONE, DB).on("a1")], {"a1": UNWANTED, "a2": UNWANTED, "b1": "", "none": ""}),
+        (db("new"), [a_pod("shy", "ops").away_from(ZONE, DB).on("a1")], {"*": "Skip"}),
+        (db("new"), [a_pod("shy").away_from(ZONE, DB).on("none")], {"*": "Skip"}),
+        (a_pod(), [a_pod("shy").away_from(ZONE, DB).on("a1")], {"*": "Skip"}),
+    ],
+    ids=["nothing asked", "near", "nobody to be near", "the first of its kind may begin", "even if one stands where no zone is", "but not once one stands in a zone", "own namespace only", "named namespaces", "all namespaces", "terminating pods count", "away", "no zone, no neighbours", "unwanted by others", "whose term means their namespace", "or their zone", "or somebody else"],
+)  # fmt: skip
+def test_who_is_refused(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
+    assert filtered(plugin(IPA), pod, cluster(NODES, pods)) == verdicts
+
+
+def test_one_pod_must_meet_all_terms_of_an_affinity() -> None:
+    terms = [{"topologyKey": ZONE, "labelSelector": {"matchLabels": labels}} for labels in (DB, {"tier": "x"})]
+    pod = a_pod().with_affinity(podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": terms})
+    apart = [db().on("a1"), a_pod("t").labelled(tier="x").on("a1")]
+    assert filtered(plugin(IPA), pod, cluster(NODES[:1], apart)) == {"a1": NOT_NEAR}
+    assert filtered(plugin(IPA), pod, cluster(NODES[:1], db().labelled(tier="x").on("a1"))) == {"a1": ""}
+
+
+RED = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ops", "labels": {"team": "red"}}}
+BLUE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "blue"}}}
+NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["red"]}]}
+
+
+@pytest.mark.parametrize(("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR)])
+def test_negative_namespace_selectors_reach_every_namespace_since_1_34(version: str, verdict: str) -> None:
+    """A regression (#132457) that the scheduler has not lost since."""
+    pod = a_pod().away_from(ZONE, DB, namespaceSelector=NOT_RED)
+    assert filtered(plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])) == {"a1": verdict}
+
+
+@pytest.mark.parametrize("version", ["1.32", "1.36"])
+def test_positive_namespace_selectors_reach_the_chosen_ones(version: str) -> None:
+    pod = a_pod().away_from(ZONE, DB, namespaceSelector={"matchLabels": {"team": "red"}})
+    assert filtered(plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])) == {"a1": TOO_NEAR}
+    assert filtered(plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="shop").on("a1"), objects=[RED, BLUE])) == {"a1": ""}
+
+
+def test_other_pods_terms_look_at_the_newcomers_namespace() -> None:
+    shy = a_pod("shy", "shop").away_from(ZONE, DB, namespaceSelector=NOT_RED).on("a1")
+    assert filtered(plugin(IPA), db("new", "ops"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"*": "Skip"}
+    assert filtered(plugin(IPA), db("new", "shop"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"a1": UNWANTED}
+    assert filtered(plugin(IPA), db("new", "unheard-of"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"a1": UNWANTED}
+
+
+def test_an_unreadable_term_is_the_pods_own_fault() -> None:
+    pod = a_pod().with_affinity(podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]})
+    result = decided(pod, cluster(NODES))
+    assert (result.prefilter.code, result.prefilter.plugin) == ("UnschedulableAndUnresolvable", IPA)
+    assert result.prefilter.reasons[0].startswith("parsing pod: ")
+
+
+@pytest.mark.parametrize(
+    ("pod", "gone", "verdict"),
+    [
+        (a_pod().away_from(ZONE, DB), db().on("a1"), ""),
+        (db("new"), a_pod("shy").away_from(ZONE, DB).on("a1"), ""),
+        (a_pod().near(ZONE, DB), db().on("a1"), NOT_NEAR),
+        (db("new").near(ZONE, DB), db().on("a1"), ""),
+    ],
+    ids=["the one it avoids", "the one that avoids it", "the only friend", "the only friend of a first of its kind"],
+)
+def test_a_pod_that_goes_in_a_trial_is_no_neighbour_any_more(pod: PodBuilder, gone: PodBuilder, verdict: str) -> None:
+    snapshot = cluster(NODES[:1], gone)
+    affinity, state, value = plugin(IPA), CycleState(), pod.build()
+    assert affinity.pre_filter(state, value, NodeList(snapshot)).verdict.is_success
+    info = snapshot.node_info(0)
+    before = said(affinity.filter(state, value, info))
+    trial = state.copy()
+    affinity.remove_pod(trial, value, gone.build(), info)
+    assert said(affinity.filter(trial, value, info)) == verdict
+    affinity.add_pod(trial, value, gone.build(), info)
+    assert said(affinity.filter(trial, value, info)) == before
+    assert said(affinity.filter(state, value, info)) == before
+
+
+def test_a_pod_that_comes_in_a_trial_brings_terms_of_its_own() -> None:
+    snapshot = cluster(NODES[:1], db().on("a1"))
+    affinity, state, value = plugin(IPA), CycleState(), db("new").near("rack", {"x": "y"}).build()
+    assert affinity.pre_filter(state, value, NodeList(snapshot)).verdict.is_success
+    affinity.add_pod(state, value, a_pod("shy").away_from(ZONE, DB).build(), snapshot.node_info(0))
+    assert state.read(AffinityCounts).unwanted({ZONE: "a"})
+
+
+# ---- scores ----
+
+
+def prefers(kind: str, weight: int) -> PodBuilder:
+    return a_pod("new").preferring_near(ZONE, DB, weight) if kind == "near" else a_pod("new").preferring_away_from(ZONE, DB, weight)
+
+
+@pytest.mark.parametrize(
+    ("pod", "pods", "raw"),
+    [
+        (prefers("near", 7), [db("1").on("a1"), db("2").on("a2"), db("3").on("b1")], {"a1": 14, "a2": 14, "b1": 7, "none": 0}),
+        (prefers("away", 7), [db("1").on("a1")], {"a1": -7, "a2": -7, "b1": 0, "none": 0}),
+        (db("new"), [a_pod("fan").preferring_near(ZONE, DB, 3).on("b1")], {"a1": 0, "a2": 0, "b1": 3, "none": 0}),
+        (db("new"), [a_pod("shy").preferring_away_from(ZONE, DB, 3).on("b1")], {"a1": 0, "a2": 0, "b1": -3, "none": 0}),
+        (db("new"), [db("needs").near(ZONE, DB).on("b1")], {"a1": 0, "a2": 0, "b1": 1, "none": 0}),
+    ],
+    ids=["its own wish, per pod", "its own aversion", "somebody's wish", "somebody's aversion", "somebody's need counts as 1"],
+)
+def test_raw_scores(pod: PodBuilder, pods: list[PodBuilder], raw: dict[str, int]) -> None:
+    assert raw_scores(plugin(IPA), pod, cluster(NODES, pods)) == raw
+
+
+@pytest.mark.parametrize(("weight", "raw"), [(1, 1), (50, 50), (0, None)])
+def test_the_weight_of_others_needs_is_a_setting(weight: int, raw: int | None) -> None:
+    subject, snapshot = plugin(IPA, {"hardPodAffinityWeight": weight}), cluster(NODES[2:3], db("needs").near(ZONE, DB).on("b1"))
+    assert (raw_scores(subject, db("new"), snapshot) if raw is not None else scored(subject, db("new"), snapshot)) == (None if raw is None else {"b1": raw})
+
+
+def test_others_wishes_can_be_ignored_unless_the_pod_has_some_of_its_own() -> None:
+    ignoring = plugin(IPA, {"ignorePreferredTermsOfExistingPods": True})
+    snapshot = cluster(NODES[:3], a_pod("fan").preferring_near(ZONE, DB, 3).on("b1"))
+    assert scored(ignoring, db("new"), snapshot) is None
+    assert scored(plugin(IPA), db("new"), snapshot) == {"a1": 0, "a2": 0, "b1": 100}
+    assert scored(ignoring, db("new").preferring_near(ZONE, {"no": "body"}), snapshot) == {"a1": 0, "a2": 0, "b1": 100}
+
+
+def test_nothing_anywhere_is_skipped_and_a_tie_scores_nothing() -> None:
+    assert scored(plugin(IPA), prefers("near", 1), cluster(NODES)) is None
+    assert scored(plugin(IPA), prefers("near", 1), cluster(NODES[:2], db().on("a1"))) == {"a1": 0, "a2": 0}
+
+
+@pytest.mark.parametrize(("value", "score"), [(29, 28), (57, 56), (58, 57), (50, 50)])
+def test_normalizing_follows_the_schedulers_floating_point(value: int, score: int) -> None:
+    hosts = [a_node(name) for name in ("low", "mid", "high")]
+    pods: list[Any] = [a_pod(f"fan-{host}").preferring_near("kubernetes.io/hostname", DB, weight).on(host) for host, weight in (("mid", value), ("high", 100))]
+    assert scored(plugin(IPA), db("new"), cluster(hosts, pods)) == {"low": 0, "mid": score, "high": 100}

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.testing.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.scheduler_core.plugins.verdicts import cluster, decided, filtered, plugin, raw_scores, said, scored
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+SKEWED = "node(s) didn't match pod topology spread constraints"
+NO_LABEL = "!node(s) didn't match pod topology spread constraints (missing required label)"
+SPREAD = "PodTopologySpread"
+
+
+def web(name: str = "new", **labels: str) -> PodBuilder:
+    return a_pod(name).labelled(app="web", **labels)
+
+
+def running(**counts: int) -> list[PodBuilder]:
+    """So many web pods on each node: running(a1=2)."""
+    return [web(f"{node}-{i}").on(node) for node, count in counts.items() for i in range(count)]
+
+
+ZONES = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_zone("b")]
+
+
+@pytest.mark.parametrize(
+    ("pod", "pods", "verdicts"),
+    [
+        (web(), [], {"*": "Skip"}),
+        (web().spread_over(ZONE), [], {"a1": "", "a2": "", "b1": ""}),
+        (web().spread_over(ZONE), running(a1=1), {"a1": SKEWED, "a2": SKEWED, "b1": ""}),
+        (web().spread_over(ZONE, maxSkew=2), running(a1=1), {"a1": "", "a2": "", "b1": ""}),
+        (web().spread_over(HOST), running(a1=1, b1=1), {"a1": SKEWED, "a2": "", "b1": SKEWED}),
+        (web().spread_over(ZONE).spread_over(HOST), running(a1=1, b1=1), {"a1": SKEWED, "a2": "", "b1": SKEWED}),
+        (web().spread_over(ZONE), [web("t").on("a1").terminating()], {"a1": "", "a2": "", "b1": ""}),
+        (web().spread_over(ZONE), [a_pod("x", "ops").labelled(app="web").on("a1")], {"a1": "", "a2": "", "b1": ""}),
+        (web().spread_over(ZONE, whenUnsatisfiable="ScheduleAnyway"), running(a1=3), {"*": "Skip"}),
+        (web().spread_over(ZONE, minDomains=3), running(a1=1, b1=1), {"a1": SKEWED, "a2": SKEWED, "b1": SKEWED}),
+        (web().spread_over(ZONE, minDomains=2), running(a1=1, b1=1), {"a1": "", "a2": "", "b1": ""}),
+        (web().spread_over(ZONE, labelSelector=None), running(a1=3), {"a1": "", "a2": "", "b1": ""}),
+        (web().spread_over(ZONE, labelSelector={}), running(a1=3), {"a1": "", "a2": "", "b1": ""}),
+        (web().spread_over(ZONE, labelSelector={"matchLabels": {"app": "db"}}), [a_pod(f"d{i}").labelled(app="db").on("a1") for i in range(2)], {"a1": SKEWED, "a2": SKEWED, "b1": ""}),
+        (web(tier="x").spread_over(ZONE, matchLabelKeys=["tier", "absent"]), running(a1=1), {"a1": "", "a2": "", "b1": ""}),
+        (web().spread_over("rack"), [], {"a1": NO_LABEL, "a2": NO_LABEL, "b1": NO_LABEL}),
+    ],
+    ids=["nothing asked", "empty", "too many in a zone", "a wider skew", "by host", "both constraints", "terminating pods do not count", "nor do other namespaces'", "soft", "too few domains", "enough domains", "no selector", "an empty selector counts nobody", "somebody else's pods", "matchLabelKeys narrow", "no label"],
+)  # fmt: skip
+def test_who_is_refused(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
+    assert filtered(plugin(SPREAD), pod, cluster(ZONES, pods)) == verdicts
+
+
+def test_a_cordoned_empty_node_still_is_the_emptiest_domain() -> None:
+    """What keeps a drained workload pending: its old host counts with zero pods until the node is tainted away or gone."""
+    nodes = [a_node("drained").cordoned().tainted("node.kubernetes.io/unschedulable"), a_node("n2"), a_node("n3")]
+    pods = running(n2=1, n3=1)
+    assert filtered(plugin(SPREAD), web().spread_over(HOST), cluster(nodes, pods)) == {"drained": "", "n2": SKEWED, "n3": SKEWED}
+    assert filtered(plugin(SPREAD), web().spread_over(HOST, nodeTaintsPolicy="Honor"), cluster(nodes, pods)) == {"drained": "", "n2": "", "n3": ""}
+
+
+def test_nodes_that_the_pods_affinity_excludes_are_no_domains_unless_told_otherwise() -> None:
+    pods = running(a1=1)
+    chosen = web().with_field("spec.nodeSelector", {ZONE: "a"})
+    assert filtered(plugin(SPREAD), chosen.spread_over(ZONE), cluster(ZONES, pods)) == {"a1": "", "a2": "", "b1": ""}
+    assert filtered(plugin(SPREAD), chosen.spread_over(ZONE, nodeAffinityPolicy="Ignore"), cluster(ZONES, pods)) == {"a1": SKEWED, "a2": SKEWED, "b1": ""}
+
+
+def test_a_node_without_one_of_the_keys_counts_for_none_of_them() -> None:
+    nodes = [a_node("a1").in_zone("a").labelled(rack="r"), a_node("b1").in_zone("b")]
+    verdicts = filtered(plugin(SPREAD), web().spread_over(ZONE).spread_over("rack"), cluster(nodes, running(b1=5)))
+    assert verdicts == {"a1": "", "b1": NO_LABEL}
+
+
+def test_with_no_domain_at_all_the_minimum_is_zero() -> None:
+    pod = web().with_field("spec.nodeSelector", {"no": "such"}).spread_over(ZONE)
+    assert filtered(plugin(SPREAD), pod, cluster(ZONES, running(a1=5))) == {"a1": "", "a2": "", "b1": ""}
+
+
+def test_an_unreadable_selector_fails_the_cycle() -> None:
+    pod = web().spread_over(ZONE, labelSelector={"matchExpressions": [{"key": "a", "operator": "Near"}]})
+    result = decided(pod, cluster(ZONES))
+    assert result.error == 'running PreFilter plugin "PodTopologySpread": "Near" is not a valid label selector operator'
+
+
+@pytest.mark.parametrize(("change", "verdicts"), [("removed", {"a1": "", "b1": ""}), ("added", {"a1": SKEWED, "b1": SKEWED})])
+def test_pods_that_come_and_go_in_a_trial_count_even_when_terminating(change: str, verdicts: dict[str, str]) -> None:
+    snapshot = cluster([a_node("a1").in_zone("a"), a_node("b1").in_zone("b")], running(a1=1))
+    spread, state, pod = plugin(SPREAD), CycleState(), web().spread_over(ZONE, minDomains=2).build()
+    assert spread.pre_filter(state, pod, NodeList(snapshot)).verdict.is_success
+    other, info = web("other").terminating().build(), snapshot.node_info(0)
+    trial = state.copy()
+    if change == "removed":
+        spread.remove_pod(trial, pod, other, info)
+    else:
+        spread.add_pod(trial, pod, other, info)
+        spread.add_pod(trial, pod, other, snapshot.node_info(1))
+        spread.add_pod(trial, pod, a_pod("x", "ops").labelled(app="web").build(), info)  # another namespace: no change
+        spread.remove_pod(trial, pod, a_pod("y").build(), info)  # not selected: no change
+    got = {name: said(spread.filter(trial, pod, snapshot.node_info(row))) for row, name in enumerate(snapshot.node_names)}
+    assert got == (verdicts if change == "removed" else {"a1": SKEWED, "b1": ""})
+    assert said(spread.filter(state, pod, info)) == SKEWED, "the original state is untouched"
+
+
+# ---- scores ----
+
+
+def by_host(**counts: int) -> list[NodeBuilder]:
+    return [a_node(name) for name in counts]
+
+
+SOFT: dict[str, Any] = {"whenUnsatisfiable": "ScheduleAnyway"}
+
+
+@pytest.mark.parametrize(
+    ("max_skew", "raw", "normalized"),
+    [(1, [4, 2, 0, 5], [20, 60, 100, 0]), (2, [5, 3, 1, 6], [33, 66, 100, 16])],
+)
+def test_scores_by_host(max_skew: int, raw: list[int], normalized: list[int]) -> None:
+    """Upstream's numbers."""
+    counts = {"n1": 2, "n2": 1, "n3": 0, "n4": 3}
+    snapshot = cluster(by_host(**counts), running(**counts))
+    pod = web().spread_over(HOST, maxSkew=max_skew, **SOFT)
+    assert list(raw_scores(plugin(SPREAD), pod, snapshot).values()) == raw
+    assert scored(plugin(SPREAD), pod, snapshot) == dict(zip(counts, normalized, strict=True))
+
+
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
+
+
+def owner(kind: str, selector: Any, api_version: str = "apps/v1") -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "own", "namespace": "default"}, "spec": {"selector": selector}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "pod", "applies"),
+    [
+        ([SERVICE], web(), True),
+        ([], web(), False),
+        ([{**SERVICE, "spec": {"selector": {"app": "db"}}}], web(), False),
+        ([{**SERVICE, "spec": {}}], web(), False),
+        ([{**SERVICE, "metadata": {"name": "s", "namespace": "ops"}}], web(), False),
+        ([owner("ReplicaSet", {"matchLabels": {"app": "web"}})], web().owned_by("ReplicaSet", "own"), True),
+        ([owner("ReplicaSet", {"matchLabels": {"app": "web"}})], web().owned_by("ReplicaSet", "other"), False),
+        ([owner("StatefulSet", {"matchLabels": {"app": "web"}})], web().owned_by("StatefulSet", "own"), True),
+        ([owner("StatefulSet", {"matchLabels": {"app": "web"}})], web().owned_by("StatefulSet", "own", "example.com/v1"), False),
+        ([owner("ReplicationController", {"app": "web"}, "v1")], web().owned_by("ReplicationController", "own", "v1"), True),
+        ([SERVICE], web().spread_over(ZONE, **SOFT), None),
+        ([], web().owned_by("Job", "own", "batch/v1"), False),
+    ],
+    ids=["a service", "nothing", "another's service", "a service without selector", "another namespace's", "a replica set", "another replica set", "a stateful set", "one of another group", "a replication controller", "own constraints", "a job"],
+)  # fmt: skip
+def test_system_defaults_apply_to_pods_of_services_and_replicated_controllers(objects: list[dict[str, Any]], pod: PodBuilder, applies: bool | None) -> None:
+    snapshot = cluster([a_node("a").in_zone("a"), a_node("b").in_zone("b")], running(a=4), objects=objects)
+    scores = scored(plugin(SPREAD), pod, snapshot)
+    # a: host 4·ln 4 + 2, zone 4·ln 4 + 4, together 17; b: 6. Normalized: 100·6 / 17.
+    assert scores == {True: {"a": 35, "b": 100}, False: None, None: {"a": 0, "b": 100}}[applies]
+
+
+def test_system_defaults_tolerate_nodes_without_a_zone_and_own_constraints_do_not() -> None:
+    snapshot = cluster([a_node("a").in_zone("a"), a_node("none")], running(a=2, none=1), objects=[SERVICE])
+    # Two hosts, and two zones: "a" and none at all. a: 2·ln 4 + 2 + 2·ln 4 + 4 = 12; none: ln 4 + 2 = 3.
+    assert scored(plugin(SPREAD), web(), snapshot) == {"a": 25, "none": 100}
+    own = web().spread_over(ZONE, **SOFT)
+    assert scored(plugin(SPREAD), own, snapshot) == {"a": 100, "none": 0}
+
+
+def test_only_feasible_nodes_make_the_size_of_a_topology_but_all_nodes_the_counts() -> None:
+    nodes = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_zone("b"), a_node("c1").in_zone("c")]
+    pod = web().spread_over(ZONE, **SOFT)
+    snapshot = cluster(nodes, running(a2=2, b1=1))
+    # Zone c is not among the candidates: two domains, weight ln 4. a has 2 pods (on a node that is none), b has 1.
+    assert scored(plugin(SPREAD), pod, snapshot, ["a1", "b1"]) == {"a1": 33, "b1": 100}
+
+
+def test_list_defaults_replace_the_systems() -> None:
+    constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    hard = plugin(SPREAD, {"defaultingType": "List", "defaultConstraints": [constraint]})
+    assert filtered(hard, web(), cluster(ZONES, running(a1=1), objects=[SERVICE])) == {"a1": SKEWED, "a2": SKEWED, "b1": ""}
+    assert filtered(hard, web().spread_over(HOST, **SOFT), cluster(ZONES, running(a1=1), objects=[SERVICE])) == {"*": "Skip"}
+    none = plugin(SPREAD, {"defaultingType": "List"})
+    assert scored(none, web(), cluster(ZONES, objects=[SERVICE])) is None

@@ -1,0 +1,192 @@
+"""NodeResourcesFit with its strategies, NodeResourcesBalancedAllocation, ImageLocality. Worked numbers are the upstream ones where marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_core.testing.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.scheduler_core.plugins.verdicts import cluster, decided, filtered, plugin, scored
+
+MI = 2**20
+
+
+@pytest.mark.parametrize(
+    ("pod", "verdict"),
+    [
+        (a_pod(), ""),
+        (a_pod().requesting(cpu="1"), ""),
+        (a_pod().requesting(cpu="1001m"), "Insufficient cpu"),
+        (a_pod().requesting(cpu="4001m"), "!Insufficient cpu"),
+        (a_pod().requesting(cpu="3", memory="9Gi"), "!Insufficient cpu, Insufficient memory"),
+        (a_pod().requesting(ephemeral_storage="1"), "!Insufficient ephemeral-storage"),
+        (a_pod().requesting(**{"example.com/gpu": "2"}), "Insufficient example.com/gpu"),
+        (a_pod().requesting(**{"example.com/fpga": "1"}), "!Insufficient example.com/fpga"),
+        (a_pod().requesting(**{"example.com/fpga": "0"}), ""),
+        (a_pod().requesting(bananas="7"), ""),
+    ],
+    ids=["nothing", "just fits", "one too many", "more than the node has", "several", "a resource the node lacks", "a device in use", "a device the node lacks", "none of it", "a name nobody counts"],
+)  # fmt: skip
+def test_what_fits(pod: PodBuilder, verdict: str) -> None:
+    taken = a_pod("taken").requesting(cpu="3", **{"example.com/gpu": "1"}).on("n")
+    snapshot = cluster(a_node("n").offering_also({"example.com/gpu": "2"}), taken)
+    assert filtered(plugin("NodeResourcesFit"), pod, snapshot) == {"n": verdict}
+
+
+def test_the_number_of_pods_counts_terminating_ones_and_is_named_first() -> None:
+    snapshot = cluster(a_node("n").offering(pods="1"), a_pod("p").terminating().on("n"))
+    assert filtered(plugin("NodeResourcesFit"), a_pod(), snapshot) == {"n": "Too many pods"}
+    assert filtered(plugin("NodeResourcesFit"), a_pod().requesting(cpu="9"), snapshot) == {"n": "!Too many pods, Insufficient cpu"}
+
+
+def test_a_node_that_does_not_say_how_many_pods_takes_none() -> None:
+    assert filtered(plugin("NodeResourcesFit"), a_pod(), cluster(a_node("n").with_field("status.allocatable", {"cpu": "4"}))) == {"n": "Too many pods"}
+
+
+@pytest.mark.parametrize(("version", "verdict"), [("1.33", "Insufficient cpu"), ("1.34", "!Insufficient cpu")])
+def test_an_oversized_request_is_refused_for_good_since_1_34(version: str, verdict: str) -> None:
+    assert filtered(plugin("NodeResourcesFit", version=version), a_pod().requesting(cpu="5"), cluster(a_node("n"))) == {"n": verdict}
+
+
+def test_ignored_extended_resources_are_not_looked_at() -> None:
+    pod = a_pod().requesting(**{"example.com/gpu": "1", "other.io/x": "1", "cpu": "9"})
+    ignoring = plugin("NodeResourcesFit", {"ignoredResources": ["example.com/gpu"], "ignoredResourceGroups": ["other.io"]})
+    assert filtered(ignoring, pod, cluster(a_node("n"))) == {"n": "!Insufficient cpu"}
+
+
+def two_nodes() -> tuple[NodeBuilder, NodeBuilder]:
+    return a_node("a").offering(cpu="4", memory="10000"), a_node("b").offering(cpu="6", memory="10000")
+
+
+POD = a_pod().requesting(cpu="3", memory="5000")
+
+
+def test_least_allocated() -> None:
+    assert scored(plugin("NodeResourcesFit"), POD, cluster(*two_nodes())) == {"a": 37, "b": 50}  # upstream's numbers
+    used = a_pod("used").requesting(cpu="2", memory="8Gi").on("n")
+    assert scored(plugin("NodeResourcesFit"), a_pod().requesting(cpu="100m", memory="500Mi"), cluster(a_node("n").offering(memory="32Gi"), used)) == {"n": 60}
+
+
+def test_silent_containers_count_with_defaults() -> None:
+    # 100m of 4 cores and 200Mi of 8Gi: (97 + 97) / 2, both cut down.
+    assert scored(plugin("NodeResourcesFit"), a_pod(), cluster(a_node("n"))) == {"n": 97}
+
+
+def test_an_overcommitted_node_scores_nothing_for_that_resource() -> None:
+    used = a_pod("used").requesting(cpu="5", memory="1Gi").on("n")
+    assert scored(plugin("NodeResourcesFit"), a_pod().requesting(cpu="1", memory="1Gi"), cluster(a_node("n"), used)) == {"n": 37}
+
+
+def strategy(kind: str, **more: Any) -> dict[str, Any]:
+    return {"scoringStrategy": {"type": kind, "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}], **more}}
+
+
+def test_most_allocated() -> None:
+    assert scored(plugin("NodeResourcesFit", strategy("MostAllocated")), POD, cluster(*two_nodes())) == {"a": 62, "b": 50}
+
+
+@pytest.mark.parametrize(
+    ("shape", "cpu", "score"),
+    [
+        ([(0, 0), (100, 10)], "1", 25),
+        ([(0, 10), (100, 0)], "1", 75),
+        ([(0, 10), (100, 0)], "3999m", 1),
+        ([(0, 3), (50, 0)], "1", 15),
+        ([(20, 5), (40, 0)], "1", 38),
+        ([(0, 0), (100, 10)], "9", 100),
+        ([(0, 0), (40, 7), (100, 10)], "3", 87),
+    ],
+    ids=["rising", "falling", "falling, cut toward zero", "flat after the last corner", "between two corners", "over capacity", "three corners"],
+)  # fmt: skip
+def test_requested_to_capacity_follows_its_shape(shape: list[tuple[int, int]], cpu: str, score: int) -> None:
+    points = [{"utilization": u, "score": s} for u, s in shape]
+    args = {"scoringStrategy": {"type": "RequestedToCapacityRatio", "resources": [{"name": "cpu", "weight": 1}], "requestedToCapacityRatio": {"shape": points}}}
+    assert scored(plugin("NodeResourcesFit", args), a_pod().requesting(cpu=cpu, memory="1"), cluster(a_node("n"))) == {"n": score}
+
+
+def test_requested_to_capacity_leaves_zero_scores_out_of_the_mean_and_rounds_halves_up() -> None:
+    points = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    args = {"scoringStrategy": {"type": "RequestedToCapacityRatio", "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}], "requestedToCapacityRatio": {"shape": points}}}
+    # cpu 25, memory 30: 27.5 rounds to 28. Without memory the mean is cpu's alone.
+    assert scored(plugin("NodeResourcesFit", args), a_pod().requesting(cpu="1", memory="3000"), cluster(a_node("n").offering(memory="10000"))) == {"n": 28}
+    assert scored(plugin("NodeResourcesFit", args), a_pod().requesting(cpu="1", memory="0"), cluster(a_node("n").offering(memory="10000"))) == {"n": 25}
+
+
+def test_extended_resources_count_only_for_pods_that_ask_and_nodes_that_have() -> None:
+    args = {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}, {"name": "example.com/gpu", "weight": 3}]}}
+    snapshot = cluster(a_node("with").offering_also({"example.com/gpu": "4"}), a_node("without"))
+    fit = plugin("NodeResourcesFit", args)
+    assert scored(fit, a_pod().requesting(cpu="2"), snapshot) == {"with": 50, "without": 50}
+    assert scored(fit, a_pod().requesting(cpu="2", **{"example.com/gpu": "4"}), snapshot) == {"with": 87, "without": 50}
+
+
+# ---- balanced allocation ----
+
+
+@pytest.mark.parametrize(("version", "scores"), [("1.35", {"a": 87, "b": 100}), ("1.36", {"a": 68, "b": 75})])
+def test_balance_is_measured_against_the_balance_without_the_pod_since_1_36(version: str, scores: dict[str, int]) -> None:
+    assert scored(plugin("NodeResourcesBalancedAllocation", version=version), POD, cluster(*two_nodes())) == scores  # upstream's numbers
+
+
+def test_balance_improves_or_suffers() -> None:
+    balanced = plugin("NodeResourcesBalancedAllocation")
+    lopsided = a_pod("lopsided").requesting(cpu="3").on("n")
+    node = a_node("n").offering(cpu="10", memory="20000")
+    assert scored(balanced, POD, cluster(node, lopsided)) == {"n": 73}  # upstream's: with 82, without 85
+    full = cluster(a_node("n").offering(cpu="1", memory="1000"), a_pod("cpu").requesting(cpu="1").on("n"))
+    assert scored(balanced, a_pod().requesting(memory="1000"), full) == {"n": 100}
+    empty = cluster(a_node("n").offering(cpu="1", memory="1000"))
+    assert scored(balanced, a_pod().requesting(cpu="1"), empty) == {"n": 50}
+
+
+@pytest.mark.parametrize(("version", "scores"), [("1.32", {"n": 100}), ("1.33", None), ("1.36", None)])
+def test_best_effort_pods_are_skipped_since_1_33(version: str, scores: dict[str, int] | None) -> None:
+    assert scored(plugin("NodeResourcesBalancedAllocation", version=version), a_pod(), cluster(a_node("n"))) == scores
+
+
+def test_three_resources_use_the_standard_deviation() -> None:
+    args = {"resources": [{"name": name, "weight": 1} for name in ("cpu", "memory", "example.com/gpu")]}
+    pod = a_pod().requesting(cpu="1", memory="500", **{"example.com/gpu": "4"})
+    node = a_node("n").offering(cpu="4", memory="1000").offering_also({"example.com/gpu": "4"})
+    # Fractions 1/4, 1/2, 1: mean 7/12, deviation sqrt(7/72) ≈ 0.3118, so 68 with the pod and 100 without: 50 + (50 + 68 − 100) / 2.
+    assert scored(plugin("NodeResourcesBalancedAllocation", args), pod, cluster(node)) == {"n": 59}
+
+
+# ---- image locality ----
+
+
+def test_images_count_by_size_and_spread() -> None:
+    pod = a_pod().with_container({"name": "c", "image": "web"})
+    snapshot = cluster(a_node("has").with_image("web:latest", size_bytes=250 * MI), a_node("lacks"))
+    assert scored(plugin("ImageLocality"), pod, snapshot) == {"has": 10, "lacks": 0}
+    everywhere = cluster(*[a_node(name).with_image("web:latest", size_bytes=500 * MI) for name in ("a", "b")])
+    assert scored(plugin("ImageLocality"), pod, everywhere) == {"a": 48, "b": 48}
+
+
+@pytest.mark.parametrize(
+    ("image", "reported", "found"),
+    [("web", "web:latest", True), ("host:5000/web", "host:5000/web:latest", True), ("web@sha256:00", "web@sha256:00", True), ("web:1", "web:latest", False), ("a/web@sha256:00", "a/web@sha256:00", True)],
+)
+def test_a_tag_is_added_where_there_is_none(image: str, reported: str, found: bool) -> None:
+    scores = scored(plugin("ImageLocality"), a_pod().with_container({"name": "c", "image": image}), cluster(a_node("n").with_image(reported, size_bytes=1000 * MI)))
+    assert scores == {"n": 100 if found else 0}
+
+
+def test_an_image_has_the_size_its_first_node_reports() -> None:
+    pod = a_pod().with_container({"name": "c", "image": "web:1"})
+    snapshot = cluster(a_node("first").with_image("web:1", size_bytes=500 * MI), a_node("second").with_image("web:1", size_bytes=5 * MI))
+    assert scored(plugin("ImageLocality"), pod, snapshot) == {"first": 48, "second": 48}
+
+
+@pytest.mark.parametrize(("version", "score"), [("1.35", 0), ("1.36", 100)])
+def test_image_volumes_count_since_1_36(version: str, score: int) -> None:
+    pod = a_pod().with_field("spec.volumes", [{"name": "v", "image": {"reference": "model:1"}}])
+    assert scored(plugin("ImageLocality", version=version), pod, cluster(a_node("n").with_image("model:1", size_bytes=1000 * MI))) == {"n": score}
+
+
+def test_an_extended_resource_of_a_device_class_is_unknown_where_the_node_has_none() -> None:
+    device_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    result = decided(a_pod().requesting(**{"example.com/gpu": "1"}), cluster(a_node("n"), objects=[device_class]))
+    assert result.node is None
+    assert "example.com/gpu" in result.unknown

@@ -1,0 +1,71 @@
+"""What a plugin, or the whole default profile, says about a pod in a cluster of builders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from scheduler_core import Scheduler, Snapshot
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.verdict import Verdict
+from scheduler_core.plugins import IN_TREE
+from scheduler_core.snapshot.node_list import NodeList
+
+
+def cluster(*parts: Any, objects: Iterable[Mapping[str, Any]] = ()) -> Snapshot:
+    """A snapshot of builders, in their order, and of further API objects."""
+    flat = [each for part in parts for each in (part if isinstance(part, list) else [part])]
+    snapshot = Snapshot.from_objects([*(each.manifest for each in flat), *objects])
+    assert snapshot.problems == ()
+    return snapshot
+
+
+def plugin(name: str, args: Mapping[str, Any] | None = None, version: str = "1.36") -> Any:
+    """A plugin with arguments as a configuration would write them."""
+    release = KubeVersion.parse(version)
+    config = [{"name": name, "args": {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": f"{name}Args", **args}}] if args else []
+    configuration = Configuration.from_mapping({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": config}]}, release)
+    return IN_TREE[name](configuration.profiles[0].plugin_args(name, release), release)
+
+
+def filtered(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, str]:
+    """Node → what the plugin's filter says: "" for yes, else the reasons; {"*": …} when PreFilter answers for all."""
+    state, nodes = CycleState(), NodeList(snapshot)
+    if hasattr(subject, "pre_filter"):
+        result = subject.pre_filter(state, pod.build(), nodes)
+        if not result.verdict.is_success:
+            return {"*": result.verdict.message or result.verdict.code.value}
+    return {info.name: said(subject.filter(state, pod.build(), info)) for info in nodes}
+
+
+def said(verdict: Verdict) -> str:
+    """The reasons, preceded by ! where eviction would not help."""
+    return "" if verdict.is_success else ("" if verdict.code == "Unschedulable" else "!") + verdict.message
+
+
+def scored(subject: Any, pod: Any, snapshot: Snapshot, names: Iterable[str] | None = None) -> dict[str, int] | None:
+    """Node → normalized score among the named nodes (all of them by default); None when the plugin skips the pod."""
+    rows = np.array([snapshot.row(name) for name in (snapshot.node_names if names is None else names)], dtype=np.intp)
+    state, nodes, value = CycleState(), NodeList(snapshot, rows), pod.build()
+    if hasattr(subject, "pre_score") and not subject.pre_score(state, value, nodes).is_success:
+        return None
+    scores = np.array([subject.score(state, value, info) for info in nodes], dtype=np.int64)
+    if hasattr(subject, "normalize"):
+        scores = subject.normalize(state, value, nodes, scores)
+    return dict(zip(nodes.names, scores.tolist(), strict=True))
+
+
+def raw_scores(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, int]:
+    """Node → score before normalizing."""
+    state, nodes, value = CycleState(), NodeList(snapshot), pod.build()
+    assert subject.pre_score(state, value, nodes).is_success
+    return {info.name: subject.score(state, value, info) for info in nodes}
+
+
+def decided(pod: Any, snapshot: Snapshot, version: str = "1.36") -> Any:
+    """The default profile's whole answer."""
+    return Scheduler(kube_version=version).schedule(snapshot, pod.build())
