@@ -64,6 +64,7 @@ BANNED = {
 MAY = {
     "careen.agent.clock": "the clock itself",
     "careen.cluster.client": "seconds between two reloads of the credentials; virtual time never runs over a real transport",
+    "careen.cli.config": "a command reads the environment that it tells about",
     "careen.agent.handlers": "kopf runs in a thread of its own, in real time",
     "scheduler_core.__main__": "a command line",
     "careen.agent.observe": "claim ids, which no two nodes may ever share",
