@@ -76,8 +76,12 @@ class Node(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     status: NodeStatus = NodeStatus()
 
 
+class Present(msgspec.Struct, gc=False, frozen=True):
+    """An object of which only its being there matters."""
+
+
 class Volume(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    empty_dir: msgspec.Raw | None = None
+    empty_dir: Present | None = None
 
 
 class PodSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):

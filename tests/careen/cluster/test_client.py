@@ -108,7 +108,7 @@ async def test_a_request_goes_out_as_it_was_meant(serve, transport_to) -> None: 
 async def test_nobody_listening_is_certainly_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with pytest.raises(NotSent, match="PATCH /api/v1/nodes/n1: .*refused"):
+    with pytest.raises(NotSent, match=r"PATCH /api/v1/nodes/n1: .*refused"):
         await transport_to(f"http://127.0.0.1:{port}").send(patch())
 
 

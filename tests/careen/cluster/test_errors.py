@@ -45,7 +45,7 @@ def test_success_raises_nothing(code: int) -> None:
 
 
 def test_the_page_of_a_proxy_is_quoted_instead_of_a_reason() -> None:
-    with pytest.raises(errors.ServerFailed, match="502.*Bad Gateway"):
+    with pytest.raises(errors.ServerFailed, match=r"502.*Bad Gateway"):
         errors.raise_unless_ok(REQUEST, answer(502, b"<html>Bad Gateway</html>"), now=NOW)
 
 
