@@ -1,0 +1,141 @@
+"""The pod goes back, and its nomination is kept, set or cleared: here and nowhere else."""
+
+from typing import Any
+
+import pytest
+
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.framework.extension_points import Nomination, PreFilterResult
+from scheduler_core.framework.verdict import Code, Verdict, error
+from scheduler_core.model.pod import Pod
+from scheduler_core.queue.failed_cycle import FailedCycle, handle_failed_cycle, nominated_by
+from scheduler_core.queue.queued_pod import QueuedPod
+from scheduler_core.queue.scheduling_queue import Room, SchedulingQueue
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.testing.builders import a_node, a_pod
+
+NODE = a_node("n1").offering(cpu="1", memory="1Gi", pods="10").manifest
+
+
+def queue() -> SchedulingQueue:
+    return SchedulingQueue(lambda one, other: one.timestamp < other.timestamp, {})
+
+
+def new(priority: int = 100, **fields: Any) -> Any:
+    return a_pod("new").requesting(cpu="1").with_priority(priority)
+
+
+def occupant(priority: int) -> dict[str, Any]:
+    return a_pod("old").requesting(cpu="1").with_priority(priority).on("n1").manifest
+
+
+def failed(pod: Any, *objects: dict[str, Any], line: SchedulingQueue | None = None, scheduler: Scheduler | None = None) -> tuple[FailedCycle, SchedulingQueue, QueuedPod, CycleResult]:
+    line = queue() if line is None else line
+    snapshot = Snapshot.from_objects([*objects, pod.manifest])
+    line.add(snapshot.pod("default/new"), 10.0)
+    queued = line.pop_pod("default/new", 10.0)
+    assert queued is not None
+    result = (scheduler or Scheduler()).schedule(snapshot, queued.pod)
+    assert result.node is None
+    return handle_failed_cycle(line, queued, result, 20.0), line, queued, result
+
+
+def test_a_refused_pod_waits_for_events_of_those_who_refused_it() -> None:
+    outcome, line, queued, _ = failed(new(), NODE, occupant(100))
+    assert (outcome.room, outcome.reason, queued.unschedulable_plugins, queued.timestamp) == (Room.WAITING, "Unschedulable", {"NodeResourcesFit"}, 20.0)
+    assert outcome.message.startswith("0/1 nodes are available: 1 Insufficient cpu. ")
+    assert line.in_flight == ()
+
+
+def test_a_pod_refused_before_the_nodes_were_looked_at_waits_for_that_plugin() -> None:
+    pod = new().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}])
+    assert failed(pod, NODE)[2].unschedulable_plugins == {"VolumeRestrictions"}
+
+
+def test_preemption_nominates_the_node() -> None:
+    outcome, line, queued, _ = failed(new(), NODE, occupant(1))
+    assert outcome.nominated_node == "n1"
+    assert line.nominations.on("n1") == (queued.pod,)
+
+
+def test_a_pod_that_no_preemption_helps_loses_its_nomination() -> None:
+    outcome, line, _, _ = failed(new().with_field("status.nominatedNodeName", "n1"), NODE, occupant(100))
+    assert outcome.nominated_node == ""
+    assert line.nominations.all == ()
+
+
+def test_a_pod_that_waits_for_its_victims_keeps_its_nomination() -> None:
+    victim = occupant(1)
+    victim["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
+    victim["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+    outcome, line, queued, _ = failed(new().with_field("status.nominatedNodeName", "n1"), NODE, victim)
+    assert outcome.nominated_node is None
+    assert line.nominations.on("n1") == (queued.pod,)
+
+
+def test_less_important_pods_lose_their_nomination_to_the_node() -> None:
+    line = queue()
+    less, more = (a_pod(name).with_priority(priority).build() for name, priority in (("less", 5), ("more", 500)))
+    for pod in (less, more):
+        line.nominations.add(pod, "n1")
+    # The more important one needs no cpu, so the newcomer still fits beside it.
+    outcome, _, queued, _ = failed(new(), NODE, occupant(1), line=line)
+    assert outcome.displaced == (less,)
+    assert line.nominations.on("n1") == (more, queued.pod)
+
+
+class Broken:
+    name = "Broken"
+
+    def pre_filter(self, state: Any, pod: Pod, nodes: Any) -> PreFilterResult:
+        return PreFilterResult(error("lost my mind"))
+
+
+def test_an_error_sends_the_pod_into_its_backoff_and_clears_its_nomination() -> None:
+    configuration = Configuration.from_mapping({"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Broken"}]}}}]})
+    scheduler = Scheduler(configuration, plugins={"Broken": lambda _args, _version: Broken()})
+    outcome, line, queued, _ = failed(new().with_field("status.nominatedNodeName", "n1"), NODE, scheduler=scheduler)
+    assert (outcome.room, outcome.reason, outcome.nominated_node) == (Room.BACKOFF, "SchedulerError", "")
+    assert outcome.message == 'running PreFilter plugin "Broken": lost my mind'
+    assert (queued.unschedulable_plugins, queued.consecutive_errors, line.nominations.all) == (set(), 1, ())
+
+
+def test_a_cluster_without_nodes_counts_like_an_error_but_is_called_unschedulable() -> None:
+    outcome, _, queued, _ = failed(new())
+    assert (outcome.room, outcome.reason, outcome.message, outcome.nominated_node) == (Room.BACKOFF, "Unschedulable", "no nodes available to schedule pods", "")
+    assert queued.consecutive_errors == 1
+
+
+def test_without_a_plugin_to_make_room_the_nomination_is_cleared() -> None:
+    configuration = Configuration.from_mapping({"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]})
+    outcome, _, _, result = failed(new(), NODE, occupant(1), scheduler=Scheduler(configuration))
+    assert outcome.nominated_node == ""
+    assert result.sentence == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+@pytest.mark.parametrize(
+    ("nomination", "expected"),
+    [(None, None), (Nomination(clears=True), ""), (Nomination(node="n1", victims=("default/x",)), "n1")],
+)
+def test_what_a_cycle_says_about_the_nominated_node(nomination: Nomination | None, expected: str | None) -> None:
+    *_, result = failed(new(), NODE, occupant(100))
+    assert nominated_by(CycleResult(result.pod, result.diagnosis, nomination=nomination)) == expected
+
+
+@pytest.mark.parametrize(("length", "event_length", "end"), [(1024, 1024, "xxxx"), (1025, 1024, " ...")])
+def test_an_event_holds_1024_characters(length: int, event_length: int, end: str) -> None:
+    outcome = FailedCycle(room=Room.WAITING, reason="Unschedulable", message="x" * length)
+    assert (len(outcome.event), outcome.event[-4:]) == (event_length, end)
+
+
+def test_a_plugin_that_asks_to_wait_is_remembered_as_such() -> None:
+    class Patient:
+        name = "Patient"
+
+        def filter(self, state: Any, pod: Pod, node_info: Any) -> Verdict:
+            return Verdict(Code.PENDING, ("not yet",))
+
+    configuration = Configuration.from_mapping({"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Patient"}]}}}]})
+    _, _, queued, _ = failed(new(), NODE, scheduler=Scheduler(configuration, plugins={"Patient": lambda _args, _version: Patient()}))
+    assert (queued.unschedulable_plugins, queued.pending_plugins) == (set(), {"Patient"})
