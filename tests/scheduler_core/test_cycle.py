@@ -1,0 +1,245 @@
+"""The whole cycle: what it says when something fits, when nothing does, and when it cannot tell; tie-breaks; nominated pods; profiles."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import scheduler_core
+from scheduler_core import Scheduler, Snapshot
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.fields import ConfigurationError
+from scheduler_core.cycle import NoProfileError, first_of_heap
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.plugin_set import DuplicatePluginError
+from scheduler_core.framework.verdict import SUCCESS, Verdict, error, unknown, unschedulable
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.testing.builders import a_node, a_pod, manifests
+
+API = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
+def configured(*profiles: dict[str, Any]) -> Configuration:
+    return Configuration.from_mapping({**API, "profiles": list(profiles)})
+
+
+def cluster(*builders: Any) -> Snapshot:
+    return Snapshot.from_objects(manifests(*builders))
+
+
+def test_one_node_is_chosen_without_scoring() -> None:
+    result = Scheduler().schedule(cluster(a_node("n1"), a_node("n2").cordoned()), a_pod().build())
+    assert (result.node, result.best, dict(result.scores), result.sentence) == ("n1", ("n1",), {}, "")
+    assert {name: verdict.is_success for name, verdict in result.statuses.items()} == {"n1": True, "n2": False}
+
+
+def test_several_are_scored_and_the_best_wins() -> None:
+    result = Scheduler().schedule(cluster(a_node("busy"), a_node("idle"), a_pod("p").requesting(cpu="3", memory="1Gi").on("busy")), a_pod().requesting(cpu="500m", memory="1Gi").build())
+    assert (result.node, result.best) == ("idle", ("idle",))
+    idle = result.scores["idle"]
+    assert idle.total == sum(idle.by_plugin.values())
+    assert idle.by_plugin["TaintToleration"] == 300
+    assert list(result.scores) == ["busy", "idle"]
+
+
+def test_equal_nodes_are_all_named() -> None:
+    result = Scheduler().schedule(cluster(a_node("c"), a_node("a"), a_node("b")), a_pod().build())
+    assert result.best == ("a", "b", "c")
+    assert result.node == "c", "since 1.35 the first of the list"
+    assert Scheduler(kube_version="1.34").schedule(cluster(a_node("c"), a_node("a")), a_pod().build()).node == "a", "before, chance; here the first by name"
+
+
+@pytest.mark.parametrize(
+    ("totals", "index"),
+    [([1, 3, 5, 5, 5, 2], 3), ([4, 5, 5, 5], 1), ([0, 0, 9, 1, 9], 4), ([5], 0), ([5, 5], 0), ([1, 2], 1), ([1, 1, 2], 2)],
+)
+def test_the_root_of_the_heap_wins(totals: list[int], index: int) -> None:
+    assert first_of_heap(np.array(totals)) == index
+
+
+def go_heap_root(totals: list[int]) -> int:
+    """What Go's container/heap leaves at the root: heap.Init with "higher total first"."""
+    heap = list(enumerate(totals))
+
+    def down(place: int) -> None:
+        while 2 * place + 1 < len(heap):
+            child = 2 * place + 1
+            if child + 1 < len(heap) and heap[child + 1][1] > heap[child][1]:
+                child += 1
+            if heap[child][1] <= heap[place][1]:
+                return
+            heap[place], heap[child] = heap[child], heap[place]
+            place = child
+
+    for place in reversed(range(len(heap) // 2)):
+        down(place)
+    return heap[0][0]
+
+
+def test_the_closed_form_is_gos_heap() -> None:
+    d = random.Random(3)
+    for _ in range(3000):
+        totals = [d.randrange(4) for _ in range(d.randrange(1, 40))]
+        assert first_of_heap(np.array(totals)) == go_heap_root(totals), totals
+
+
+def test_when_nothing_fits_the_sentence_counts_the_reasons() -> None:
+    nodes = [a_node("n1").cordoned(), a_node("n2").tainted("x"), a_node("n3").tainted("y"), a_node("n4").offering(cpu="1", pods="0")]
+    result = Scheduler().schedule(cluster(nodes), a_pod().requesting(cpu="2").with_field("spec.preemptionPolicy", "Never").build())
+    assert result.node is None
+    assert result.sentence == (
+        "0/4 nodes are available: 1 Insufficient cpu, 1 Too many pods, 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s). "
+        "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+    )
+
+
+def test_a_cluster_without_nodes() -> None:
+    assert Scheduler().schedule(cluster(), a_pod().build()).sentence == "no nodes available to schedule pods"
+
+
+def test_a_pods_own_nominated_node_comes_first_even_if_others_score_higher() -> None:
+    snapshot = cluster(a_node("idle"), a_node("busy"), a_pod("p").requesting(cpu="3").on("busy"))
+    pod = a_pod("new").with_field("status.nominatedNodeName", "busy").build()
+    assert Scheduler().schedule(snapshot, pod).node == "busy"
+    assert Scheduler().schedule(snapshot, pod, honors_nomination=False).node == "idle"
+    assert Scheduler().schedule(snapshot.with_node_cordoned("busy"), pod).node == "idle"
+
+
+@pytest.mark.parametrize(("priority", "node"), [(10, "n2"), (0, "n2"), (-1, "n1")])
+def test_pods_promised_a_node_keep_their_room_unless_they_are_less_important(priority: int, node: str) -> None:
+    snapshot = cluster(a_node("n1").offering(cpu="3"), a_node("n2").offering(cpu="2"))
+    promised = {"n1": (a_pod("promised").with_priority(priority).requesting(cpu="2").build(),)}
+    result = Scheduler().schedule(snapshot, a_pod("new").requesting(cpu="2").build(), nominated=promised)
+    assert result.node == node
+    assert result.statuses["n1"].is_success is (node == "n1")
+
+
+def test_a_promised_pod_may_not_be_what_makes_room() -> None:
+    """Affinity to a pod that is only promised does not count: the node must fit with it and without it."""
+    snapshot = cluster(a_node("n1"))
+    promised = {"n1": (a_pod("friend").labelled(app="db").build(),)}
+    assert Scheduler().schedule(snapshot, a_pod("new").near("kubernetes.io/hostname", {"app": "db"}).build(), nominated=promised).node is None
+
+
+def test_a_pod_of_another_scheduler_is_nobodys() -> None:
+    with pytest.raises(NoProfileError, match="pod default/pod: no profile schedules for 'other'"):
+        Scheduler().schedule(cluster(a_node("n")), a_pod().with_field("spec.schedulerName", "other").build())
+
+
+def test_each_profile_has_its_own_rules() -> None:
+    strict = {"schedulerName": "strict", "pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "Exists"}]}]}}}}]}
+    scheduler = Scheduler(configured({"schedulerName": "default-scheduler"}, strict))
+    assert scheduler.schedule(cluster(a_node("n")), a_pod().build()).node == "n"
+    assert scheduler.schedule(cluster(a_node("n")), a_pod().with_field("spec.schedulerName", "strict").build()).node is None
+
+
+def test_weights_and_disabled_plugins() -> None:
+    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 7}]}, "score": {"disabled": [{"name": "TaintToleration"}]}, "filter": {"disabled": [{"name": "NodeUnschedulable"}]}}}
+    nodes = [a_node("n1").cordoned().with_image("app:1", size_bytes=10**10), a_node("n2")]
+    result = Scheduler(configured(profile)).schedule(cluster(nodes), a_pod().build())
+    assert result.best == ("n1",)
+    assert result.scores["n1"].by_plugin["ImageLocality"] == 700
+    assert "TaintToleration" not in result.scores["n1"].by_plugin
+
+
+# ---- a plugin of one's own ----
+
+
+@dataclass(frozen=True)
+class RackOnly:
+    """Refuses nodes outside of one rack; scores by the length of the node's name."""
+
+    rack: str
+    name: ClassVar[str] = "RackOnly"
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
+        return SUCCESS if node_info.node.labels.get("rack") == self.rack else unschedulable(f"node(s) stood outside of rack {self.rack}")
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
+        return len(node_info.name)
+
+
+def with_plugin(plugin: Any, *, args: dict[str, Any] | None = None) -> Scheduler:
+    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": [{"name": plugin.name, "weight": 10}]}}, "pluginConfig": [{"name": plugin.name, "args": args or {}}]}
+    return Scheduler(configured(profile), plugins={plugin.name: lambda written, version: plugin(written["rack"]) if isinstance(plugin, type) else plugin})
+
+
+def test_a_plugin_of_ones_own_needs_only_the_per_node_form() -> None:
+    scheduler = with_plugin(RackOnly, args={"rack": "r1"})
+    nodes = [a_node("short").labelled(rack="r1"), a_node("longer-name").labelled(rack="r1"), a_node("elsewhere").labelled(rack="r2")]
+    result = scheduler.schedule(cluster(nodes), a_pod().build())
+    assert result.best == ("longer-name",)
+    assert result.scores["short"].by_plugin["RackOnly"] == 50
+    assert (result.statuses["elsewhere"].plugin, result.statuses["elsewhere"].reasons) == ("RackOnly", ("node(s) stood outside of rack r1",))
+
+
+def test_a_plugin_may_not_take_a_name_that_is_taken() -> None:
+    with pytest.raises(DuplicatePluginError, match="a plugin named NodeName exists already"):
+        Scheduler(plugins={"NodeName": lambda args, version: RackOnly("r")})
+
+
+def test_a_configuration_that_names_an_unknown_plugin_is_refused_with_the_path() -> None:
+    with pytest.raises(ConfigurationError, match=r"profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin Nonsense does not serve filter"):
+        Scheduler(configured({"schedulerName": "default-scheduler", "plugins": {"filter": {"enabled": [{"name": "Nonsense"}]}}}))
+
+
+@dataclass(frozen=True)
+class Says:
+    """Answers every filter with one verdict."""
+
+    verdict: Verdict
+    name: ClassVar[str] = "Says"
+
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
+        return self.verdict
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Gives every node the same score."""
+
+    value: int
+    name: ClassVar[str] = "Scores"
+
+    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
+        return self.value
+
+
+def test_a_filter_that_fails_ends_the_cycle() -> None:
+    result = with_plugin(Says(error("disk on fire"))).schedule(cluster(a_node("n1"), a_node("n2")), a_pod().build())
+    assert (result.node, result.sentence) == (None, "")
+    assert result.error == 'running "Says" filter plugin: disk on fire'
+
+
+def test_what_is_unknown_is_neither_yes_nor_no() -> None:
+    result = with_plugin(Says(unknown("depends on the moon"))).schedule(cluster(a_node("n1")), a_pod().build())
+    assert (result.node, result.unknown) == (None, "depends on the moon")
+    assert Scheduler().schedule(cluster(a_node("n1")), a_pod().build()).unknown == ""
+
+
+@pytest.mark.parametrize("value", [-1, 101])
+def test_a_score_outside_of_its_range_ends_the_cycle(value: int) -> None:
+    result = with_plugin(Scores(value)).schedule(cluster(a_node("n1"), a_node("n2")), a_pod().build())
+    assert result.node is None
+    assert 'plugin "Scores" returns an invalid score' in result.error
+
+
+# ---- the package ----
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    program = "import sys, scheduler_core, scheduler_core.simulation.forecast; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
+
+
+def test_public_names_are_there_and_others_are_not() -> None:
+    assert all(getattr(scheduler_core, name) for name in scheduler_core.__all__)
+    with pytest.raises(AttributeError, match="module 'scheduler_core' has no attribute 'nonsense'"):
+        scheduler_core.nonsense  # noqa: B018
