@@ -57,24 +57,23 @@ class Collector:
 
     def add_page(self, kind: str, page: bytes) -> None:
         """One list body of a kind."""
-        shape = self._kinds[kind]
-        try:
-            items = shape.pages.decode(page).items or ()
-        except msgspec.ValidationError:
-            self._add_one_by_one(kind, page)
-            return
-        for written in items:
+        for written in self.read_page(kind, page):
             self._keep(kind, written)
 
-    def _add_one_by_one(self, kind: str, page: bytes) -> None:
+    def read_page(self, kind: str, page: bytes) -> Iterable[Any]:
+        """The items of a list body as wire structures; those that cannot be read are reported and left out."""
+        try:
+            return self._kinds[kind].pages.decode(page).items or ()
+        except msgspec.ValidationError:
+            return self._read_one_by_one(kind, page)
+
+    def _read_one_by_one(self, kind: str, page: bytes) -> Iterator[Any]:
         decoder = msgspec.json.Decoder(self._kinds[kind].wire)
         for raw in msgspec.json.decode(page, type=_RawPage).items or ():
             try:
-                written = decoder.decode(raw)
+                yield decoder.decode(raw)
             except msgspec.ValidationError as trouble:
                 self._report(kind, read.manifest_key(msgspec.json.decode(raw)), trouble)
-            else:
-                self._keep(kind, written)
 
     def _report(self, kind: str, key: str, trouble: msgspec.ValidationError) -> None:
         text, _, path = str(trouble).partition(" - at `$")
@@ -211,6 +210,24 @@ def _what_is_in(page: bytes) -> tuple[str, str]:
     if not kind:
         raise ValueError("a page without `kind` cannot be read: expected an API list such as a PodList")
     return kind, head.api_version
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPage:
+    """A list page of a kind that scheduling reads, narrowed to the fields that are read; `items` are its wire structures."""
+
+    kind: str
+    api_version: str
+    items: tuple[wire.Wire, ...]
+
+
+def read_known_page(page: bytes) -> KnownPage | None:
+    """The page narrowed; None for a kind that scheduling does not read. Objects that cannot be read are left out."""
+    kind, api_version = _what_is_in(page)
+    collector = Collector()
+    if not collector.knows(kind, api_version):
+        return None
+    return KnownPage(kind, api_version, tuple(collector.read_page(kind, page)))
 
 
 def load_pages(pages: Iterable[bytes]) -> Snapshot:

@@ -1,0 +1,140 @@
+"""A cluster in a file: what scheduling reads of it and nothing else, so that a decision can be replayed far from the cluster.
+
+A dump is gzip over lines of JSON: a header, one list page a line, and a last line that counts the pages. Whatever the model does not read is not
+written: no environment, no commands, no secrets, no managed fields, and of the annotations only the few that scheduling reads. Names, labels,
+images and requests remain.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from scheduler_core.snapshot.loading import read_known_page
+from scheduler_core.snapshot.snapshot import Snapshot
+
+VERSION: Final = 1
+_MAGIC: Final = "careen-snapshot"
+# A page of 500 objects is a few megabytes. A longer line is no dump of ours, and must not fill the memory of whoever opens it.
+_LONGEST_LINE: Final = 64 * 2**20
+_KEPT_ANNOTATIONS: Final = frozenset({
+    "kubernetes.io/config.mirror",
+    "volume.kubernetes.io/selected-node",
+    "pv.kubernetes.io/bind-completed",
+    "pv.kubernetes.io/bound-by-controller",
+    "volume.beta.kubernetes.io/storage-class",
+    "storage.alpha.kubernetes.io/migrated-plugins",
+})
+
+
+class UnreadableDumpError(ValueError):
+    """The file is no whole dump of this version. The message says what it is instead; nothing of it is used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Which cluster's release, and when it was read (RFC 3339)."""
+
+    kube_version: str
+    taken_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dump:
+    """A dump that was read to its end."""
+
+    header: Header
+    snapshot: Snapshot
+
+
+def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
+    """Write raw list pages as a dump, one at a time, and give the number of pages written. Pages of other kinds are passed over.
+
+    Raises ValueError for a page that is no API list.
+    """
+    count = 0
+    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as file:
+        file.write(_line({"format": _MAGIC, "version": VERSION, "kubeVersion": header.kube_version, "takenAt": header.taken_at}))
+        for page in pages:
+            known = read_known_page(page)
+            if known is not None:
+                file.write(_page_line(known.kind, known.api_version, known.items))
+                count += 1
+        file.write(_line({"end": count}))
+    return count
+
+
+def read_dump(source: BinaryIO) -> Dump:
+    """The snapshot in a dump. Raises UnreadableDumpError for anything but a whole dump of this version."""
+    lines = _lines(source)
+    try:
+        header = _header(next(lines, b""))
+        snapshot = Snapshot.from_pages(_pages(lines))
+    except (EOFError, zlib.error) as error:
+        raise UnreadableDumpError(f"the dump is cut off or damaged: {error}; take it again with `careen snapshot`") from error
+    except gzip.BadGzipFile as error:
+        raise UnreadableDumpError("this is no gzip file; a dump is made with `careen snapshot > dump.json.gz`") from error
+    except UnreadableDumpError:
+        raise
+    except (ValueError, msgspec.DecodeError) as error:
+        raise UnreadableDumpError(f"the dump cannot be read: {error}") from error
+    return Dump(header=header, snapshot=snapshot)
+
+
+def _lines(source: BinaryIO) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=source, mode="rb") as file:
+        while line := file.readline(_LONGEST_LINE + 1):
+            if len(line) > _LONGEST_LINE:
+                raise UnreadableDumpError("this is no careen snapshot: it has a line of more than 64 MiB")
+            yield line
+
+
+def _header(line: bytes) -> Header:
+    if not line:
+        raise UnreadableDumpError("the dump is empty; take it again with `careen snapshot`")
+    try:
+        head = json.loads(line)
+    except ValueError as error:
+        raise UnreadableDumpError("this is no careen snapshot: its first line is no JSON") from error
+    if not isinstance(head, dict) or head.get("format") != _MAGIC:
+        raise UnreadableDumpError("this is no careen snapshot: its first line does not say so")
+    if head.get("version") != VERSION:
+        raise UnreadableDumpError(f"the dump has version {head.get('version')!r}; this release reads version {VERSION}")
+    return Header(kube_version=str(head.get("kubeVersion", "")), taken_at=str(head.get("takenAt", "")))
+
+
+def _pages(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """The pages up to the last line, which must count them: without it the file was cut off between two lines."""
+    for count, line in enumerate(lines):
+        if line.startswith(b'{"end":'):
+            if json.loads(line)["end"] != count:
+                raise UnreadableDumpError("the dump lacks pages: its last line counts more than there are; take it again")
+            if next(lines, None) is not None:      # reading on to the end is also what checks gzip's checksum
+                raise UnreadableDumpError("the dump goes on after its last line")
+            return
+        yield line
+    raise UnreadableDumpError("the dump is cut off: its last line is missing; take it again with `careen snapshot`")
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def _page_line(kind: str, api_version: str, items: Iterable[Any]) -> bytes:
+    head = json.dumps({"kind": f"{kind}List", "apiVersion": api_version}, separators=(",", ":")).encode()
+    body = msgspec.json.encode([_without_foreign_annotations(item) for item in items])
+    return head[:-1] + b',"items":' + body + b"}\n"
+
+
+def _without_foreign_annotations(item: Any) -> Any:
+    annotations = item.metadata.annotations
+    if not annotations:
+        return item
+    kept = {key: value for key, value in annotations.items() if key in _KEPT_ANNOTATIONS}
+    return msgspec.structs.replace(item, metadata=msgspec.structs.replace(item.metadata, annotations=kept or None))

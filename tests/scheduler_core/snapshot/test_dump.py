@@ -1,0 +1,127 @@
+"""A cluster written to a file and read again: nothing that scheduling reads is lost, nothing else is kept, and a bad file is told apart."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.snapshot.dump import Header, UnreadableDumpError, read_dump, write_dump
+from scheduler_core.snapshot.snapshot import Snapshot
+
+HEADER = Header(kube_version="v1.36.3", taken_at="2026-01-01T00:00:00Z")
+NODE = {"metadata": {"name": "n1", "uid": "n1", "labels": {"kubernetes.io/hostname": "n1"}}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}
+POD = {
+    "metadata": {
+        "name": "p", "namespace": "shop", "uid": "p", "labels": {"app": "web"}, "managedFields": [{"manager": "tell-tale"}],
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "tell-tale", "kubernetes.io/config.mirror": "x"},
+    },
+    "spec": {"nodeName": "n1", "containers": [{
+        "name": "c", "image": "i", "command": ["tell-tale"], "args": ["tell-tale"], "env": [{"name": "PASSWORD", "value": "tell-tale"}],
+        "resources": {"requests": {"cpu": "100m"}}, "readinessProbe": {"exec": {"command": ["tell-tale"]}},
+    }]},
+    "status": {"phase": "Running", "message": "tell-tale"},
+}
+
+
+def page(kind: str, *items: dict[str, Any], api_version: str = "v1") -> bytes:
+    return json.dumps({"kind": f"{kind}List", "apiVersion": api_version, "metadata": {"resourceVersion": "7"}, "items": list(items)}).encode()
+
+
+def dumped(*pages: bytes) -> bytes:
+    out = io.BytesIO()
+    write_dump(HEADER, pages, out)
+    return out.getvalue()
+
+
+def test_a_dump_keeps_what_scheduling_reads() -> None:
+    dump = read_dump(io.BytesIO(dumped(page("Node", NODE), page("Pod", POD))))
+    assert dump.header == HEADER
+    pod = dump.snapshot.pod("shop/p")
+    assert (pod.node_name, dict(pod.labels), pod.is_mirror) == ("n1", {"app": "web"}, True)
+
+
+def test_a_dump_keeps_nothing_else() -> None:
+    text = gzip.decompress(dumped(page("Node", NODE), page("Pod", POD), page("Secret", {"metadata": {"name": "s"}, "data": {"k": "tell-tale"}}))).decode()
+    assert "tell-tale" not in text
+    assert "PASSWORD" not in text
+    assert "Secret" not in text
+
+
+def test_the_same_cluster_gives_the_same_bytes() -> None:
+    assert dumped(page("Node", NODE)) == dumped(page("Node", NODE))
+
+
+_CASES = Path(__file__).parents[2] / "conformance" / "open.jsonl.gz"
+
+
+def _recorded(index: int) -> dict[str, Any]:
+    with gzip.open(_CASES, "rt") as lines:
+        case: dict[str, Any] = json.loads(next(line for number, line in enumerate(lines) if number == index))
+    return case
+
+
+@pytest.mark.parametrize("index", range(7, 400, 56))
+def test_decisions_on_a_recorded_cluster_are_the_same_after_a_dump(index: int) -> None:
+    case = _recorded(index)
+    asked = set(case["pods"])
+    pages, pods = [], []
+    for manifest in case["objects"]:
+        key = f"{manifest['metadata'].get('namespace', 'default')}/{manifest['metadata']['name']}"
+        if manifest["kind"] == "Pod" and key in asked:
+            pods.append(manifest)
+        else:
+            pages.append(page(manifest["kind"], manifest, api_version=manifest["apiVersion"]))
+    scheduler = Scheduler()
+    direct, replayed = Snapshot.from_pages(pages), read_dump(io.BytesIO(dumped(*pages))).snapshot
+    assert pods
+    for snapshot in (direct, replayed):
+        assert not snapshot.problems
+    for manifest in pods:
+        pod = Snapshot.from_objects([manifest]).pending[0]
+        one, other = scheduler.schedule(direct, pod), scheduler.schedule(replayed, pod)
+        assert (one.best, one.sentence, dict(one.statuses)) == (other.best, other.sentence, dict(other.statuses))
+
+
+WHOLE = dumped(page("Node", NODE), page("Pod", POD))
+LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(("content", "sentence"), [
+    pytest.param(b"", "the dump is empty", id="empty"),
+    pytest.param(gzip.compress(b""), "the dump is empty", id="empty inside"),
+    pytest.param(b"apiVersion: v1\n", "no gzip file", id="plain text"),
+    pytest.param(gzip.compress(b"hello\n"), "its first line is no JSON", id="compressed nonsense"),
+    pytest.param(gzip.compress(b'{"kind":"PodList"}\n'), "its first line does not say so", id="another JSON"),
+    pytest.param(gzip.compress(LINES[0].replace(b'"version":1', b'"version":9')), "the dump has version 9; this release reads version 1", id="another version"),
+    pytest.param(WHOLE[:-9], "cut off or damaged", id="cut off in the compressed bytes"),
+    pytest.param(gzip.compress(b"".join(LINES[:-1])), "its last line is missing", id="cut off between two lines"),
+    pytest.param(gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])), "lacks pages", id="a page taken out"),
+    pytest.param(gzip.compress(LINES[0] + b"{]\n"), "cannot be read", id="a broken page"),
+])
+def test_a_bad_dump_is_refused_with_a_sentence(content: bytes, sentence: str) -> None:
+    with pytest.raises(UnreadableDumpError, match=sentence):
+        read_dump(io.BytesIO(content))
+
+
+class _EndlessZeros(io.RawIOBase):
+    """As much nonsense as anybody asks for, compressed: two gigabytes of zeros would come out of it."""
+
+    def __init__(self) -> None:
+        self._bytes = io.BytesIO(gzip.compress(b"0" * (80 * 2**20), compresslevel=1))
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._bytes.readinto(buffer)
+
+
+def test_a_huge_line_is_refused_before_it_fills_the_memory() -> None:
+    with pytest.raises(UnreadableDumpError, match="more than 64 MiB"):
+        read_dump(io.BufferedReader(_EndlessZeros()))
