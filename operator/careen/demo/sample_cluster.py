@@ -60,8 +60,8 @@ def sample_workloads(nodes: int) -> list[Workload]:
     workers = nodes - 1 if nodes >= 4 else nodes
     api, db = max(2, workers // 2), 3 if workers >= 5 else 1
     return [
-        Workload(name="web", kind="Deployment", replicas=workers, cpu="500m", memory="512Mi", unavailable=max(1, workers // 4), pod_extra=_spread_over_zones("web")),
-        Workload(name="api", kind="Deployment", replicas=api, cpu="1", memory="1Gi", unavailable=max(1, workers // 4), pod_extra=_apart("api") if api + 2 <= workers else {}),
+        Workload(name="web", kind="Deployment", replicas=workers, cpu="500m", memory="512Mi", unavailable=max(1, workers // 3), pod_extra=_spread_over_zones("web")),
+        Workload(name="api", kind="Deployment", replicas=api, cpu="1", memory="1Gi", unavailable=max(1, workers // 5), pod_extra=_apart("api") if api + 2 <= workers else {}),
         Workload(name="worker", kind="Deployment", replicas=workers, cpu="1", memory="2Gi"),
         Workload(name="cache", kind="Deployment", replicas=2, cpu="500m", memory="4Gi", unavailable=1, pod_extra=_rather_apart("cache")),
         Workload(name="db", kind="StatefulSet", replicas=db, cpu="1500m", memory="4Gi", unavailable=1, pod_extra=_apart("db") if db + 2 <= workers else {}),
