@@ -74,7 +74,9 @@ class NodeInfo:
 
         Its host ports are free then, even one that another pod here uses too: the scheduler keeps them as a set (HostPortInfo.Remove, v1.36).
         """
-        remaining = tuple(other for other in self.pods if other.key != pod.key)
+        remaining = tuple([other for other in self.pods if other is not pod])  # as a rule it is the very object, and keys need not be built
+        if len(remaining) == len(self.pods):
+            remaining = tuple(other for other in self.pods if other.key != pod.key)
         if len(remaining) == len(self.pods):
             raise ValueError(f"pod {pod.key} is not on node {self.name}")
         return self._changed(remaining, pod, -1, self.used_ports.difference(pod.spec.host_ports))
