@@ -40,7 +40,7 @@ class Kind:
         return "" if value is None else self.show(value)
 
 
-_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -48,7 +48,7 @@ def duration(text: str) -> float:
     """Seconds, from Go's notation: `1h30m`, `90s`, `1.5h`, `0`."""
     if text == "0":
         return 0.0
-    if not re.fullmatch(f"(?:{_DURATION_PART.pattern})+", text):
+    if not re.fullmatch(f"(?:{_DURATION_PART.pattern})+", text, re.ASCII):
         raise ValueError("expected a duration such as 90s, 5m or 1h30m (a unit is needed; only 0 goes without)")
     return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
 
@@ -156,7 +156,10 @@ def time_zone(text: str) -> tzinfo:
     try:
         if text == "Local":
             local = Path("/etc/localtime")
-            return zoneinfo.ZoneInfo.from_file(local.open("rb"), key="Local") if local.exists() else UTC
+            if not local.exists():
+                return UTC
+            with local.open("rb") as file:
+                return zoneinfo.ZoneInfo.from_file(file, key="Local")
         return zoneinfo.ZoneInfo(text)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ValueError("expected a time zone such as UTC or Europe/Berlin") from error

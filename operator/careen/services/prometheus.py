@@ -26,7 +26,7 @@ class Prometheus:
     """One Prometheus, or anything that speaks its query API (Thanos, VictoriaMetrics)."""
 
     def __init__(self, url: str, *, timeout_seconds: float) -> None:
-        self._url = url
+        self._url = url.rstrip("/")
         self._timeout_seconds = timeout_seconds
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:

@@ -1,0 +1,158 @@
+"""How values are written, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, time
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.agent import settings_kinds as kinds
+from careen.core.policy import Budget, BudgetKind
+from careen.core.selectors import Selector
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0), ("90s", 90), ("5m", 300), ("1h", 3600), ("1h30m", 5400), ("1.5h", 5400), ("100ms", 0.1), ("1h0m0s", 3600), (".5s", 0.5), ("1µs", 1e-6), ("2h45m30.5s", 9930.5)],
+)
+def test_durations_are_gos(text: str, seconds: float) -> None:
+    assert kinds.duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "1", "90", "-1s", "1d", "1h 30m", "h", "1H", "s1", "1m30", "0x1s", "1e3s", "٣s"])
+def test_what_go_would_not_read_either_is_refused_and_negative_durations_mean_nothing_here(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a duration"):
+        kinds.duration(text)
+
+
+@given(st.integers(0, 10**7))
+def test_a_duration_that_is_shown_reads_back(seconds: int) -> None:
+    assert kinds.duration(kinds.format_duration(float(seconds))) == seconds
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("True", True), ("1", True), ("t", True), ("false", False), ("0", False), ("F", False)])
+def test_switches_are_gos(text: str, value: bool) -> None:
+    assert kinds.boolean(text) is value
+
+
+@pytest.mark.parametrize("text", ["yes", "on", "", "2"])
+def test_other_words_are_no_switch(text: str) -> None:
+    with pytest.raises(ValueError, match="true or false"):
+        kinds.boolean(text)
+
+
+@pytest.mark.parametrize(("text", "day"), [("mo", 0), ("Mon", 0), ("monday", 0), ("su", 6), ("SUNDAY", 6), ("0", 6), ("1", 0), ("6", 5)])
+def test_weekdays_are_kureds(text: str, day: int) -> None:
+    assert kinds.weekday(text) == day
+
+
+@pytest.mark.parametrize("text", ["", "7", "mond", "someday"])
+def test_other_days_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="weekday"):
+        kinds.weekday(text)
+
+
+@pytest.mark.parametrize(("text", "at"), [("0:00", time(0)), ("22:30", time(22, 30)), ("23:59:59", time(23, 59, 59)), ("22", time(22)), ("10pm", time(22)), ("10:30pm", time(22, 30)), ("03am", time(3))])
+def test_times_of_day_are_kureds(text: str, at: time) -> None:
+    assert kinds.time_of_day(text) == at
+
+
+@pytest.mark.parametrize("text", ["", "24:00", "12:60", "noon", "-1:00"])
+def test_other_times_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="time of day"):
+        kinds.time_of_day(text)
+
+
+def test_zones_are_named_as_in_the_database() -> None:
+    assert kinds.time_zone("UTC") is UTC
+    assert kinds.time_zone("") is UTC
+    assert kinds.time_zone("Europe/Berlin") == ZoneInfo("Europe/Berlin")
+    assert kinds.time_zone("Local") is not None
+    for bad in ("Mars/Olympus", "../../etc/passwd", "Europe"):
+        with pytest.raises(ValueError, match="time zone"):
+            kinds.time_zone(bad)
+
+
+@pytest.mark.parametrize(("text", "label"), [("a=b", ("a", "b")), ("example.com/a=", ("example.com/a", "")), ("a=b-c.d_e", ("a", "b-c.d_e"))])
+def test_labels_are_checked_as_the_server_will(text: str, label: tuple[str, str]) -> None:
+    assert kinds.label(text) == label
+
+
+@pytest.mark.parametrize("text", ["a", "a-", "=b", "a=b=c", "a=b c", "-a=b", "a/b/c=d", "", "A.com/x=1", f"{'a' * 64}=b"])
+def test_what_would_crash_kured_after_the_reboot_is_refused_at_the_start(text: str) -> None:
+    with pytest.raises(ValueError, match="key=value"):
+        kinds.label(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("zone=1", Budget(kind=BudgetKind.ZONE, limit=1)),
+        ("control-plane=2", Budget(kind=BudgetKind.CONTROL_PLANE, limit=2)),
+        ("selector:app=db=1", Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("app=db"))),
+        ("selector:app in (db, cache),tier!=x=3", Budget(kind=BudgetKind.SELECTOR, limit=3, selector=Selector.parse("app in (db, cache),tier!=x"))),
+    ],
+)
+def test_budgets_name_a_group_and_a_number(text: str, budget: Budget) -> None:
+    assert kinds.budget(text) == budget
+    assert kinds.budget(kinds.format_budget(budget)) == budget
+
+
+@pytest.mark.parametrize("text", ["zone", "zone=0", "zone=-1", "zone=x", "rack=1", "selector:=1", "=1", "", "selector:app=(=1"])
+def test_other_budgets_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        kinds.budget(text)
+
+
+@pytest.mark.parametrize(("text", "count"), [("512Mi", 512 * 2**20), ("1Gi", 2**30), ("1000", 1000), ("1k", 1000)])
+def test_memory_is_a_quantity(text: str, count: int) -> None:
+    assert kinds.memory(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "512", "1.5Gi", "lots", "-1Mi"])
+def test_memory_must_be_a_quantity(text: str) -> None:
+    if text == "512":
+        assert kinds.memory(text) == 512
+        return
+    with pytest.raises(ValueError, match="memory"):
+        kinds.memory(text)
+
+
+def test_lists_are_cut_as_kured_cuts_them() -> None:
+    assert kinds.comma_separated("mo, tu,we") == ["mo", "tu", "we"]
+    assert kinds.comma_separated('"a=b,c",d=e') == ["a=b,c", "d=e"]
+    assert kinds.comma_separated("") == []
+    assert kinds.one_per_line("app=db,tier=x\n\n app=cache \n") == ["app=db,tier=x", "app=cache"]
+
+
+@pytest.mark.parametrize("text", ["Node %s", "100%% of %s", "nothing"])
+def test_templates_have_at_most_one_place_for_the_name(text: str) -> None:
+    assert kinds.template(text) == text
+
+
+@pytest.mark.parametrize("text", ["%s and %s", "%d", "50%"])
+def test_other_templates_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="one %s"):
+        kinds.template(text)
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_a_blocking_selector_that_would_match_every_pod_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="every pod"):
+        kinds.set_selector(text)
+
+
+def test_regular_expressions_are_compiled_and_bad_ones_refused() -> None:
+    assert kinds.regexp("^Watch") == re.compile("^Watch")
+    assert kinds.regexp("") is None
+    with pytest.raises(ValueError, match="regular expression"):
+        kinds.regexp("(")
+
+
+def test_secrets_are_not_shown() -> None:
+    assert kinds.SECRET.shown("slack://token") == "(set)"
+    assert kinds.SECRET.shown("") == ""

@@ -1,0 +1,166 @@
+"""Where values come from, which one counts, and what stops the start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.agent.settings import SETTINGS
+from careen.agent.settings_sources import BadSettings, Resolved, Source, resolve
+from careen.core.selectors import Selector
+
+
+def settle(flags: dict[str, Any] | None = None, environment: dict[str, str] | None = None, config_map: dict[str, Any] | None = None) -> Resolved:
+    """What holds for an agent of n1, given these."""
+    written = {name: value if isinstance(value, tuple) else (value,) for name, value in (flags or {}).items()}
+    return resolve(flags={"node_id": ("n1",), **written}, environment=environment or {}, config_map=config_map, config_map_name="careen/careen")
+
+
+def problems(**given: Any) -> tuple[str, ...]:
+    with pytest.raises(BadSettings) as caught:
+        settle(**given)
+    return caught.value.problems
+
+
+ALL = {"flags": {"period": "1m"}, "environment": {"CAREEN_PERIOD": "2m", "KURED_PERIOD": "3m"}, "config_map": {"period": "4m"}}
+
+
+@pytest.mark.parametrize(
+    ("without", "seconds", "source", "where"),
+    [
+        ((), 60, Source.FLAG, "--period"),
+        (("flags",), 120, Source.CAREEN_ENVIRONMENT, "CAREEN_PERIOD"),
+        (("flags", "careen"), 180, Source.KURED_ENVIRONMENT, "KURED_PERIOD"),
+        (("flags", "environment"), 240, Source.CONFIG_MAP, "`period` in ConfigMap careen/careen"),
+        (("flags", "environment", "config_map"), 3600, Source.DEFAULT, "default"),
+    ],
+)
+def test_the_strongest_source_counts_and_is_named(without: tuple[str, ...], seconds: float, source: Source, where: str) -> None:
+    given: dict[str, Any] = {name: value for name, value in ALL.items() if name not in without}
+    if "careen" in without:
+        given["environment"] = {"KURED_PERIOD": "3m"}
+    resolved = settle(**given)
+    assert resolved.settings.period == seconds
+    assert (resolved.origins["period"].source, resolved.origins["period"].where) == (source, where)
+
+
+def test_where_flag_and_variable_differ_the_start_says_which_one_counts() -> None:
+    assert settle({"period": "1m"}, {"KURED_PERIOD": "3m"}).notes == (
+        "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag counts (kured would take the variable)",
+    )
+    assert settle({"period": "1m"}, {"KURED_PERIOD": "1m"}).notes == ()
+    assert settle({}, {"KURED_PERIOD": "1m"}).notes == ()
+
+
+def test_a_secret_that_differs_is_not_told() -> None:
+    (note, _) = settle({"notify_url": "slack://a"}, {"KURED_NOTIFY_URL": "slack://b"}).notes
+    assert "slack" not in note
+
+
+@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.is_kureds])
+def test_every_kured_flag_is_read_from_kureds_variable(name: str) -> None:
+    values = {"concurrency": "2", "reboot_signal": "9", "metrics_port": "1", "drain_grace_period": "5", "skip_wait_for_delete_timeout": "5"}
+    by_metavar = {
+        "DURATION": "7m", "BOOL": "true", "TEXT": "x", "PATH": "/x", "KEY": "example.com/x", "REGEXP": "x", "SELECTOR": "a=b", "DAYS": "mo", "KEY=VALUE,…": "a=b",
+        "TIME": "3:00", "ZONE": "Europe/Berlin", "command|signal": "signal", "text|json": "json",
+    }
+    environment = {f"KURED_{name.upper()}": values.get(name) or by_metavar[SETTINGS[name].kind.metavar]}
+    also = {"alert_filter_regexp": "x", "prometheus_url": "http://p"} if name.startswith("alert") else {}
+    resolved = settle({key: value for key, value in also.items() if key != name}, environment)
+    if name != "node_id":
+        assert resolved.origins[name].source is Source.KURED_ENVIRONMENT
+        assert getattr(resolved.settings, name) != resolve(flags={"node_id": ("n1",)}, environment={}).settings.__getattribute__(name)
+
+
+def test_the_gate_that_kured_drops_silently_holds() -> None:
+    """KURED_BLOCKING_POD_SELECTOR is no flag type that kured reads from the environment: the node reboots."""
+    settings = settle(environment={"KURED_BLOCKING_POD_SELECTOR": "app=db,tier=x\napp=cache"}).settings
+    assert settings.blocking_pod_selector == (Selector.parse("app=db,tier=x"), Selector.parse("app=cache"))
+
+
+@pytest.mark.parametrize(
+    ("written", "days"),
+    [(("mo,tu",), (0, 1)), (("mo", "tu"), (0, 1)), (("",), ())],
+    ids=["one with commas", "repeated", "empty: never"],
+)
+def test_lists_may_be_repeated_or_separated_by_commas(written: tuple[str, ...], days: tuple[int, ...]) -> None:
+    assert settle({"reboot_days": written}).settings.reboot_days == days
+
+
+def test_a_list_in_the_environment_replaces_and_does_not_append() -> None:
+    """kured appends the variable's days to the flag's."""
+    assert settle({"reboot_days": "mo"}, {"KURED_REBOOT_DAYS": "tu"}).settings.reboot_days == (0,)
+
+
+def test_a_config_map_takes_yaml_of_every_kind() -> None:
+    settings = settle(config_map={
+        "concurrency": 3, "force-reboot": True, "drain-timeout": "5m", "reboot-days": ["mo", "tu"], "blocking-pod-selector": ["app=db", "app=cache"],
+        "drain-delay": 0, "prefer-no-schedule-taint": None, "budget": ["zone=1"],
+    }).settings
+    assert (settings.concurrency, settings.force_reboot, settings.drain_timeout, settings.reboot_days) == (3, True, 300.0, (0, 1))
+    assert (len(settings.blocking_pod_selector), settings.drain_delay, settings.prefer_no_schedule_taint, len(settings.budget)) == (2, 0.0, "", 1)
+
+
+BAD = [
+    pytest.param({"flags": {"period": "1x"}}, "--period='1x': expected a duration", id="a flag"),
+    pytest.param({"environment": {"KURED_PERIOD": "often"}}, "KURED_PERIOD is 'often': expected a duration", id="kured's variable"),
+    pytest.param({"config_map": {"concurrency": 0}}, "`concurrency` in ConfigMap careen/careen is '0': expected a whole number", id="the ConfigMap"),
+    pytest.param({"config_map": {"windwo": 1}}, "`windwo` in ConfigMap careen/careen is no setting", id="an unknown key"),
+    pytest.param({"config_map": {"perid": "1m"}}, "did you mean period?", id="an unknown key that is nearly one"),
+    pytest.param({"config_map": {"node-id": "n2"}}, "must be known before the ConfigMap can be read", id="a key that comes too late"),
+    pytest.param({"config_map": {"period": {"hours": 1}}}, "neither a text, a number", id="a mapping"),
+    pytest.param({"config_map": {"period": ["1m", "2m"]}}, "expected one value, not a list", id="a list where one value is meant"),
+    pytest.param({"environment": {"KURED_BLOCKING_POD_SELECTR": "app=db"}}, "did you mean KURED_BLOCKING_POD_SELECTOR?", id="an unknown variable of kured"),
+    pytest.param({"environment": {"CAREEN_WINDOW": "x"}}, "CAREEN_WINDOW is no setting", id="an unknown variable of ours"),
+    pytest.param({"environment": {"KURED_FORECAST": "off"}}, "KURED_FORECAST is no setting", id="our setting under kured's name"),
+    pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="no node"),
+    pytest.param({"flags": {"reboot_command": " "}}, "--reboot-command is empty", id="no command"),
+    pytest.param({"flags": {"reboot_sentinel": ""}}, "could not tell when a reboot is needed", id="no sentinel"),
+    pytest.param({"flags": {"alert_filter_match_only": "true", "prometheus_url": "http://p"}}, "no alert could ever forbid", id="match only without a filter"),
+    pytest.param({"flags": {"alert_filter_regexp": "x"}}, "need --prometheus-url", id="a filter of nothing"),
+    pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "the same group twice", id="two budgets of one group"),
+    pytest.param({"flags": {"pre_reboot_node_labels": "key-"}}, "expected a label as key=value", id="a label without a value"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), BAD)
+def test_what_cannot_be_meant_stops_the_start_with_a_sentence(given: dict[str, Any], words: str) -> None:
+    (problem,) = problems(**given)
+    assert words in problem
+
+
+def test_every_problem_is_told_at_once() -> None:
+    found = problems(flags={"period": "x"}, environment={"CAREEN_CONCURRENCY": "0", "KURED_X": "1"}, config_map={"y": 1})
+    assert len(found) == 4
+
+
+def test_a_bad_value_is_refused_even_where_a_stronger_one_hides_it() -> None:
+    assert problems(flags={"period": "1m"}, config_map={"period": "x"})
+
+
+def test_variables_that_kubernetes_makes_for_a_service_of_our_name_are_not_settings() -> None:
+    settle(environment={
+        "CAREEN_SERVICE_HOST": "10.0.0.1", "CAREEN_SERVICE_PORT": "8080", "CAREEN_SERVICE_PORT_METRICS": "8080", "CAREEN_PORT": "tcp://10.0.0.1:8080",
+        "CAREEN_PORT_8080_TCP": "x", "CAREEN_PORT_8080_TCP_PROTO": "tcp", "CAREEN_PORT_8080_TCP_ADDR": "x", "KURED_SERVICE_HOST": "x", "PATH": "/bin",
+    })
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"force_reboot": "true"}, "does nothing without --drain-timeout"),
+        ({"reboot_days": ""}, "no node will ever reboot"),
+        ({"notify_url": "slack://x"}, "messages go to the log only"),
+        ({"lock_ttl": "30m"}, "does not free claims by time"),
+    ],
+)
+def test_what_is_allowed_but_hardly_meant_is_told(flags: dict[str, str], words: str) -> None:
+    (note,) = settle(flags).notes
+    assert words in note
+
+
+def test_before_the_config_map_is_known_only_the_node_must_be() -> None:
+    resolve(flags={"node_id": ("n1",), "alert_firing_only": ("true",)}, environment={}, is_whole=False)
+    with pytest.raises(BadSettings, match="which Node it serves"):
+        resolve(flags={}, environment={}, is_whole=False)

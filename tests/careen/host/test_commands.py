@@ -1,0 +1,106 @@
+"""Commands on the host, with a deadline, directly and through nsenter."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from careen.host.commands import Exited, HostExec, NotStarted, TimedOut, run_on_host
+
+
+async def test_output_errors_and_code_are_kept() -> None:
+    outcome = await run_on_host(["sh", "-c", "echo out; echo err >&2; exit 3"], how=HostExec.DIRECT, deadline_seconds=20)
+    assert outcome == Exited(code=3, output="out", errors="err")
+
+
+async def test_a_program_that_is_missing_was_certainly_not_started() -> None:
+    outcome = await run_on_host(["/no/such"], how=HostExec.DIRECT, deadline_seconds=20)
+    assert isinstance(outcome, NotStarted)
+
+
+async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    outcome = await run_on_host(["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"], how=HostExec.DIRECT, deadline_seconds=0.5)
+    assert outcome == TimedOut(0.5)
+    await gone(int(pid_file.read_text()))
+
+
+async def test_a_command_is_killed_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    await cancel_after_start(pid_file, outlives_us=False)
+    await gone(int(pid_file.read_text()))
+
+
+async def test_an_ordered_reboot_is_not_called_back(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    await cancel_after_start(pid_file, outlives_us=True)
+    pid = int(pid_file.read_text())
+    await asyncio.sleep(0.1)
+    os.kill(pid, 9)  # raises if it were gone
+
+
+async def cancel_after_start(pid_file: Path, *, outlives_us: bool) -> None:
+    task = asyncio.create_task(run_on_host(["sh", "-c", f"echo $$ > {pid_file}; exec sleep 60"], how=HostExec.DIRECT, deadline_seconds=60, outlives_us=outlives_us))
+    while not (pid_file.exists() and pid_file.read_text()):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def gone(pid: int) -> None:
+    for _ in range(500):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return
+        if state == "Z":
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"process {pid} still runs")
+
+
+@pytest.fixture
+def nsenter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An nsenter that does what the test says; the real one needs a host's rights."""
+    tool = tmp_path / "nsenter"
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tool
+
+
+def write_tool(tool: Path, script: str) -> None:
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+
+
+async def test_through_nsenter_the_command_runs_in_the_mount_namespace_of_the_first_process(nsenter: Path) -> None:
+    write_tool(nsenter, 'echo "$@"')
+    assert await run_on_host(["systemctl", "reboot"], how=HostExec.NSENTER, deadline_seconds=20) == Exited(
+        code=0, output="--mount=/proc/1/ns/mnt -- systemctl reboot", errors=""
+    )
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'nsenter: reassociate to namespace failed: Operation not permitted' >&2; exit 1",
+        "echo 'nsenter: failed to execute needs-restarting: No such file or directory' >&2; exit 127",
+    ],
+    ids=["no right to enter", "the host has no such program"],
+)
+async def test_nsenters_own_failure_is_not_the_commands_answer(nsenter: Path, script: str) -> None:
+    """Its exit code 1 would otherwise read as the sentinel command's "no"."""
+    write_tool(nsenter, script)
+    outcome = await run_on_host(["needs-restarting", "-r"], how=HostExec.NSENTER, deadline_seconds=20)
+    assert isinstance(outcome, NotStarted)
+    assert outcome.why.startswith("nsenter: ")
+
+
+async def test_a_missing_nsenter_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    outcome = await run_on_host(["true"], how=HostExec.NSENTER, deadline_seconds=20)
+    assert isinstance(outcome, NotStarted)
+    assert "cannot start nsenter" in outcome.why

@@ -1,0 +1,122 @@
+"""Active alerts, or why they are not known: whatever the server does, never "none"."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from careen.core.observation import Alert, Unknown
+from careen.services.prometheus import Prometheus
+
+Serve = Callable[..., str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """A server that answers every query with the given body; `asked` collects the queries."""
+    servers: list[ThreadingHTTPServer] = []
+    hanging = threading.Event()
+
+    def start(body: bytes, *, status: int = 200, hangs: bool = False, location: str = "", asked: list[str] | None = None) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if asked is not None:
+                    asked.append(self.path)
+                if hangs:
+                    hanging.wait(30)
+                self.send_response(status)
+                if location:
+                    self.send_header("Location", location)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_address[1]}"
+
+    yield start
+    hanging.set()
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def vector(*metrics: dict[str, str]) -> bytes:
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": [{"metric": metric, "value": [1, "1"]} for metric in metrics]}}).encode()
+
+
+async def ask(url: str, seconds: float = 10) -> tuple[Alert, ...] | Unknown:
+    return await Prometheus(url, timeout_seconds=seconds).active_alerts()
+
+
+async def test_alerts_come_with_name_state_and_their_own_labels(serve: Serve) -> None:
+    asked: list[str] = []
+    url = serve(
+        vector(
+            {"__name__": "ALERTS", "alertname": "Watchdog", "alertstate": "firing", "severity": "none"},
+            {"__name__": "ALERTS", "alertname": "Slow", "alertstate": "pending", "job": "db"},
+        ),
+        asked=asked,
+    )
+    assert await ask(url) == (Alert(name="Slow", state="pending", labels={"job": "db"}), Alert(name="Watchdog", state="firing", labels={"severity": "none"}))
+    assert parse_qs(urlparse(asked[0]).query)["query"] == ['ALERTS{alertstate=~"pending|firing"}']
+
+
+async def test_no_alert_is_an_answer(serve: Serve) -> None:
+    assert await ask(serve(vector())) == ()
+
+
+async def test_a_url_with_a_path_is_kept(serve: Serve) -> None:
+    asked: list[str] = []
+    await ask(serve(vector(), asked=asked) + "/prometheus/")
+    assert asked[0].startswith("/prometheus/api/v1/query?")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        pytest.param(b'{"status":"error","errorType":"bad_data","error":"no"}', 200, id="an error with status 200"),
+        pytest.param(b'{"status":"error","errorType":"bad_data","error":"no"}', 400, id="a bad query"),
+        pytest.param(b"<html>log in</html>", 200, id="a login page"),
+        pytest.param(b"", 500, id="a server error"),
+        pytest.param(b"", 503, id="not ready"),
+        pytest.param(b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}}', 200, id="rows without a name"),
+        pytest.param(b"[]", 200, id="something else altogether"),
+    ],
+)
+async def test_an_answer_that_is_not_a_list_of_alerts_is_unknown(serve: Serve, body: bytes, status: int) -> None:
+    url = serve(body, status=status)
+    alerts = await ask(url)
+    assert isinstance(alerts, Unknown)
+    assert url in alerts.why
+
+
+async def test_a_redirect_to_a_login_page_is_unknown(serve: Serve) -> None:
+    page = serve(b"<html>log in</html>")
+    assert isinstance(await ask(serve(b"", status=302, location=page)), Unknown)
+
+
+async def test_a_server_that_never_answers_is_unknown_after_the_deadline(serve: Serve) -> None:
+    asked: list[str] = []
+    assert isinstance(await ask(serve(b"", hangs=True, asked=asked), seconds=0.2), Unknown)
+    assert len(asked) == 1, "the client's own retries are off"
+
+
+async def test_nobody_there_is_unknown(unused_tcp_port: int) -> None:
+    alerts = await ask(f"http://127.0.0.1:{unused_tcp_port}")
+    assert isinstance(alerts, Unknown)
+    assert "gave no usable answer" in alerts.why
+
+
+async def test_a_url_that_is_none_is_unknown() -> None:
+    assert isinstance(await ask("prometheus"), Unknown)
