@@ -64,8 +64,9 @@ def test_a_reboot_command_that_fails_is_tried_three_times_and_undone_and_the_oth
     broken.reboot_fails()
     story.need_reboot([broken, fine])
     story.finishes_one(fine, 120)
-    story.reaches(broken, "Failed", seconds=120)
-    assert broken.failed_requests() == 3
+    story.wait_for("it was tried three times", lambda: broken.failed_requests() == 3, 120)
+    story.wait_for("it has given up", lambda: story.phase(broken) == "Failed" and not story.holders())
+    story.stays("it is not tried again", lambda: broken.failed_requests() == 3, 10)
     assert not story.state(broken).unschedulable
     assert story.holders() == ()
     assert "no reboot today" in story.reason(broken)
@@ -79,7 +80,8 @@ def test_a_sentinel_that_survives_its_reboot_is_a_loop_and_stops_at_the_limit(st
     (host,) = story.nodes(1, change=lambda host: setattr(host, "sentinel_survives", True))
     story.need_reboot([host])
     story.wait_for("it has rebooted twice", lambda: len(host.reboots) == 2)
-    story.wait_for("it says so", lambda: "loop" in story.reason(host) or "loop-limit" in story.refusals(host))
+    story.wait_for("it says so", lambda: story.phase(host) == "Failed" and "after 2 confirmed reboots" in story.reason(host))
+    assert story.holders() == (host.name,)
     story.stays("it does not reboot again", lambda: len(host.reboots) == 2, 10)
     assert not story.state(host).unschedulable
     host.withdraw()
