@@ -260,15 +260,31 @@ class CycleResult:
 
     @cached_property
     def unknown(self) -> str:
-        """What this library declined to guess, if that decided: then a missing node does not mean "nowhere". Empty when all is known."""
-        if self.node is not None:
-            return ""
+        """What this library declined to guess about any node: then `node` is not to be relied on, set or not. Empty when all is known."""
         return next((v.message for v in self.diagnosis.verdict_counts() if v.code is Code.UNKNOWN), "")
 
     @property
     def scores(self) -> Mapping[str, NodeScores]:
         """Node name → scores, for the nodes that were scored: none unless two or more passed."""
         return {} if self.table is None else ScoresByName(self.table)
+
+    @property
+    def highest_total(self) -> int | None:
+        """The total of the best nodes; None when nothing was scored."""
+        return None if self.table is None else int(self.table.total.max())
+
+    @property
+    def runner_up(self) -> tuple[str, int] | None:
+        """The next best node after all of `best`, the first by name of several, with its total; None when there is none."""
+        if self.table is None:
+            return None
+        total = self.table.total
+        others = np.flatnonzero(total != total.max())
+        if not len(others):
+            return None
+        second = total[others].max()
+        names = self.table.nodes.snapshot.columns.names
+        return min(names[row] for row in self.table.nodes.rows[others[total[others] == second]]), int(second)
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,12 +190,10 @@ def _landing_sentence(best: Sequence[str]) -> str:
 
 
 def _scores(result: CycleResult) -> dict[str, object]:
-    scores = result.scores
-    if not scores:
+    if result.highest_total is None:
         return {}
-    others = sorted((-scores[name].total, name) for name in scores if name not in set(result.best))
-    runner_up = RunnerUp(node=others[0][1], score=-others[0][0]) if others else None
-    return {"score": scores[result.best[0]].total, "runner_up": runner_up}
+    second = result.runner_up
+    return {"score": result.highest_total, "runner_up": None if second is None else RunnerUp(node=second[0], score=second[1])}
 
 
 def _say(pod: Pod, outcome: Outcome, sentence: str, **evidence: object) -> PodForecast:

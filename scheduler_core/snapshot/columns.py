@@ -35,10 +35,24 @@ class Columns:
         self._unpreferred: dict[tuple[Toleration, ...], NDArray[np.int64]] = {}
 
     def with_node(self, row: int, node: Node) -> Self:
-        """The columns with one node changed; labels and images are taken over where they stayed the same."""
+        """The columns with one node changed; what the change does not touch is taken over."""
         old = self.nodes[row]
         nodes = (*self.nodes[:row], node, *self.nodes[row + 1 :])
-        return type(self)(nodes, self.labels if old.labels == node.labels and old.name == node.name else None, self.images if old.images == node.images else None)
+        same_labels = old.labels == node.labels and old.name == node.name
+        new = type(self)(nodes, self.labels if same_labels else None, self.images if old.images == node.images else None)
+        if old.name == node.name:
+            new._take_over(self, "row_of")
+        if old.allocatable == node.allocatable:
+            new._take_over(self, "resources", "allocatable", "allowed_pods")
+        if "taint_sets" in self.__dict__:
+            new.__dict__["taint_sets"] = _with_taints(self.taint_sets, row, node.taints)
+        if "unschedulable" in self.__dict__:
+            new.__dict__["unschedulable"] = self.unschedulable.copy()
+            new.unschedulable[row] = node.unschedulable
+        return new
+
+    def _take_over(self, other: Self, *names: str) -> None:
+        self.__dict__.update({name: other.__dict__[name] for name in names if name in other.__dict__})
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -112,3 +126,15 @@ class Columns:
     def declaring(self, features: frozenset[str]) -> NDArray[np.bool_]:
         """Nodes that declare all of these features."""
         return np.fromiter((features <= node.declared_features for node in self.nodes), dtype=bool, count=len(self.nodes))
+
+
+TaintSets = tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]
+
+
+def _with_taints(known: TaintSets, row: int, taints: tuple[Taint, ...]) -> TaintSets:
+    sets, codes = known
+    if taints not in sets:
+        sets = (*sets, taints)
+    codes = codes.copy()
+    codes[row] = sets.index(taints)
+    return sets, codes

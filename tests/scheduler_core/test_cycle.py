@@ -243,3 +243,14 @@ def test_public_names_are_there_and_others_are_not() -> None:
     assert all(getattr(scheduler_core, name) for name in scheduler_core.__all__)
     with pytest.raises(AttributeError, match="module 'scheduler_core' has no attribute 'nonsense'"):
         scheduler_core.nonsense  # noqa: B018
+
+
+def test_the_runner_up_is_the_next_best_node_first_by_name() -> None:
+    used = [a_pod(f"p-{node}").requesting(cpu="2", memory="4Gi").on(node) for node in ("d", "c")]
+    result = Scheduler().schedule(cluster(a_node("d"), a_node("c"), a_node("b"), a_node("a"), used), a_pod().requesting(cpu="100m", memory="200Mi").build())
+    assert result.best == ("a", "b")
+    assert result.highest_total == result.scores["a"].total
+    assert result.runner_up == ("c", result.scores["c"].total)
+    alone = Scheduler().schedule(cluster(a_node("a")), a_pod().build())
+    assert (alone.highest_total, alone.runner_up) == (None, None)
+    assert Scheduler().schedule(cluster(a_node("a"), a_node("b")), a_pod().build()).runner_up is None
