@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from careen.core.gates.drain_forecast import judge
-from careen.core.policy import Policy
+from careen.core.policy import ForecastPolicy, Policy
 from careen.core.times import from_rfc3339
 from careen.report.tables import age, count_of, listed, paragraph, table
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
@@ -22,33 +22,37 @@ def exit_code(forecast: Forecast) -> int:
     return NOT_KNOWN if forecast.count(Outcome.UNKNOWN) else CLEAN
 
 
-def forecast_text(forecast: Forecast, now: datetime, *, width: int | None = None) -> str:
-    """The whole forecast for a terminal, pods in the order in which they would be evicted."""
+def forecast_text(forecast: Forecast, now: datetime, policy: Policy | None = None, *, width: int | None = None) -> str:
+    """The whole forecast for a terminal, pods in the order in which they would be evicted. `policy` None: not known."""
     lines = [paragraph(f"If {forecast.node} were drained now ({count_of(len(forecast.pods), 'pod')}, seen {age(from_rfc3339(forecast.made_at), now)} ago):", width=width)]
     if forecast.pods:
         lines += ["", table(["POD", "OUTCOME", "TO", "WHY"], [_row(pod) for pod in forecast.pods], width=width), ""]
     lines.append(_counted(forecast))
     lines += [paragraph(f"Note: {note}.", width=width) for note in forecast.notes]
-    lines.append(paragraph(verdict(forecast), width=width))
+    lines.append(paragraph(verdict(forecast, policy), width=width))
     return "\n".join(lines)
 
 
-def forecast_json(forecast: Forecast) -> dict[str, Any]:
-    """The same for programs: the forecast itself, its counts, and what the agent would make of it."""
-    refusal = judge(forecast, Policy(node_name=forecast.node))
+def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
+    """The same for programs: the forecast itself, its counts, and the sentence with which the agent would refuse."""
+    refusal = judge(forecast, policy or Policy(node_name=forecast.node))
     return forecast.to_mapping() | {
         "counts": {outcome.value: number for outcome, number in forecast.counts.items()},
         "refusal": refusal.sentence if refusal else None,
     }
 
 
-def verdict(forecast: Forecast) -> str:
-    """What the agent would make of it with the default settings."""
-    if judge(forecast, Policy(node_name=forecast.node)) is None:
-        return "With the default settings the agent would drain it."
+def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
+    """What the agent would make of it; with the default settings where the agents' own are not known."""
+    known = policy or Policy(node_name=forecast.node)
+    who = "The agent" if policy else "With the default settings the agent"
+    if known.forecast is not ForecastPolicy.REFUSE:
+        return f"{who} drains it whatever the forecast says (--forecast={known.forecast})."
+    if judge(forecast, known) is None:
+        return f"{who} would drain it."
     # Why stands in the table; the judge's own sentence would say it a second time.
     culprits = [*forecast.never, *forecast.with_outcome(Outcome.PENDING), *forecast.with_outcome(Outcome.UNKNOWN)]
-    return f"With the default settings the agent would not drain it, because of {listed([pod.title for pod in culprits])}."
+    return f"{who} would not drain it, because of {listed([pod.title for pod in culprits])}."
 
 
 def _row(pod: PodForecast) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,14 +55,14 @@ class Desk:
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         })
 
-    def lock(self, content: LockContent | str | None = None, *, namespace: str = "careen", name: str = "careen") -> None:
-        """Puts the DaemonSet that carries the lock into the cluster, with this content."""
+    def lock(self, content: LockContent | str | None = None, *, namespace: str = "careen", name: str = "careen", flags: Sequence[str] = ()) -> None:
+        """Puts the DaemonSet that carries the lock into the cluster, with this content; its agents have these flags."""
         text = render(content) if isinstance(content, LockContent) else content
         labels = {"name": "careen"}
         self.server.seed({
             "apiVersion": "apps/v1", "kind": "DaemonSet",
             "metadata": {"name": name, "namespace": namespace, "annotations": {} if text is None else {keys.LOCK_ANNOTATION: text}},
-            "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "agent", "image": "careen"}]}}},
+            "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "agent", "image": "careen", "args": ["agent", *flags]}]}}},
         })
 
     def agent_on(self, node: str, *, ready: bool = True) -> None:

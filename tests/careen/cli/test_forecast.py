@@ -116,6 +116,47 @@ def test_the_scheduler_s_own_configuration_is_followed(desk: Desk, tmp_path: Any
     assert "shop/web-1   moves" in output
 
 
+STUCK = (a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="3"), a_replica_set("other", 1), a_replica("other-1", "n2", cpu="2", owner="other"))
+
+
+def test_the_verdict_follows_the_flags_that_the_agents_are_started_with(desk: Desk) -> None:
+    desk.server.seed(*STUCK)
+    desk.lock(flags=["--forecast-pending-allowed=1"])
+    result = desk.run("forecast", "n1")
+    assert result.exit_code == 3
+    assert result.output.splitlines()[-1] == "The agent would drain it."
+
+
+def test_the_verdict_follows_the_configmap_of_the_agents(desk: Desk) -> None:
+    desk.server.seed(*STUCK, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": "forecast: warn\n"}})
+    desk.lock()
+    assert desk.run("forecast", "n1").output.splitlines()[-1] == "The agent drains it whatever the forecast says (--forecast=warn)."
+
+
+def test_the_scheduler_s_configuration_is_found_where_the_agents_find_it(desk: Desk) -> None:
+    configuration = yaml.safe_dump({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "mine"}]})
+    desk.server.seed(
+        a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine"),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"scheduler.yaml": configuration}},
+    )
+    desk.lock(flags=["--scheduler-config=configmap:scheduler.yaml"])
+    assert "shop/web-1   moves" in desk.ok("forecast", "n1")
+
+
+@pytest.mark.parametrize(
+    ("flags", "note"),
+    [
+        (["--scheduler-config=/etc/scheduler.yaml"], "Note: the agents use the scheduler's configuration in /etc/scheduler.yaml, which is not at hand here: give it with --scheduler-config."),
+        (["--concurrency=none"], "Note: the agents' settings could not be read, so the defaults stand in: --concurrency='none': expected a whole number"),
+    ],
+    ids=["a file of the agents", "settings that no agent could start with"],
+)
+def test_what_is_not_known_of_the_agents_is_said(desk: Desk, flags: list[str], note: str) -> None:
+    desk.server.seed(a_node("n1"))
+    desk.lock(flags=flags)
+    assert note in desk.ok("forecast", "n1")
+
+
 @pytest.mark.parametrize("context", ["careen-demo", "other"])
 def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str) -> None:
     desk.server.seed(a_node("n1"))

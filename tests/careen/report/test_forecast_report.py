@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from careen.core.policy import ForecastPolicy, Policy
 from careen.report.forecast_report import exit_code, forecast_json, forecast_text, verdict
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
@@ -67,6 +68,15 @@ def test_exit_codes_for_scripts(outcomes: tuple[Outcome, ...], code: int) -> Non
 def test_a_budget_that_says_not_now_keeps_nobody_from_draining_later() -> None:
     assert "not now: the budget is used up" in forecast_text(forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")), NOW)
     assert verdict(forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up"))) == "With the default settings the agent would drain it."
+
+
+def test_the_agents_own_settings_decide_the_verdict_where_they_are_known() -> None:
+    made = forecast(pod("a", Outcome.PENDING, "no room"))
+    lenient = Policy(node_name="n1", forecast_pending_allowed=1)
+    assert verdict(made, Policy(node_name="n1")) == "The agent would not drain it, because of shop/a."
+    assert verdict(made, lenient) == "The agent would drain it."
+    assert forecast_json(made, lenient)["refusal"] is None
+    assert verdict(made, Policy(node_name="n1", forecast=ForecastPolicy.WARN)) == "The agent drains it whatever the forecast says (--forecast=warn)."
 
 
 def test_the_json_is_a_forecast_with_counts_and_verdict() -> None:
