@@ -237,12 +237,13 @@ class PodReader:
         self._labels: dict[tuple[tuple[str, str], ...], wire.Pairs] = {}
         self._owners: dict[tuple[wire.WireOwner, ...], OwnerReference | None] = {}
         self._resizes: dict[object, PodResize | None] = {}
+        self._conditions: dict[tuple[wire.WireCondition, ...], tuple[bool, bool]] = {}
 
     def pod(self, written: wire.WirePod) -> Pod:
         """Raises FieldError for an amount or a time that cannot be read."""
         meta, spec, status = written.metadata, written.spec, written.status
         namespace = meta.namespace or "default"
-        conditions = status.conditions or () if status else ()
+        told = self._what_conditions_tell(status.conditions if status else None)
         return Pod(
             name=meta.name,
             namespace=namespace,
@@ -256,11 +257,22 @@ class PodReader:
             terminating=meta.deletion_timestamp is not None,
             start_time=_seconds(status.start_time, "status.startTime") if status else None,
             is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
-            is_ready=any(c.type == "Ready" and c.status == "True" for c in conditions),
-            preempted_by_scheduler=any(c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler" for c in conditions),
+            is_ready=told[0],
+            preempted_by_scheduler=told[1],
             resize=self._shared_resize(status, spec) if status else None,
             generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses) if status and status.resource_claim_statuses else (),
         )
+
+    def _what_conditions_tell(self, conditions: tuple[wire.WireCondition, ...] | None) -> tuple[bool, bool]:
+        """Ready, and being preempted by the scheduler."""
+        if not conditions:
+            return False, False
+        known = self._conditions.get(conditions)
+        if known is None:
+            ready = any(c.type == "Ready" and c.status == "True" for c in conditions)
+            preempted = any(c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler" for c in conditions)
+            known = self._conditions[conditions] = (ready, preempted)
+        return known
 
     def _shared_labels(self, written: wire.Pairs | None) -> wire.Pairs:
         if not written:
@@ -295,7 +307,7 @@ class PodReader:
 
 def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
     """What makes two specs equal for scheduling. The node is left out; volumes count only where scheduling looks at them."""
-    volumes = tuple(v for v in written.volumes or () if _pod_volume(v) is not None)
+    volumes = tuple(v for v in written.volumes or () if v != wire.WireVolume(v.name))  # a bare name: a kind nobody looks at
     return (
         namespace,
         tuple(_container_identity(c) for c in written.containers or ()),
@@ -475,9 +487,17 @@ def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
     told = [c for c in several if c.resources is not None]
     if not told:
         return True
+    specs = spec.containers or ()
+    if len(told) == len(specs) == 1 and told[0].name == specs[0].name:
+        return _tells_nothing_new(told[0], specs[0].resources.requests if specs[0].resources else None) and not _resize_is_infeasible(status)
     wanted = {c.name: c.resources.requests if c.resources else None for c in (*(spec.containers or ()), *(spec.init_containers or ()))}
-    same = all(c.resources is not None and (c.resources.requests or None) == (wanted.get(c.name) or None) for c in told)
-    return same and all((c.allocated_resources or None) in (None, wanted.get(c.name) or None) for c in told) and not _resize_is_infeasible(status)
+    return all(_tells_nothing_new(c, wanted.get(c.name)) for c in told) and not _resize_is_infeasible(status)
+
+
+def _tells_nothing_new(status: wire.WireContainerStatus, wanted: wire.Quantities | None) -> bool:
+    """Whether what a container has, and was allocated, is written as in its spec."""
+    has = status.resources.requests if status.resources else None
+    return (has or None) == (wanted or None) and (not status.allocated_resources or status.allocated_resources == wanted)
 
 
 def _container_resize(actuated: wire.WireResources | None, allocated: wire.Quantities | None) -> ContainerResize:
