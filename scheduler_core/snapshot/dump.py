@@ -53,21 +53,34 @@ class Dump:
     snapshot: Snapshot
 
 
-def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
-    """Write raw list pages as a dump, one at a time, and give the number of pages written. Pages of other kinds are passed over.
+class DumpWriter:
+    """Writes a dump page by page. Without `finish` the file has no last line, and nobody will read it as a whole one."""
 
-    Raises ValueError for a page that is no API list.
-    """
-    count = 0
-    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as file:
-        file.write(_line({"format": _MAGIC, "version": VERSION, "kubeVersion": header.kube_version, "takenAt": header.taken_at}))
-        for page in pages:
-            known = read_known_page(page)
-            if known is not None:
-                file.write(_page_line(known.kind, known.api_version, known.items))
-                count += 1
-        file.write(_line({"end": count}))
-    return count
+    def __init__(self, header: Header, out: BinaryIO) -> None:
+        self._file = gzip.GzipFile(fileobj=out, mode="wb", mtime=0)
+        self._file.write(_line({"format": _MAGIC, "version": VERSION, "kubeVersion": header.kube_version, "takenAt": header.taken_at}))
+        self.pages = 0
+
+    def add(self, page: bytes) -> None:
+        """One raw list page; a kind that scheduling does not read is passed over. ValueError for a page that is no API list."""
+        known = read_known_page(page)
+        if known is not None:
+            self._file.write(_page_line(known.kind, known.api_version, known.items))
+            self.pages += 1
+
+    def finish(self) -> None:
+        """The last line. `out` stays open."""
+        self._file.write(_line({"end": self.pages}))
+        self._file.close()
+
+
+def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
+    """Write all pages as a dump and give the number of those kept. Raises ValueError for a page that is no API list."""
+    writer = DumpWriter(header, out)
+    for page in pages:
+        writer.add(page)
+    writer.finish()
+    return writer.pages
 
 
 def read_dump(source: BinaryIO) -> Dump:

@@ -1,0 +1,49 @@
+"""`careen snapshot`: what a forecast needs of the cluster, in a file that a bug report can carry."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+import click
+
+from careen.cli.connection import Cluster, cluster_command
+from careen.cluster.snapshot_reader import pages, server_version
+from careen.core.times import rfc3339
+from careen.report.tables import count_of
+from scheduler_core.snapshot.dump import DumpWriter, Header
+
+
+@click.command()
+@click.option("--file", "-f", "target", type=click.Path(dir_okay=False, writable=True, path_type=Path), metavar="FILE", help="Where to write it; otherwise standard output.")
+@cluster_command
+async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
+    """Write what a forecast reads of the cluster: `careen snapshot > dump.json.gz`.
+
+    Secrets, environment, commands and annotations are left out. Names, labels, images and requests remain: look at it before you
+    give it away (`zcat dump.json.gz`).
+    """
+    if target is None and sys.stdout.isatty():
+        raise click.UsageError("a dump is no text for a terminal: give --file FILE, or send it on with `careen snapshot > dump.json.gz`")
+    header = Header(kube_version=await server_version(cluster.api), taken_at=rfc3339(cluster.clock.now()))
+    # Handed on only when it is whole: a cluster that cannot be read to its end leaves no half dump behind.
+    with TemporaryFile() as whole:
+        writer = DumpWriter(header, whole)
+        async for page in pages(cluster.api):
+            writer.add(page)
+        writer.finish()
+        size = whole.tell()
+        whole.seek(0)
+        _hand_on(whole, target)
+    click.echo(f"{count_of(writer.pages, 'list page')}, {size:,} bytes compressed", err=True)
+
+
+def _hand_on(whole: IO[bytes], target: Path | None) -> None:
+    if target is None:
+        shutil.copyfileobj(whole, sys.stdout.buffer)
+        return
+    with target.open("wb") as file:
+        shutil.copyfileobj(whole, file)

@@ -1,0 +1,75 @@
+"""What every plugin of the scheduler said about one pod, as a table: all nodes in a line each, or one node in detail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from careen.report.tables import count_of, listed, paragraph, table
+from scheduler_core.framework.verdict import Verdict
+from scheduler_core.simulation.record import NodeRecord, Record
+
+
+def explain_text(record: Record, *, node: str | None = None, width: int | None = None) -> str:
+    """All nodes with the sum of their scores or their first refusal; or, with `node`, every plugin's answer there."""
+    lines = [paragraph(_headline(record), width=width), ""]
+    if node is not None:
+        return "\n".join([*lines, *_one_node(next(row for row in record.nodes if row.node == node), width)])
+    plugins = _scoring_plugins(record)
+    rows = [[row.node, _sum(row), *(str(row.scores[name]) if name in row.scores else "" for name in plugins), _verdict(row.refusal)] for row in record.nodes]
+    return "\n".join([*lines, table(["NODE", "TOTAL", *plugins, "VERDICT"], rows, width=width)])
+
+
+def explain_json(record: Record) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "pod": record.pod.key, "now": record.pod.node_name or None, "node": record.result.node, "best": list(record.result.best),
+        "sentence": record.result.sentence or None,
+        "nodes": [
+            {
+                "node": row.node, "total": row.total, "scores": dict(row.scores), "refusal": _json(row.refusal) if row.refusal else None,
+                "verdicts": {plugin: _json(verdict) for plugin, verdict in row.verdicts.items()},
+            }
+            for row in record.nodes
+        ],
+    }
+
+
+def _headline(record: Record) -> str:
+    where = f"now on {record.pod.node_name}" if record.pod.node_name else "not on a node"
+    wants = f"requests {record.cpu_millis}m cpu and {-(-record.memory_bytes // 2**20)}Mi memory"
+    result = record.result
+    if result.node is None:
+        return f"{record.pod.key} ({where}, {wants}) would find no node: {result.sentence or result.error}"
+    passed = sum(1 for row in record.nodes if row.refusal is None)
+    among = f", drawn among the equal {listed(result.best)}" if len(result.best) > 1 else ""
+    return f"{record.pod.key} ({where}, {wants}) would go to {result.node}{among}; {passed} of {count_of(len(record.nodes), 'node')} can hold it."
+
+
+def _one_node(row: NodeRecord, width: int | None) -> list[str]:
+    rows = [[plugin, "filter", _verdict(None if verdict.is_success else verdict)] for plugin, verdict in row.verdicts.items()]
+    rows += [[plugin, "score", str(score)] for plugin, score in row.scores.items()]
+    if row.total is not None:
+        rows.append(["all plugins", "score", str(row.total)])
+    if not rows:
+        rows = [[row.refusal.plugin if row.refusal else "", "prefilter", _verdict(row.refusal)]]
+    return [f"{row.node}:", table(["PLUGIN", "POINT", "ANSWER"], rows, width=width)]
+
+
+def _scoring_plugins(record: Record) -> list[str]:
+    """The plugins whose scores differ between nodes; a column of equal numbers explains nothing."""
+    scored = [row.scores for row in record.nodes if row.scores]
+    return [name for name in (scored[0] if scored else ()) if len({scores[name] for scores in scored}) > 1]
+
+
+def _sum(row: NodeRecord) -> str:
+    return "" if row.total is None else str(row.total)
+
+
+def _verdict(refusal: Verdict | None) -> str:
+    if refusal is None:
+        return "passes"
+    return f"{refusal.plugin}: {refusal.message}" if refusal.plugin else refusal.message
+
+
+def _json(verdict: Verdict) -> dict[str, Any]:
+    return {"code": verdict.code.value, "plugin": verdict.plugin or None, "reasons": list(verdict.reasons)}

@@ -1,0 +1,68 @@
+"""What each plugin said about one pod on each node: the cycle's answer and the rows behind it, for people who ask why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.verdict import Verdict
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.requests import incoming_requests
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRecord:
+    """One node: `refusal` is the first one (None: it passed), `verdicts` every filter's own answer, asked beyond the first.
+
+    `total` and `scores` (weighted, by plugin) only where the node was scored: it and at least one other passed.
+    """
+
+    node: str
+    refusal: Verdict | None
+    verdicts: Mapping[str, Verdict]
+    total: int | None
+    scores: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One cycle for one pod: where it would go, and a row per node, those it would rather go to first."""
+
+    pod: Pod
+    result: CycleResult
+    nodes: tuple[NodeRecord, ...]
+    cpu_millis: int
+    memory_bytes: int
+
+
+def explain(scheduler: Scheduler, snapshot: Snapshot, pod: Pod) -> Record:
+    """Judge the pod as if it came into the queue now; one that stands on a node is taken off it first.
+
+    Raises NoProfileError when another scheduler schedules it.
+    """
+    world = snapshot.without_pod(pod.key) if pod.node_name else snapshot
+    newcomer = pod.on_node("")
+    result = scheduler.schedule(world, newcomer)
+    requests = incoming_requests(pod.spec, scheduler.rules)
+    rows = sorted(_rows(scheduler, world, newcomer, result), key=lambda row: (row.refusal is not None, -(row.total or 0), row.node))
+    return Record(pod=pod, result=result, nodes=tuple(rows), cpu_millis=requests.cpu, memory_bytes=requests.memory)
+
+
+def _rows(scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult) -> list[NodeRecord]:
+    runner, nodes, state = scheduler.runner(pod), NodeList(world, None, scheduler.rules), CycleState()
+    prepared = runner.pre_filter(state, pod, nodes)
+    scores, statuses = result.scores, result.statuses
+    rows = []
+    for info in nodes:
+        verdict = statuses[info.name]
+        scored = scores.get(info.name)
+        rows.append(NodeRecord(
+            node=info.name, refusal=None if verdict.is_success else verdict,
+            verdicts={} if prepared.refusal else runner.every_verdict(state, pod, info),
+            total=scored.total if scored else None, scores=scored.by_plugin if scored else {},
+        ))
+    return rows
