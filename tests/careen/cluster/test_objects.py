@@ -1,0 +1,86 @@
+"""API objects as the core's values: what is left out of an object, and what it means that it is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from careen.cluster import objects
+from careen.core.observation import NodeView, OwnerHealth, PodView, Taint
+
+
+def node_of(**fields: Any) -> NodeView:
+    return objects.node_view(msgspec.convert(fields, objects.Node))
+
+
+def pod_of(**fields: Any) -> PodView:
+    return objects.pod_view(msgspec.convert(fields, objects.Pod, strict=False))
+
+
+def test_a_node_in_full() -> None:
+    assert node_of(
+        metadata={"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "1"}, "annotations": {"b": "2"}},
+        spec={"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule", "value": "v", "timeAdded": "2026-03-04T12:00:00Z"}]},
+        status={"conditions": [{"type": "MemoryPressure", "status": "True"}, {"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": "b1"}},
+    ) == NodeView(
+        name="n1", uid="u", resource_version="7", labels={"a": "1"}, annotations={"b": "2"}, unschedulable=True, ready=True, boot_id="b1",
+        taints=(Taint(key="k", effect="NoSchedule", value="v", time_added="2026-03-04T12:00:00Z"),),
+    )
+
+
+@pytest.mark.parametrize("conditions", [None, [], [{"type": "Ready", "status": "Unknown"}], [{"type": "Ready", "status": "False"}]], ids=["none at all", "empty", "unknown", "false"])
+def test_only_a_true_condition_makes_a_node_ready(conditions: list[dict[str, str]] | None) -> None:
+    assert not node_of(metadata={"name": "n1"}, status={"conditions": conditions}).ready
+
+
+def test_a_node_without_anything_has_no_labels_taints_or_boot() -> None:
+    bare = node_of(metadata={"name": "n1"})
+    assert (dict(bare.labels), dict(bare.annotations), bare.taints, bare.unschedulable, bare.boot_id) == ({}, {}, (), False, "")
+
+
+def test_of_many_nodes_only_the_annotations_of_coordinators_are_kept() -> None:
+    annotations = {"careen.dev/phase": "Waiting", "weave.works/kured-reboot-in-progress": "x", "example.com/large": "y"}
+    node = msgspec.convert({"metadata": {"name": "n1", "annotations": annotations}}, objects.Node)
+    assert dict(objects.node_view(node, all_annotations=False).annotations) == {"careen.dev/phase": "Waiting", "weave.works/kured-reboot-in-progress": "x"}
+
+
+def test_a_pods_owner_is_the_one_that_controls_it() -> None:
+    owners = [
+        {"kind": "Node", "name": "n1", "uid": "1"},
+        {"kind": "ReplicaSet", "name": "web", "uid": "2", "controller": True},
+    ]
+    pod = pod_of(metadata={"name": "p", "namespace": "shop", "ownerReferences": owners})
+    assert (pod.owner_kind, pod.owner_name, pod.owner_uid) == ("ReplicaSet", "web", "2")
+    assert pod_of(metadata={"name": "p", "ownerReferences": owners[:1]}).owner_kind == ""
+
+
+def test_a_terminating_static_pod_with_scratch_space() -> None:
+    pod = pod_of(
+        metadata={
+            "name": "p", "namespace": "shop", "uid": "u", "annotations": {"kubernetes.io/config.mirror": "h"},
+            "deletionTimestamp": "2026-03-04T12:00:00Z", "deletionGracePeriodSeconds": 30,
+        },
+        spec={"priority": 5, "volumes": [{"name": "a"}, {"name": "b", "emptyDir": {}}]},
+        status={"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]},
+    )
+    assert (pod.is_mirror, pod.has_empty_dir, pod.is_ready, pod.priority) == (True, True, False, 5)
+    assert (pod.is_terminating, pod.deletion_timestamp, pod.deletion_grace_seconds) == (True, datetime(2026, 3, 4, 12, tzinfo=UTC), 30.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "replicas", "ready"),
+    [
+        ("ReplicaSet", {"replicas": 3}, {"readyReplicas": 2}, 3, 2),
+        ("ReplicaSet", {}, {}, 1, 0),
+        ("StatefulSet", {"replicas": 0}, {}, 0, 0),
+        ("Job", {"parallelism": 4}, {"ready": 1}, 4, 1),
+        ("Job", {}, {}, 1, 0),
+    ],
+    ids=["wants three, has two", "the API's default is one", "scaled to nothing", "a job's pods", "a job's default is one"],
+)
+def test_how_many_replicas_a_controller_wants_and_has(kind: str, spec: dict[str, int], status: dict[str, int], replicas: int, ready: int) -> None:
+    workload = msgspec.convert({"metadata": {"name": "w", "namespace": "shop", "uid": "u", "generation": 2}, "spec": spec, "status": status}, objects.Workload)
+    assert objects.owner_health(kind, workload) == OwnerHealth(kind=kind, namespace="shop", name="w", uid="u", generation=2, replicas=replicas, ready=ready)
