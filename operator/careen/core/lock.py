@@ -206,9 +206,7 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
 
 
 def _read(record: dict[str, Any]) -> LockContent:
-    rows = record.get("locks") or []                     # Go writes an empty list as null
-    if not isinstance(rows, list):
-        raise TypeError("locks is not a list")
+    rows = _typed(record, "locks", list, [])             # Go writes an empty list as null
     entries = [_entry(row) for row in rows]
     owner = _typed(record, "nodeID", str, "")
     if owner not in ("", MANUAL) and owner not in {entry.node for entry in entries}:
@@ -229,9 +227,7 @@ def _read(record: dict[str, Any]) -> LockContent:
 def _entry(row: Any) -> Entry:
     if not isinstance(row, dict):
         raise TypeError("an entry of locks is not an object")
-    metadata = row.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise TypeError("metadata is not an object")
+    metadata = _typed(row, "metadata", dict, {})
     return Entry(
         node=_typed(row, "nodeID", str, ""), id=_typed(row, "id", str, ""), uid=_typed(row, "uid", str, ""),
         groups=_names(row, "groups"), boot=_typed(row, "boot", str, ""),
@@ -241,8 +237,8 @@ def _entry(row: Any) -> Entry:
 
 
 def _names(record: dict[str, Any], key: str) -> tuple[str, ...]:
-    names = record.get(key) or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    names = _typed(record, key, list, [])
+    if not all(isinstance(name, str) for name in names):
         raise TypeError(f"{key} is not a list of names")
     return tuple(names)
 

@@ -22,7 +22,6 @@ class Code(StrEnum):
     WAITING_FOR_TURN = "waiting-for-turn"
     TAKING_CLAIM = "taking-claim"
     GIVING_BACK = "giving-back"
-    PASSED_ON = "passed-on"
     DRAIN_STARTED = "drain-started"
     DRAINING = "draining"
     DRAINED = "drained"
@@ -107,7 +106,6 @@ REASONS: dict[Code, ReasonText] = {
     Code.WAITING_FOR_TURN: ReasonText("The gates pass; other nodes come first or the lock is full.", "Nothing to do, or raise --concurrency."),
     Code.TAKING_CLAIM: ReasonText("It is the node's turn: it takes a claim in the lock and asks everything once more.", _ITSELF),
     Code.GIVING_BACK: ReasonText("Everything is undone; the claim is being taken out of the lock.", _ITSELF),
-    Code.PASSED_ON: ReasonText("It was the node's turn, but a gate refuses; the turn goes to the next node.", "See the refusals: `careen why NODE`."),
     Code.DRAIN_STARTED: ReasonText("The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF),
     Code.DRAINING: ReasonText("Pods are still leaving the node.", "Look at the pods the sentence names, if it lasts."),
     Code.DRAINED: ReasonText("The node is empty; the gates are asked a last time.", _ITSELF),

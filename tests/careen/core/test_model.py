@@ -121,7 +121,8 @@ def test_what_happens_right_after_a_phase_begins_breaks_no_rule(seed: int, phase
 def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> None:
     world = a_world(6000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for _ in range(4):
-        world.at(world.random.uniform(1, 120), lambda name=world.random.choice(NAMES): world.start_agent(name, 0.0))
+        name = world.random.choice(NAMES)
+        world.at(world.random.uniform(1, 120), lambda name=name: world.start_agent(name, 0.0))
     world.run(600)
     calm(world)
 
@@ -149,6 +150,7 @@ def test_a_recreated_daemonset_breaks_no_rule(seed: int) -> None:
 def test_deleted_nodes_break_no_rule_and_lose_no_claim_for_ever(seed: int) -> None:
     world = a_world(4000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for _ in range(3):
-        world.at(world.random.uniform(5, 200), lambda name=world.random.choice(NAMES): world.delete_node(name))
+        name = world.random.choice(NAMES)
+        world.at(world.random.uniform(5, 200), lambda name=name: world.delete_node(name))
     world.run(600)
     calm(world)

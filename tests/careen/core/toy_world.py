@@ -23,8 +23,21 @@ from careen.core.drain_plan import to_evict
 from careen.core.lock import LockContent
 from careen.core.memory import EvictAnswer, Memory, RebootOutcome
 from careen.core.observation import (
-    Chance, DryRunAnswer, Evictable, Fleet, Gone, Holders, LockReading, Need, NeedAnswer, NodeView, Observation, OwnerHealth, PodView,
-    Taint, Unknown,
+    Chance,
+    DryRunAnswer,
+    Evictable,
+    Fleet,
+    Gone,
+    Holders,
+    LockReading,
+    Need,
+    NeedAnswer,
+    NodeView,
+    Observation,
+    OwnerHealth,
+    PodView,
+    Taint,
+    Unknown,
 )
 from careen.core.phases import ROW, Evidence, Phase
 from careen.core.policy import Policy
@@ -293,14 +306,14 @@ class World:
         node = self.nodes[name]
         progress = self.progress(name) if node else Progress()
         phase = Phase(progress.phase) if progress.phase else Phase.IDLE
-        for kind in sorted(ROW[phase].evidence, key=lambda kind: _ORDER.index(kind)):
+        for kind in sorted(ROW[phase].evidence, key=_ORDER.index):
             yield self.latency()
             seen[kind] = self.observe(agent, kind, seen)
         for _ in range(12):
             decision = decide(self.observation(agent, seen), policy)
             if not decision.wants:
                 break
-            for kind in sorted(decision.wants, key=lambda kind: _ORDER.index(kind)):
+            for kind in sorted(decision.wants, key=_ORDER.index):
                 yield self.latency()
                 seen[kind] = self.observe(agent, kind, seen)
             agent.memory = decision.memory
@@ -324,7 +337,7 @@ class World:
             "node": Unknown("not read"), "boot_id": Unknown("not read"), "need": Need(answer=NeedAnswer.UNKNOWN), **known,
         })
 
-    def observe(self, agent: Agent, kind: Evidence, seen: dict[Evidence, Any]) -> Any:
+    def observe(self, agent: Agent, kind: Evidence, seen: dict[Evidence, Any]) -> Any:  # noqa: C901 - a flat list of cases
         name, host = agent.node, self.hosts[agent.node]
         views = [node.view for node in self.nodes.values() if node is not None]
         if kind is Evidence.BOOT_ID:
@@ -364,7 +377,7 @@ class World:
         assert kind is Evidence.FOREIGN, kind
         return ()
 
-    def apply(self, agent: Agent, decision: Decision) -> Generator[float, None, None]:
+    def apply(self, agent: Agent, decision: Decision) -> Generator[float, None, None]:  # noqa: C901 - a flat list of cases
         confirmed_at: float | None = None
         for action in decision.actions:
             if isinstance(action, PatchNode | WriteLock | ConfirmClaim | AskReboot | Evict):

@@ -1,0 +1,209 @@
+"""Values for the tests of the core: everything defaulted, so that a test mentions only what its outcome depends on.
+
+The defaults are a drained-ready world: node n1 waits, its need is yes, the lock is free, nothing refuses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from careen.core import keys, lock
+from careen.core.actions import Action, Evict, PatchNode, WriteLock
+from careen.core.decide import decide
+from careen.core.decision import Decision
+from careen.core.lock import Entry, LockContent
+from careen.core.memory import Memory
+from careen.core.observation import (
+    Chance,
+    DryRunAnswer,
+    Evictable,
+    Fleet,
+    Holders,
+    LockReading,
+    Need,
+    NeedAnswer,
+    NodeView,
+    Observation,
+    OwnerHealth,
+    PodView,
+)
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import Policy
+from careen.core.progress import Mark, Progress, from_annotation, to_annotation
+from careen.core.situation import Situation
+from careen.core.writing import LABEL
+from scheduler_core.simulation.forecast import Forecast
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)        # a Wednesday
+UPTIME = 10_000.0
+BOOT = "boot-1"
+DAEMONSET = "ds-uid"
+LOCK_OBJECT = f"{DAEMONSET}/{keys.LOCK_ANNOTATION}"
+
+YES = Need(answer=NeedAnswer.YES)
+NO = Need(answer=NeedAnswer.NO)
+UNKNOWN_NEED = Need(answer=NeedAnswer.UNKNOWN, detail="permission denied")
+
+
+def ago(seconds: float, boot: str = BOOT) -> Mark:
+    """That many seconds before the observation, on the host's own clock."""
+    return Mark(boot=boot, uptime=UPTIME - seconds)
+
+
+def a_node(name: str = "n1", **changes: Any) -> NodeView:
+    """A ready, schedulable Node on boot-1 with nothing of ours on it."""
+    given = {"name": name, "uid": f"uid-{name}", "resource_version": "7", "boot_id": BOOT, **changes}
+    return NodeView(**given)
+
+
+def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
+    """The Node as it stands in the phase that the record says: label, annotations, and the cordon where it is ours."""
+    name = changes.pop("name", "n1")
+    phase = Phase(progress.phase)
+    label = changes.pop("label", LABEL[phase])
+    annotations = {keys.PROGRESS: to_annotation(progress), keys.PHASE: phase.value, **changes.pop("annotations", {})}
+    return a_node(
+        name, labels={keys.REBOOT_LABEL: label, **changes.pop("labels", {})} if label else changes.pop("labels", {}), annotations=annotations,
+        unschedulable=changes.pop("unschedulable", progress.is_cordoned_by_us or progress.prior_unschedulable), **changes,
+    )
+
+
+def a_progress(phase: Phase, **changes: Any) -> Progress:
+    """A plausible record for the phase: with a claim from Claiming on, with our cordon from Draining on."""
+    given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
+    if phase not in {Phase.IDLE, Phase.WAITING}:
+        given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}
+    if phase in {Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING}:
+        given |= {"is_cordoned_by_us": True, "drain_started": ago(30), "drain_started_at": "2026-03-04T11:59:30Z"}
+    if phase is Phase.REBOOTING:
+        given |= {"announcement": 1, "announced": ago(20)}
+    if phase in {Phase.VERIFYING, Phase.SETTLING}:
+        given |= {"boot_left": "boot-0", "verify_started": ago(10)}
+    if phase is Phase.SETTLING:
+        given |= {"settle_started": ago(5)}
+    return Progress(**given | changes)
+
+
+def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
+    """A claim of ours, written under a limit of one."""
+    return Entry(**{"node": node, "id": claim, "uid": f"uid-{node}", "boot": BOOT, "created": "2026-03-04T11:59:00Z", "limit": 1} | changes)
+
+
+def a_reading(content: LockContent | str | None) -> LockReading:
+    """The lock as one read found it."""
+    text = lock.render(content) if isinstance(content, LockContent) else content
+    return LockReading(content=text, resource_version="42", daemonset_uid=DAEMONSET)
+
+
+def held(*entries: Entry, **changes: Any) -> LockContent:
+    """A lock with these claims."""
+    return LockContent(entries=entries, max_owners=1, **changes)
+
+
+def a_pod(name: str = "web-1", **changes: Any) -> PodView:
+    """A running pod of a ReplicaSet."""
+    given = {"namespace": "shop", "name": name, "uid": f"uid-{name}", "owner_kind": "ReplicaSet", "owner_name": "web", "owner_uid": "rs-web"}
+    return PodView(**{**given, **changes})
+
+
+def a_daemon_pod(name: str = "proxy-1", **changes: Any) -> PodView:
+    """A DaemonSet's pod."""
+    return a_pod(name, namespace="kube-system", owner_kind="DaemonSet", owner_name="proxy", owner_uid="ds-proxy", **changes)
+
+
+def an_owner(name: str = "web", **changes: Any) -> OwnerHealth:
+    """A healthy ReplicaSet of three."""
+    given = {"kind": "ReplicaSet", "namespace": "shop", "name": name, "uid": f"rs-{name}", "generation": 1, "replicas": 3, "ready": 3}
+    return OwnerHealth(**{**given, **changes})
+
+
+def a_fleet(*nodes: NodeView, age: float = 0.0) -> Fleet:
+    """Every Node, as read that many seconds ago."""
+    return Fleet(nodes=nodes, read_at_uptime=UPTIME - age)
+
+
+def a_policy(**changes: Any) -> Policy:
+    """The defaults, for node n1."""
+    return Policy(**{"node_name": "n1", **changes})
+
+
+def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
+    """Everything known and favourable: costly evidence included, so that a step decides at once."""
+    node = a_node() if node is None else node
+    given: dict[str, Any] = {
+        "now": NOW, "uptime": UPTIME, "chance": Chance(claim_id="fresh", jitter=0.5), "memory": Memory(node_uid="uid-n1", is_reconciled=True),
+        "clock_skew_seconds": 0.0, "node": node, "boot_id": BOOT, "need": YES, "lock": LockContent(), "peers": (), "waiters": (), "pods": (),
+        "fleet": a_fleet(*([node] if isinstance(node, NodeView) else [])), "alerts": (), "foreign": (), "owners": (),
+        "forecast": Forecast(node="n1", made_at="2026-03-04T12:00:00Z"), "evictability": {}, "holders": Holders(),
+    }
+    given |= changes
+    if isinstance(given["lock"], LockContent | str) or given["lock"] is None:
+        given["lock"] = a_reading(given["lock"])
+    if "evictability" not in changes and isinstance(given["pods"], tuple):
+        given["evictability"] = {pod.uid: DryRunAnswer(answer=Evictable.ALLOWED) for pod in given["pods"]}
+    return Observation(**given)
+
+
+def a_situation(node: NodeView | None = None, policy: Policy | None = None, **changes: Any) -> Situation:
+    """What a gate or a step is given."""
+    seen = an_observation(node, **changes)
+    assert isinstance(seen.node, NodeView)
+    progress = from_annotation(seen.node.annotations.get(keys.PROGRESS))
+    assert isinstance(progress, Progress)
+    return Situation(seen=seen, policy=policy or a_policy(), node=seen.node, progress=progress, memory=seen.memory)
+
+
+def decided(progress: Progress | None = None, policy: Policy | None = None, node: dict[str, Any] | None = None, **changes: Any) -> Decision:
+    """What is decided for a node with this record."""
+    view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
+    if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
+        changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left))
+    return decide(an_observation(view, **changes), policy or a_policy())
+
+
+def deciding_without(evidence: Evidence, **changes: Any) -> dict[str, Any]:
+    """The keyword that leaves one evidence unasked."""
+    from careen.core.observation import NOT_ASKED
+
+    return {evidence.value.replace("-", "_"): NOT_ASKED, **changes}
+
+
+def the_patch(decision: Decision) -> PatchNode:
+    """The decision's one patch of the Node."""
+    (found,) = [action for action in decision.actions if isinstance(action, PatchNode)]
+    return found
+
+
+def the_record(decision: Decision) -> Progress:
+    """The record that the decision's patch writes."""
+    text = the_patch(decision).annotations[keys.PROGRESS]
+    found = from_annotation(text)
+    assert isinstance(found, Progress)
+    return found
+
+
+def the_lock(decision: Decision) -> LockContent:
+    """The lock that the decision writes."""
+    (found,) = [action for action in decision.actions if isinstance(action, WriteLock)]
+    content = lock.parse(found.content)
+    assert isinstance(content, LockContent)
+    return content
+
+
+def kinds(decision: Decision) -> list[type[Action]]:
+    """The kinds of the decision's actions that touch anything but people's attention."""
+    from careen.core.actions import Notify, PostEvent
+
+    return [type(action) for action in decision.actions if not isinstance(action, PostEvent | Notify)]
+
+
+def evicted(decision: Decision) -> list[str]:
+    """The names of the pods that the decision evicts."""
+    return [pod.name for action in decision.actions if isinstance(action, Evict) for pod in action.pods]
+
+
+def remembering(**changes: Any) -> Memory:
+    """A running process's memory."""
+    return replace(Memory(node_uid="uid-n1", is_reconciled=True), **changes)

@@ -1,0 +1,48 @@
+"""Alerts, filtered as kured filters them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from careen.core.gates import alerts
+from careen.core.gates.question import When
+from careen.core.observation import NOT_ASKED, Alert, Unknown
+from careen.core.policy import AlertPolicy
+from careen.core.reasons import Code
+from tests.careen.core.builders import a_policy, a_situation
+
+FIRING = Alert(name="DiskFull")
+PENDING = Alert(name="DiskFull", state="pending")
+WATCHDOG = Alert(name="Watchdog")
+IGNORE = re.compile("^Watchdog$")
+
+
+@pytest.mark.parametrize(("policy", "active", "expected"), [
+    (None, Unknown("no source"), None),
+    (AlertPolicy(), (), None),
+    (AlertPolicy(), (FIRING,), Code.ALERT),
+    (AlertPolicy(), (PENDING,), Code.ALERT),
+    (AlertPolicy(firing_only=True), (PENDING,), None),
+    (AlertPolicy(firing_only=True), (FIRING,), Code.ALERT),
+    (AlertPolicy(filter_regexp=IGNORE), (WATCHDOG,), None),
+    (AlertPolicy(filter_regexp=IGNORE), (WATCHDOG, FIRING), Code.ALERT),
+    (AlertPolicy(filter_regexp=IGNORE, match_only=True), (WATCHDOG,), Code.ALERT),
+    (AlertPolicy(filter_regexp=IGNORE, match_only=True), (FIRING,), None),
+    (AlertPolicy(filter_regexp=re.compile("Disk")), (FIRING,), None),
+    (AlertPolicy(match_only=True), (FIRING,), None),
+    (AlertPolicy(), Unknown("timed out after 10 s"), Code.ALERTS_UNKNOWN),
+    (AlertPolicy(), NOT_ASKED, Code.ALERTS_UNKNOWN),
+])
+def test_what_blocks(policy: AlertPolicy | None, active: Any, expected: Code | None) -> None:
+    refused = alerts.ask(a_situation(policy=a_policy(alerts=policy), alerts=active), When.READY)
+    assert (refused.code if refused else None) is expected
+
+
+def test_the_alerts_are_named_once_each() -> None:
+    active = tuple(Alert(name=name) for name in ("D", "A", "B", "A", "C"))
+    refused = alerts.ask(a_situation(policy=a_policy(alerts=AlertPolicy()), alerts=active), When.READY)
+    assert refused is not None
+    assert refused.sentence == "active: A, B, C and 1 more"

@@ -1,0 +1,113 @@
+"""How many nodes may be down: in the cluster, in a group, and for the quorum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from careen.core.gates import budgets
+from careen.core.gates.question import When
+from careen.core.lock import LockContent
+from careen.core.observation import NOT_ASKED, NodeView, Unknown
+from careen.core.phases import Phase
+from careen.core.policy import Budget, BudgetKind, Policy
+from careen.core.reasons import Code
+from careen.core.selectors import Selector
+from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy, a_progress, a_situation, an_entry, held
+
+OWN = a_node("n1")
+
+
+def answer(*others: NodeView, own: NodeView = OWN, policy: Policy | None = None, content: LockContent | None = None) -> Code | None:
+    situation = a_situation(own, policy or a_policy(), lock=content or LockContent(), fleet=a_fleet(own, *others))
+    refused = budgets.ask(situation, When.CLAIMED)
+    return refused.code if refused else None
+
+
+@pytest.mark.parametrize(("other", "expected"), [
+    pytest.param(a_node("n2"), None, id="in service"),
+    pytest.param(a_node("n2", ready=False), Code.NODES_DOWN, id="not ready"),
+    pytest.param(a_node("n2", unschedulable=True), Code.NODES_DOWN, id="cordoned by a person"),
+    pytest.param(a_marked_node(a_progress(Phase.DRAINING), name="n2"), Code.NODES_DOWN, id="at work under a claim that this lock does not show"),
+    pytest.param(a_marked_node(a_progress(Phase.SETTLING), name="n2"), Code.NODES_DOWN, id="settling under a claim that this lock does not show"),
+    pytest.param(a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="halted with its claim kept"),
+    pytest.param(a_marked_node(a_progress(Phase.FAILED, is_giving_back=True), name="n2"), None, id="undone, its claim on the way out"),
+    pytest.param(a_marked_node(a_progress(Phase.WAITING), name="n2"), None, id="waiting"),
+    pytest.param(a_marked_node(a_progress(Phase.CLAIMING), name="n2"), None, id="taking a claim that it does not have yet"),
+    pytest.param(a_node("n2", annotations={keys.PROGRESS: "?"}), Code.NODES_DOWN, id="its record cannot be read"),
+    pytest.param(a_node("n2", labels={keys.REBOOT_LABEL: "in-progress"}), Code.NODES_DOWN, id="its record was removed, its label says that it works"),
+])
+def test_another_node_down_for_whatever_reason_counts(other: NodeView, expected: Code | None) -> None:
+    assert answer(other) is expected
+
+
+def test_the_node_itself_never_counts() -> None:
+    assert answer(own=a_node("n1", ready=False, unschedulable=True)) is None
+    assert answer(content=held(an_entry("n1"))) is None
+
+
+@pytest.mark.parametrize(("concurrency", "expected"), [(1, Code.LIMIT_REACHED), (2, Code.NODES_DOWN), (3, None)])
+def test_holders_and_others_are_added_up_and_nobody_counts_twice(concurrency: int, expected: Code | None) -> None:
+    others = (a_node("n2", ready=False), a_node("n3", unschedulable=True))
+    content = held(an_entry("n2", limit=concurrency))
+    assert answer(*others, policy=a_policy(concurrency=concurrency), content=content) is expected
+
+
+def test_a_holder_whose_node_does_not_exist_counts() -> None:
+    assert answer(content=held(an_entry("gone"))) is Code.LIMIT_REACHED
+
+
+ZONE = Budget(kind=BudgetKind.ZONE, limit=1)
+DB = Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("pool=db"))
+
+
+@pytest.mark.parametrize(("budget", "own", "other", "expected"), [
+    (ZONE, {keys.ZONE: "a"}, {keys.ZONE: "a"}, Code.BUDGET_SPENT), (ZONE, {keys.ZONE: "a"}, {keys.ZONE: "b"}, None), (ZONE, {}, {}, None),
+    (DB, {"pool": "db"}, {"pool": "db"}, Code.BUDGET_SPENT), (DB, {"pool": "web"}, {"pool": "db"}, None),
+    (ZONE, {keys.CONTROL_PLANE: ""}, {keys.CONTROL_PLANE: ""}, Code.BUDGET_SPENT),
+])
+def test_a_group_has_its_own_limit(budget: Budget, own: dict[str, str], other: dict[str, str], expected: Code | None) -> None:
+    policy = a_policy(concurrency=5, budgets=(budget,))
+    assert answer(a_node("n2", labels=other, ready=False), own=a_node("n1", labels=own), policy=policy) is expected
+
+
+def test_a_holders_groups_count_even_when_its_node_is_gone() -> None:
+    policy = a_policy(concurrency=5, budgets=(ZONE,))
+    content = held(an_entry("gone", groups=("zone=a",), limit=5))
+    assert answer(own=a_node("n1", labels={keys.ZONE: "a"}), policy=policy, content=content) is Code.BUDGET_SPENT
+
+
+def members(count: int, down: int = 0) -> list[NodeView]:
+    return [a_node(f"cp{number}", labels={keys.CONTROL_PLANE: ""}, ready=number >= down) for number in range(2, count + 1)]
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, None), (2, None), (3, None), (5, None)])
+def test_a_whole_control_plane_can_spare_one(count: int, expected: Code | None) -> None:
+    own = a_node("cp1", labels={keys.CONTROL_PLANE: ""})
+    assert answer(*members(count), own=own, policy=a_policy(node_name="cp1", concurrency=5)) is expected
+
+
+def test_the_quorum_is_guarded_whatever_the_limits_allow() -> None:
+    own = a_node("cp1", labels={keys.CONTROL_PLANE: ""})
+    fleet = a_fleet(own, *(a_node(f"cp{number}", labels={keys.CONTROL_PLANE: ""}, ready=False) for number in (2, 3)), *members(5)[2:])
+    situation = a_situation(own, a_policy(node_name="cp1", concurrency=9), fleet=fleet)
+    refused = budgets._quorum_refusal(situation, LockContent(), fleet)
+    assert refused is not None
+    assert refused.code is Code.QUORUM
+    assert refused.sentence == "without this node 2 of 5 control-plane nodes would be up; 3 are needed"
+
+
+@pytest.mark.parametrize("fleet", [Unknown("503"), NOT_ASKED])
+def test_an_unknown_fleet_refuses(fleet: Any) -> None:
+    refused = budgets.ask(a_situation(fleet=fleet), When.CLAIMED)
+    assert refused is not None
+    assert refused.code is Code.FLEET_UNKNOWN
+
+
+def test_who_is_down_and_why_is_said() -> None:
+    situation = a_situation(OWN, a_policy(), fleet=a_fleet(OWN, a_node("n2", ready=False), a_node("n3", unschedulable=True)))
+    refused = budgets.ask(situation, When.CLAIMED)
+    assert refused is not None
+    assert refused.sentence == "n2 is not ready, n3 is cordoned; with this one 3 would be down, the limit is 1"

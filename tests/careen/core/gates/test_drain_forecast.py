@@ -1,0 +1,48 @@
+"""The forecast's answer, judged by policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.core.gates import drain_forecast
+from careen.core.gates.question import When
+from careen.core.observation import NOT_ASKED, Unknown
+from careen.core.policy import DrainPolicy, ForecastPolicy
+from careen.core.reasons import Code
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from tests.careen.core.builders import a_policy, a_situation
+
+
+def a_forecast(*outcomes: tuple[str, Outcome], never: bool = False) -> Forecast:
+    pods = tuple(PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="why", is_never=never) for name, outcome in outcomes)
+    return Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods)
+
+
+FINE = a_forecast(("a", Outcome.MOVES), ("b", Outcome.STAYS), ("c", Outcome.RETURNS), ("d", Outcome.LOST))
+PENDING = a_forecast(("a", Outcome.MOVES), ("b", Outcome.PENDING))
+UNKNOWN = a_forecast(("a", Outcome.UNKNOWN))
+NOT_NOW = a_forecast(("a", Outcome.BLOCKED))
+NEVER = a_forecast(("a", Outcome.BLOCKED), never=True)
+FORCED = DrainPolicy(force_reboot=True, force_past_budgets=True)
+
+
+@pytest.mark.parametrize(("forecast", "policy", "expected"), [
+    (FINE, {}, None), (PENDING, {}, Code.FORECAST_REFUSES), (PENDING, {"forecast_pending_allowed": 1}, None), (UNKNOWN, {}, Code.FORECAST_REFUSES),
+    (UNKNOWN, {"forecast_unknown_allowed": 1}, None), (NOT_NOW, {}, None), (NEVER, {}, Code.FORECAST_REFUSES),
+    (NEVER, {"drain": DrainPolicy(force_reboot=True)}, Code.FORECAST_REFUSES), (NEVER, {"drain": FORCED}, None),
+    (PENDING, {"forecast": ForecastPolicy.WARN}, None), (PENDING, {"forecast": ForecastPolicy.OFF}, None),
+    (Unknown("the child ran out of memory"), {}, Code.FORECAST_UNKNOWN), (NOT_ASKED, {}, Code.FORECAST_UNKNOWN),
+    (Unknown("the child ran out of memory"), {"forecast": ForecastPolicy.WARN}, None),
+])
+def test_what_keeps_the_node_waiting(forecast: Any, policy: dict[str, Any], expected: Code | None) -> None:
+    refused = drain_forecast.ask(a_situation(policy=a_policy(**policy), forecast=forecast), When.READY)
+    assert (refused.code if refused else None) is expected
+
+
+def test_every_cause_is_named_with_its_pods() -> None:
+    forecast = a_forecast(("a", Outcome.PENDING), ("b", Outcome.UNKNOWN), ("c", Outcome.MOVES))
+    refused = drain_forecast.judge(forecast, a_policy())
+    assert refused is not None
+    assert refused.sentence == "1 of 3 pods would not find room: shop/a (why); 1 of 3 pods cannot be predicted: shop/b (why)"

@@ -1,0 +1,45 @@
+"""Evictions tried before anything moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.core.gates import dry_run
+from careen.core.gates.question import When
+from careen.core.observation import NOT_ASKED, DryRunAnswer, Evictable, Unknown
+from careen.core.policy import DrainPolicy
+from careen.core.reasons import Code
+from tests.careen.core.builders import a_daemon_pod, a_pod, a_policy, a_situation
+
+PODS = (a_pod("a"), a_daemon_pod())
+
+
+def answers(answer: Evictable) -> dict[str, DryRunAnswer]:
+    return {"uid-a": DryRunAnswer(answer=answer, detail="words")}
+
+
+@pytest.mark.parametrize(("evictability", "drain", "expected"), [
+    (answers(Evictable.ALLOWED), {}, None), (answers(Evictable.GONE), {}, None), (answers(Evictable.BUDGET), {}, Code.EVICTION_REFUSED),
+    (answers(Evictable.DENIED), {}, Code.EVICTION_REFUSED), (answers(Evictable.UNKNOWN), {}, Code.EVICTION_REFUSED), ({}, {}, Code.EVICTION_REFUSED),
+    (Unknown("503"), {}, Code.EVICTION_REFUSED), (NOT_ASKED, {}, Code.EVICTION_REFUSED),
+    (answers(Evictable.DENIED), {"force_reboot": True}, None), (answers(Evictable.BUDGET), {"force_reboot": True}, Code.EVICTION_REFUSED),
+    (answers(Evictable.BUDGET), {"force_reboot": True, "force_past_budgets": True}, None),
+])
+def test_one_refusal_is_enough(evictability: Any, drain: dict[str, Any], expected: Code | None) -> None:
+    situation = a_situation(policy=a_policy(drain=DrainPolicy(**drain)), pods=PODS, evictability=evictability)
+    refused = dry_run.ask(situation, When.CLAIMED)
+    assert (refused.code if refused else None) is expected
+
+
+def test_pods_that_could_not_be_listed_refuse() -> None:
+    refused = dry_run.ask(a_situation(pods=Unknown("503")), When.CLAIMED)
+    assert refused is not None
+    assert refused.code is Code.PODS_UNKNOWN
+
+
+def test_the_refusal_has_the_servers_words() -> None:
+    refused = dry_run.ask(a_situation(pods=PODS, evictability=answers(Evictable.BUDGET)), When.CLAIMED)
+    assert refused is not None
+    assert refused.sentence == "refused in a dry run: shop/a (words)"

@@ -1,0 +1,46 @@
+"""The list of gates: its order, when each is asked, and what each needs to know (`careen.core.gates`, `careen.core.gates.question`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.core.gates import GATES, asked, missing, refusals
+from careen.core.gates.question import Cost, When
+from careen.core.observation import NOT_ASKED
+from careen.core.phases import Evidence
+from careen.core.policy import ForecastPolicy
+from tests.careen.core.builders import a_policy, a_situation
+
+
+def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_run() -> None:
+    assert [gate.name for gate in GATES] == [
+        "hold", "host-state", "loop-limit", "maintenance-window", "minimum-interval", "blocking-pods", "foreign-coordinator", "budgets", "alerts",
+        "forecast", "dry-run-evictions",
+    ]
+
+
+@pytest.mark.parametrize(("when", "left_out"), [
+    (When.READY, {"dry-run-evictions"}),
+    (When.CLAIMED, set()),
+    (When.BEFORE_REBOOT, {"loop-limit", "minimum-interval", "budgets", "forecast", "dry-run-evictions"}),
+])
+def test_who_is_asked_when(when: When, left_out: set[str]) -> None:
+    assert {gate.name for gate in GATES} - {gate.name for gate in asked(when)} == left_out
+
+
+def test_cheap_gates_need_nothing_that_a_turn_does_not_know_unless_pods_may_block() -> None:
+    situation = a_situation(pods=NOT_ASKED)
+    assert missing(situation, asked(When.READY, Cost.CHEAP)) == frozenset()
+
+
+def test_only_evidence_that_is_lacking_and_configured_is_asked_for() -> None:
+    lacking = dict.fromkeys(("fleet", "alerts", "foreign", "forecast"), NOT_ASKED)
+    costly = asked(When.READY, Cost.COSTLY)
+    assert missing(a_situation(**lacking), costly) == {Evidence.FOREIGN, Evidence.FLEET, Evidence.FORECAST}
+    assert missing(a_situation(policy=a_policy(forecast=ForecastPolicy.OFF), **lacking), costly) == {Evidence.FOREIGN, Evidence.FLEET}
+    assert missing(a_situation(), costly) == frozenset()
+
+
+@pytest.mark.parametrize("when", list(When))
+def test_a_favourable_world_is_refused_by_nobody(when: When) -> None:
+    assert refusals(a_situation(), asked(when), when) == ()

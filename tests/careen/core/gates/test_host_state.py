@@ -1,0 +1,35 @@
+"""What must be known of the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.core.gates import host_state
+from careen.core.gates.question import When
+from careen.core.observation import Need, NeedAnswer, Unknown
+from careen.core.reasons import Code
+from tests.careen.core.builders import UNKNOWN_NEED, YES, a_situation
+
+
+@pytest.mark.parametrize(("changes", "expected"), [
+    ({}, None),
+    ({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN),
+    ({"boot_id": Unknown("no such file")}, Code.BOOT_ID_UNKNOWN),
+    ({"clock_skew_seconds": 60.0}, None),
+    ({"clock_skew_seconds": 60.1}, Code.CLOCK_SKEW),
+    ({"clock_skew_seconds": -60.1}, Code.CLOCK_SKEW),
+    ({"clock_skew_seconds": Unknown("no Date header")}, Code.CLOCK_SKEW),
+    ({"need": Need(answer=NeedAnswer.YES, package_manager="apt-get")}, Code.PACKAGE_MANAGER),
+    ({"need": YES}, None),
+])
+def test_unknown_never_means_yes(changes: dict[str, Any], expected: Code | None) -> None:
+    refused = host_state.ask(a_situation(**changes), When.READY)
+    assert (refused.code if refused else None) is expected
+
+
+def test_the_sentence_says_in_which_direction_the_clock_is_off() -> None:
+    refused = host_state.ask(a_situation(clock_skew_seconds=-75.0), When.READY)
+    assert refused is not None
+    assert refused.sentence == "the host's clock is 75 s behind the API server's"

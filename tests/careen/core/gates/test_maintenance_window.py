@@ -1,0 +1,60 @@
+"""The maintenance window, around midnight, in other zones, and waived by a person."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from careen.core import keys
+from careen.core.gates import maintenance_window
+from careen.core.gates.question import When
+from careen.core.policy import Window
+from careen.core.reasons import Code
+from tests.careen.core.builders import a_node, a_policy, a_situation
+
+FRIDAY_NIGHT = Window(days=frozenset({4}), start=time(22), end=time(4))
+OFFICE = Window(days=frozenset(range(5)), start=time(9), end=time(17))
+
+
+def at(day: int, text: str) -> datetime:
+    """March 2026 begins on a Sunday; day 6 is a Friday."""
+    return datetime.fromisoformat(f"2026-03-{day:02}T{text}").replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("window", "now", "is_open"), [
+    pytest.param(Window(), at(1, "23:59:59.999999"), True, id="the default has no gap before midnight"),
+    pytest.param(OFFICE, at(6, "09:00"), True, id="the start belongs to it"),
+    pytest.param(OFFICE, at(6, "08:59:59"), False, id="a second before"),
+    pytest.param(OFFICE, at(6, "17:00"), True, id="the end belongs to it"),
+    pytest.param(OFFICE, at(6, "17:00:01"), False, id="a second after"),
+    pytest.param(OFFICE, at(7, "12:00"), False, id="another day"),
+    pytest.param(FRIDAY_NIGHT, at(6, "22:00"), True, id="Friday night"),
+    pytest.param(FRIDAY_NIGHT, at(7, "03:59"), True, id="Saturday before dawn belongs to Friday's window"),
+    pytest.param(FRIDAY_NIGHT, at(7, "04:01"), False, id="Saturday morning"),
+    pytest.param(FRIDAY_NIGHT, at(6, "03:00"), False, id="Friday before dawn belongs to Thursday's"),
+    pytest.param(FRIDAY_NIGHT, at(7, "22:30"), False, id="Saturday night"),
+    pytest.param(Window(days=frozenset()), at(6, "12:00"), False, id="no day at all"),
+    pytest.param(Window(days=frozenset({4}), zone=ZoneInfo("Asia/Tokyo")), at(5, "15:00"), True, id="Friday in Tokyo, Thursday in UTC"),
+    pytest.param(Window(start=time(2), end=time(4), zone=ZoneInfo("Europe/Berlin")), at(29, "01:30"), True, id="half past three on the night the clock jumps"),
+    pytest.param(Window(start=time(2), end=time(3), zone=ZoneInfo("Europe/Berlin")), at(29, "01:30"), False, id="an hour that the night leaves out"),
+])
+def test_it_is_open(window: Window, now: datetime, is_open: bool) -> None:
+    assert maintenance_window.is_open(window, now) is is_open
+
+
+@pytest.mark.parametrize(("annotation", "expected"), [
+    (None, Code.OUTSIDE_WINDOW), ("until=2026-03-07T00:00:00Z", None), ("until=2026-03-06T20:00:00Z", Code.OUTSIDE_WINDOW), ("yes", Code.OUTSIDE_WINDOW),
+    ("", Code.OUTSIDE_WINDOW),
+])
+def test_a_person_waives_it_until_the_instant_named(annotation: str | None, expected: Code | None) -> None:
+    node = a_node(annotations={} if annotation is None else {keys.REBOOT_NOW: annotation})
+    refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
+    assert (refused.code if refused else None) is expected
+
+
+def test_the_refusal_names_the_window_and_the_time_there() -> None:
+    refused = maintenance_window.ask(a_situation(policy=a_policy(window=FRIDAY_NIGHT), now=at(6, "21:00")), When.READY)
+    assert refused is not None
+    assert refused.sentence == "the window is fri 22:00–04:00 UTC; it is fri 21:00"

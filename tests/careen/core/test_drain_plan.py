@@ -1,0 +1,127 @@
+"""Which pods go, which stay, and which may be asked now."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from careen.core import drain_plan
+from careen.core.memory import EvictAnswer, EvictionMemory, Memory
+from careen.core.observation import PodView
+from careen.core.policy import DrainPolicy
+from careen.core.selectors import Selector
+from tests.careen.core.builders import NOW, UPTIME, a_daemon_pod, a_pod
+
+
+def plan(*pods: PodView, memory: Memory | None = None, **policy: Any) -> drain_plan.DrainPlan:
+    return drain_plan.plan(pods, DrainPolicy(**policy), memory or Memory(), uptime=UPTIME, now=NOW)
+
+
+def asked(name: str, *, attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAnswer.BUDGET, detail: str = "") -> Memory:
+    return Memory(evictions={f"uid-{name}": EvictionMemory(attempts=attempts, not_before=UPTIME + wait, answer=answer, detail=detail)})
+
+
+@pytest.mark.parametrize("pod", [
+    pytest.param(a_daemon_pod(), id="a DaemonSet's pod"),
+    pytest.param(a_pod(is_mirror=True, owner_kind="Node"), id="a static pod"),
+    pytest.param(a_pod(phase="Succeeded"), id="a finished pod"),
+    pytest.param(a_pod(phase="Failed"), id="a failed pod"),
+])
+def test_it_stays(pod: PodView) -> None:
+    assert plan(pod).staying == (pod,)
+    assert plan(pod).is_done
+
+
+@pytest.mark.parametrize("pod", [
+    pytest.param(a_pod(), id="a controller's pod"),
+    pytest.param(a_pod(owner_kind="", owner_name="", owner_uid=""), id="a bare pod, as kured does"),
+    pytest.param(a_pod(has_empty_dir=True), id="a pod with an emptyDir, as kured does"),
+    pytest.param(a_pod(phase="Pending"), id="a pending pod"),
+    pytest.param(a_pod(phase="Unknown"), id="a pod in an unknown phase"),
+])
+def test_it_goes(pod: PodView) -> None:
+    assert plan(pod).now == (pod,)
+    assert not plan(pod).is_done
+
+
+def test_the_selector_leaves_the_others_alone() -> None:
+    chosen, other = a_pod("a", labels={"app": "web"}), a_pod("b")
+    found = plan(chosen, other, selector=Selector.parse("app=web"))
+    assert (found.now, found.staying) == ((chosen,), (other,))
+
+
+def test_a_refused_pod_waits_for_its_own_back_off_and_holds_up_no_other() -> None:
+    found = plan(a_pod("a"), a_pod("b"), memory=asked("a"))
+    assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["b"], ["a"])
+
+
+def test_its_turn_comes_when_the_back_off_ends() -> None:
+    assert [pod.name for pod in plan(a_pod("a"), memory=asked("a", wait=0.0)).now] == ["a"]
+
+
+def test_a_successor_of_the_same_name_has_its_own_back_off() -> None:
+    assert [pod.uid for pod in plan(a_pod("a", uid="new"), memory=asked("a")).now] == ["new"]
+
+
+def test_it_looks_again_when_the_first_back_off_ends() -> None:
+    assert plan(a_pod("a"), memory=asked("a", wait=1.5)).look_again_seconds == 1.5
+    assert plan(a_pod("a"), memory=asked("a", wait=50.0)).look_again_seconds == 2.0
+
+
+def terminating(since: float, **changes: Any) -> PodView:
+    return a_pod("a", deletion_timestamp=NOW - timedelta(seconds=since), **changes)
+
+
+def test_a_terminating_pod_is_waited_for_and_not_asked_again() -> None:
+    found = plan(terminating(0))
+    assert (found.ending, found.now, found.is_done) == ((terminating(0),), (), False)
+
+
+@pytest.mark.parametrize(("skip", "since", "is_done"), [(0, 10_000, False), (60, 59, False), (60, 60, False), (60, 61, True)])
+def test_skip_wait_for_delete_timeout_gives_up_on_pods_that_should_have_been_gone_for_longer(skip: float, since: float, is_done: bool) -> None:
+    assert plan(terminating(since), skip_wait_for_delete_seconds=skip).is_done is is_done
+
+
+def test_the_least_important_pods_go_first_and_ties_go_by_name() -> None:
+    found = plan(a_pod("b"), a_pod("z", priority=-1), a_pod("a"), a_pod("c", priority=100))
+    assert [pod.name for pod in found.now] == ["z", "a", "b", "c"]
+
+
+def test_the_grace_period_is_the_pods_own_unless_one_is_given() -> None:
+    found = plan(a_pod("a"))
+    assert [request.grace_seconds for request in drain_plan.requests(found, DrainPolicy())] == [None]
+    assert [(request.uid, request.grace_seconds) for request in drain_plan.requests(found, DrainPolicy(grace_seconds=0))] == [("uid-a", 0)]
+
+
+def test_dry_runs_are_tried_for_what_would_be_evicted() -> None:
+    pods = (a_pod("a"), a_daemon_pod(), terminating(0))
+    assert [pod.name for pod in drain_plan.to_evict(pods, DrainPolicy())] == ["a"]
+
+
+FORCE = {"force_reboot": True}
+
+
+@pytest.mark.parametrize(("policy", "memory", "expected"), [
+    pytest.param({}, asked("a", attempts=9), False, id="force is off"),
+    pytest.param(FORCE, Memory(), False, id="never asked"),
+    pytest.param(FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="asked too seldom"),
+    pytest.param(FORCE, asked("a", attempts=3, answer=EvictAnswer.DENIED), True, id="a webhook said no three times"),
+    pytest.param(FORCE, asked("a", attempts=99), False, id="a budget says no"),
+    pytest.param({**FORCE, "force_past_budgets": True}, asked("a", attempts=3), True, id="a budget says no, and that is overridden"),
+])
+def test_force_has_to_be_earned(policy: dict[str, Any], memory: Memory, expected: bool) -> None:
+    assert drain_plan.is_force_earned(plan(a_pod("a"), memory=memory, **policy), DrainPolicy(**policy), memory) is expected
+
+
+def test_a_pod_that_already_terminates_was_asked() -> None:
+    assert drain_plan.is_force_earned(plan(terminating(0)), DrainPolicy(force_reboot=True), Memory())
+
+
+def test_what_keeps_the_drain_is_named_with_the_words_of_the_refusal() -> None:
+    memory = asked("a", attempts=4, detail="Cannot evict pod as it would violate the pod's disruption budget.")
+    found = plan(a_pod("a"), *(a_pod(f"b{number}") for number in range(4)), memory=memory)
+    assert drain_plan.describe(found, memory) == "shop/b0, shop/b1, shop/b2 and 2 more"
+    only = plan(a_pod("a"), memory=memory)
+    assert drain_plan.describe(only, memory) == "shop/a (Cannot evict pod as it would violate the pod's disruption budget., asked 4 times)"

@@ -1,0 +1,46 @@
+"""The phase table: every phase reachable, every phase has a way home, and no step makes a move that is not listed."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.core.decide import STEPS
+from careen.core.phases import MOVES, PHASES, ROW, Evidence, Phase, is_allowed
+
+
+def reachable(start: Phase) -> set[Phase]:
+    found, todo = {start}, [start]
+    while todo:
+        here = todo.pop()
+        new = {after for before, after in MOVES if before is here} - found
+        found |= new
+        todo += new
+    return found
+
+
+@pytest.mark.parametrize("phase", list(Phase), ids=str)
+def test_it_is_reachable_and_leads_home(phase: Phase) -> None:
+    assert phase in reachable(Phase.IDLE)
+    assert Phase.IDLE in reachable(phase)
+
+
+def test_every_phase_has_a_row_and_a_step() -> None:
+    assert [row.phase for row in PHASES] == list(Phase)
+    assert set(STEPS) == set(Phase)
+
+
+@pytest.mark.parametrize("phase", list(Phase), ids=str)
+def test_every_turn_knows_the_node_the_boot_and_the_need(phase: Phase) -> None:
+    assert ROW[phase].evidence >= {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
+
+
+def test_an_idle_node_reads_nothing_but_itself_every_five_minutes() -> None:
+    assert ROW[Phase.IDLE].evidence == {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
+    assert ROW[Phase.IDLE].node_max_age_seconds == 300
+
+
+def test_a_move_that_is_not_listed_is_not_allowed() -> None:
+    assert not is_allowed(Phase.WAITING, Phase.DRAINING)
+    assert not is_allowed(Phase.REBOOTING, Phase.IDLE)
+    assert is_allowed(Phase.DRAINING, Phase.DRAINING)
+    assert all(reason for reason in MOVES.values())
