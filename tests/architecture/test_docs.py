@@ -19,7 +19,7 @@ from tests.architecture.source_tree import ROOT
 
 PAGES = sorted(
     path
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("manifests/*.md"), *ROOT.glob("scheduler_core/*.md"), *ROOT.glob("bench/**/*.md"), *ROOT.glob("operator/*.md"))
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("manifests/*.md"), *ROOT.glob("scheduler_core/*.md"), *ROOT.glob("bench/**/*.md"), *ROOT.glob("operator/*.md"), *ROOT.glob("tests/**/*.md"))
 )
 ids = [str(path.relative_to(ROOT)) for path in PAGES]
 
