@@ -1,34 +1,33 @@
-"""API objects, as JSON-like mappings or decoded wire structures, to the model. The only place that knows what the JSON means.
+"""Pods, nodes, budgets and controllers, as JSON-like mappings or decoded wire structures, to the model.
 
+What several kinds have in common is in manifest_fields.py, storage in storage_from_manifest.py; nobody else knows what the JSON means.
 Defaulting by the API server is not repeated: live objects have been defaulted, and the scheduler itself adds nothing either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from scheduler_core.model import wire
-from scheduler_core.model.devices import DeviceClass, DeviceRequest, ResourceClaim
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.labels import (
-    EVERYTHING,
     NOTHING,
-    LabelSelector,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    PreferredNodeTerm,
-    Requirement,
     equality_selector,
-    is_label_key,
-    is_label_value,
-    parse_int64,
 )
 from scheduler_core.model.manifest_error import FieldError, ManifestError
+from scheduler_core.model.manifest_fields import (
+    API_NAME,
+    DISK_IDENTITY,
+    amounts_nanos,
+    label_selector,
+    labels_of,
+    node_affinity,
+    seconds,
+)
 from scheduler_core.model.node import Node, NodeImage
 from scheduler_core.model.pod import (
     Container,
@@ -46,22 +45,9 @@ from scheduler_core.model.pod import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from scheduler_core.model.quantity import QuantityError, parse_nanos
 from scheduler_core.model.resources import whole_amounts
 from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.model.taints import Taint, Toleration
-from scheduler_core.model.volumes import (
-    ClaimReference,
-    CSIDriver,
-    CSINode,
-    CSINodeDriver,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    TopologyRequirement,
-    VolumeAttachment,
-)
 
 Manifest = Mapping[str, Any]
 W = TypeVar("W", bound=wire.Wire)
@@ -122,94 +108,6 @@ def manifest_key(manifest: object) -> str:
     return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
 
 
-# ---- quantities, times, labels ----
-
-
-def amounts_nanos(written: wire.Quantities | None, where: str) -> dict[str, int]:
-    """Quantities in nano-units; numbers are allowed where strings are usual, as the API allows them. FieldError names the one that is none."""
-    if not written:
-        return {}
-    return {name: _nanos(amount, f"{where}.{name}") for name, amount in written.items()}
-
-
-def _nanos(written: str | float, where: str) -> int:
-    try:
-        return parse_nanos(written if type(written) is str else repr(written))
-    except QuantityError as trouble:
-        raise FieldError(where, str(trouble)) from trouble
-
-
-def _seconds(text: str | None, where: str) -> float | None:
-    if not text:
-        return None
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError as trouble:
-        raise FieldError(where, f"{text!r} is not a time") from trouble
-
-
-def _labels(written: wire.Pairs | None) -> wire.Pairs:
-    return written if written is not None else {}
-
-
-_LABEL_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
-_NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
-
-
-def label_selector(written: wire.WireSelector | None) -> LabelSelector:
-    """None selects nothing, an empty one everything; one that cannot be read selects nothing and says why."""
-    if written is None:
-        return NOTHING
-    pairs, expressions = written.match_labels or {}, written.match_expressions or ()
-    if not pairs and not expressions:
-        return EVERYTHING
-    requirements = tuple(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items()))
-    requirements += tuple(Requirement(e.key, e.operator, e.values or ()) for e in expressions)
-    problem = next((text for text in (_requirement_problem(r, _LABEL_OPERATORS) for r in requirements) if text), "")
-    return LabelSelector(None, problem) if problem else LabelSelector(requirements)
-
-
-def _requirement_problem(requirement: Requirement, operators: frozenset[str]) -> str:
-    """Why the API machinery would not accept it (apimachinery/pkg/labels NewRequirement, v1.36); empty when it would."""
-    key, operator, values = requirement.key, requirement.operator, requirement.values
-    if operator not in operators:
-        return f'"{operator}" is not a valid label selector operator'
-    if not is_label_key(key):
-        return f"{key!r} is not a valid label key"
-    if operator in ("In", "NotIn") and not values:
-        return f"{key}: operator {operator} needs values"
-    if operator in ("Exists", "DoesNotExist") and values:
-        return f"{key}: operator {operator} takes no values"
-    if operator in ("Gt", "Lt") and (len(values) != 1 or parse_int64(values[0]) is None):
-        return f"{key}: operator {operator} needs exactly one integer"
-    wrong = next((value for value in values if not is_label_value(value)), None)
-    return "" if wrong is None else f"{key}: {wrong!r} is not a valid label value"
-
-
-def node_selector(written: wire.WireNodeSelector) -> NodeSelector:
-    return NodeSelector(tuple(node_selector_term(term) for term in written.node_selector_terms or ()))
-
-
-def node_selector_term(written: wire.WireNodeTerm) -> NodeSelectorTerm:
-    expressions = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_expressions or ())
-    fields = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_fields or ())
-    problems = [*(_requirement_problem(e, _NODE_OPERATORS) for e in expressions), *(_field_problem(f) for f in fields)]
-    return NodeSelectorTerm(expressions=expressions, fields=fields, problem=next((p for p in problems if p), ""))
-
-
-def _field_problem(requirement: Requirement) -> str:
-    if requirement.operator not in ("In", "NotIn"):
-        return f"{requirement.key}: {requirement.operator!r} is not a valid field selector operator"
-    return "" if len(requirement.values) == 1 else f"{requirement.key}: must have one element"
-
-
-def node_affinity(written: wire.WireNodeAffinity) -> NodeAffinity:
-    return NodeAffinity(
-        required=None if written.required is None else node_selector(written.required),
-        preferred=tuple(PreferredNodeTerm(p.weight, node_selector_term(p.preference)) for p in written.preferred or ()),
-    )
-
-
 # ---- pods ----
 
 
@@ -255,7 +153,7 @@ class PodReader:
             nominated_node_name=(status.nominated_node_name or "") if status else "",
             phase=(status.phase or "Pending") if status else "Pending",
             terminating=meta.deletion_timestamp is not None,
-            start_time=_seconds(status.start_time, "status.startTime") if status else None,
+            start_time=seconds(status.start_time, "status.startTime") if status else None,
             is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
             is_ready=told[0],
             preempted_by_scheduler=told[1],
@@ -402,27 +300,6 @@ def _pod_term(written: wire.WirePodTerm, owner_namespace: str) -> PodAffinityTer
     )
 
 
-_DISK_IDENTITY: Final[Mapping[str, Callable[[wire.WireDisk], str]]] = {
-    "gce_persistent_disk": lambda disk: disk.pd_name,
-    "aws_elastic_block_store": lambda disk: disk.volume_id,
-    "iscsi": lambda disk: disk.iqn,
-    "rbd": lambda disk: disk.image,
-    "azure_disk": lambda disk: disk.disk_uri,
-    "azure_file": lambda disk: disk.share_name,
-    "cinder": lambda disk: disk.volume_id,
-    "vsphere_volume": lambda disk: disk.volume_path,
-    "portworx_volume": lambda disk: disk.volume_id,
-}
-_API_NAME: Final = {
-    "gce_persistent_disk": "gcePersistentDisk",
-    "aws_elastic_block_store": "awsElasticBlockStore",
-    "azure_disk": "azureDisk",
-    "azure_file": "azureFile",
-    "vsphere_volume": "vsphereVolume",
-    "portworx_volume": "portworxVolume",
-}
-
-
 def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
     """The volume if anything in scheduling or draining looks at its kind, else None (config maps, secrets, tokens, host paths)."""
     if written.persistent_volume_claim is not None:
@@ -443,10 +320,10 @@ def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
 
 
 def _legacy_volume(written: wire.WireVolume) -> PodVolume | None:
-    for field, identity in _DISK_IDENTITY.items():
+    for field, identity in DISK_IDENTITY.items():
         disk: wire.WireDisk | None = getattr(written, field)
         if disk is not None:
-            kind = _API_NAME.get(field, field)
+            kind = API_NAME.get(field, field)
             return PodVolume(name=written.name, kind=kind, legacy_disk=_legacy_disk(kind, identity(disk), disk))
     return None
 
@@ -512,8 +389,8 @@ def node(written: wire.WireNode) -> Node:
     return Node(
         name=meta.name,
         uid=meta.uid,
-        labels=_labels(meta.labels),
-        annotations=_labels(meta.annotations),
+        labels=labels_of(meta.labels),
+        annotations=labels_of(meta.annotations),
         taints=tuple(Taint(t.key, t.value, t.effect) for t in spec.taints or ()),
         unschedulable=bool(spec.unschedulable),
         allocatable=whole_amounts(amounts_nanos(status.allocatable, "status.allocatable")),
@@ -557,130 +434,3 @@ def label_selecting(kind: str, written: wire.WireLabelSelecting) -> SelectingOwn
         selects_by_labels=None if pairs is None else tuple(sorted(pairs.items())),
         replicas=spec.replicas,
     )
-
-
-def claim(written: wire.WireClaim) -> PersistentVolumeClaim:
-    meta, spec = written.metadata, written.spec
-    requests = amounts_nanos(spec.resources.requests if spec.resources else None, "spec.resources.requests")
-    owner = next((o for o in meta.owner_references or () if o.controller), None)
-    return PersistentVolumeClaim(
-        name=meta.name,
-        namespace=meta.namespace or "default",
-        uid=meta.uid,
-        labels=_labels(meta.labels),
-        annotations=_labels(meta.annotations),
-        class_name=spec.storage_class_name,
-        volume_name=spec.volume_name,
-        access_modes=spec.access_modes or (),
-        volume_mode=spec.volume_mode or "Filesystem",
-        selector=None if spec.selector is None else label_selector(spec.selector),
-        request_nanos=requests.get("storage", 0),
-        attributes_class_name=spec.volume_attributes_class_name,
-        owner=None if owner is None else OwnerReference(owner.api_version, owner.kind, owner.name, owner.uid),
-        terminating=meta.deletion_timestamp is not None,
-        phase=written.status.phase if written.status else "",
-        data_source=spec.data_source is not None or spec.data_source_ref is not None,
-    )
-
-
-def persistent_volume(written: wire.WirePersistentVolume) -> PersistentVolume:
-    meta, spec = written.metadata, written.spec
-    legacy = next(((f, d) for f, d in ((f, getattr(spec, f, None)) for f in _DISK_IDENTITY) if d is not None), None)
-    required = spec.node_affinity.required if spec.node_affinity else None
-    return PersistentVolume(
-        name=meta.name,
-        uid=meta.uid,
-        labels=_labels(meta.labels),
-        annotations=_labels(meta.annotations),
-        class_name=spec.storage_class_name,
-        capacity_nanos=amounts_nanos(spec.capacity, "spec.capacity").get("storage", 0),
-        access_modes=spec.access_modes or (),
-        volume_mode=spec.volume_mode or "Filesystem",
-        phase=written.status.phase if written.status else "",
-        claim=None if spec.claim_ref is None else ClaimReference(spec.claim_ref.namespace, spec.claim_ref.name, spec.claim_ref.uid),
-        node_affinity=None if required is None else node_selector(required),
-        attributes_class_name=spec.volume_attributes_class_name,
-        csi_driver=spec.csi.driver if spec.csi else "",
-        csi_handle=spec.csi.volume_handle if spec.csi else "",
-        legacy_kind="" if legacy is None else _API_NAME.get(legacy[0], legacy[0]),
-        legacy_identity="" if legacy is None else _DISK_IDENTITY[legacy[0]](legacy[1]),
-        terminating=meta.deletion_timestamp is not None,
-    )
-
-
-def storage_class(written: wire.WireStorageClass) -> StorageClass:
-    return StorageClass(
-        name=written.metadata.name,
-        provisioner=written.provisioner,
-        binding_mode=written.volume_binding_mode,
-        allowed_topologies=tuple(tuple(TopologyRequirement(e.key, e.values or ()) for e in term.match_label_expressions or ()) for term in written.allowed_topologies or ()),
-        annotations=_labels(written.metadata.annotations),
-    )
-
-
-def csi_node(written: wire.WireCsiNode) -> CSINode:
-    drivers = (written.spec.drivers if written.spec else None) or ()
-    return CSINode(
-        name=written.metadata.name,
-        annotations=_labels(written.metadata.annotations),
-        drivers=tuple(CSINodeDriver(name=d.name, node_id=d.node_id, allocatable_count=d.allocatable.count if d.allocatable else None, topology_keys=d.topology_keys or ()) for d in drivers),
-    )
-
-
-def csi_driver(written: wire.WireCsiDriver) -> CSIDriver:
-    spec = written.spec or wire.WireCsiDriverSpec()
-    return CSIDriver(name=written.metadata.name, storage_capacity=bool(spec.storage_capacity), prevent_scheduling_if_missing=bool(spec.prevent_pod_scheduling_if_missing))
-
-
-def csi_storage_capacity(written: wire.WireCsiStorageCapacity) -> CSIStorageCapacity:
-    return CSIStorageCapacity(
-        name=written.metadata.name,
-        namespace=written.metadata.namespace or "default",
-        class_name=written.storage_class_name,
-        node_topology=None if written.node_topology is None else label_selector(written.node_topology),
-        capacity_nanos=None if written.capacity is None else _nanos(written.capacity, "capacity"),
-        maximum_volume_size_nanos=None if written.maximum_volume_size is None else _nanos(written.maximum_volume_size, "maximumVolumeSize"),
-    )
-
-
-def attachment(written: wire.WireAttachment) -> VolumeAttachment:
-    inline = written.spec.source.inline_volume_spec
-    return VolumeAttachment(
-        name=written.metadata.name,
-        attacher=written.spec.attacher,
-        node_name=written.spec.node_name,
-        volume_name=written.spec.source.persistent_volume_name,
-        inline_driver=inline.csi.driver if inline and inline.csi else "",
-        inline_handle=inline.csi.volume_handle if inline and inline.csi else "",
-    )
-
-
-def resource_claim(written: wire.WireResourceClaim) -> ResourceClaim:
-    meta, status = written.metadata, written.status or wire.WireResourceClaimStatus()
-    allocation = status.allocation
-    owner = next((o for o in meta.owner_references or () if o.controller), None)
-    return ResourceClaim(
-        name=meta.name,
-        namespace=meta.namespace or "default",
-        uid=meta.uid,
-        owner_uid=owner.uid if owner else "",
-        requests=tuple(request for written_request in written.spec.devices.requests or () for request in _device_requests(written_request)),
-        allocated=allocation is not None,
-        available_on=None if allocation is None or allocation.node_selector is None else node_selector(allocation.node_selector),
-        reserved_for=tuple(c.uid for c in status.reserved_for or ()),
-        terminating=meta.deletion_timestamp is not None,
-    )
-
-
-def _device_requests(written: wire.WireDeviceRequest) -> tuple[DeviceRequest, ...]:
-    if written.exactly is not None:
-        return (DeviceRequest(written.name, written.exactly.device_class_name),)
-    if written.first_available:
-        return tuple(DeviceRequest(f"{written.name}/{each.name}", each.device_class_name) for each in written.first_available)
-    return (DeviceRequest(written.name, None),)
-
-
-def device_class(written: wire.WireDeviceClass) -> DeviceClass:
-    return DeviceClass(name=written.metadata.name, extended_resource_name=written.spec.extended_resource_name if written.spec else None)
-
-

@@ -16,7 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from scheduler_core.model import from_manifest as read
-from scheduler_core.model import wire
+from scheduler_core.model import storage_from_manifest as storage
+from scheduler_core.model import wire, wire_storage
 from scheduler_core.model.manifest_error import FieldError, ManifestError
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
@@ -155,15 +156,15 @@ def _kinds(pods: read.PodReader) -> Mapping[str, _Kind]:
         "ReplicaSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("ReplicaSet", w)),
         "StatefulSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("StatefulSet", w)),
         "PodDisruptionBudget": _Kind(wire.WireBudget, read.budget),
-        "PersistentVolumeClaim": _Kind(wire.WireClaim, read.claim),
-        "PersistentVolume": _Kind(wire.WirePersistentVolume, read.persistent_volume),
-        "StorageClass": _Kind(wire.WireStorageClass, read.storage_class),
-        "CSINode": _Kind(wire.WireCsiNode, read.csi_node),
-        "CSIDriver": _Kind(wire.WireCsiDriver, read.csi_driver),
-        "CSIStorageCapacity": _Kind(wire.WireCsiStorageCapacity, read.csi_storage_capacity),
-        "VolumeAttachment": _Kind(wire.WireAttachment, read.attachment),
-        "ResourceClaim": _Kind(wire.WireResourceClaim, read.resource_claim),
-        "DeviceClass": _Kind(wire.WireDeviceClass, read.device_class),
+        "PersistentVolumeClaim": _Kind(wire_storage.WireClaim, storage.claim),
+        "PersistentVolume": _Kind(wire_storage.WirePersistentVolume, storage.persistent_volume),
+        "StorageClass": _Kind(wire_storage.WireStorageClass, storage.storage_class),
+        "CSINode": _Kind(wire_storage.WireCsiNode, storage.csi_node),
+        "CSIDriver": _Kind(wire_storage.WireCsiDriver, storage.csi_driver),
+        "CSIStorageCapacity": _Kind(wire_storage.WireCsiStorageCapacity, storage.csi_storage_capacity),
+        "VolumeAttachment": _Kind(wire_storage.WireAttachment, storage.attachment),
+        "ResourceClaim": _Kind(wire_storage.WireResourceClaim, storage.resource_claim),
+        "DeviceClass": _Kind(wire_storage.WireDeviceClass, storage.device_class),
     }
 
 
