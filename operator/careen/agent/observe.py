@@ -213,9 +213,9 @@ class Observer:
         return {"pods": seen.pods, "evictability": {pod.uid: _dry_run(answer) for pod, answer in zip(pods, answers, strict=True)}}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """The owners in the record, or before there are any those of the pods a drain would evict."""
+        """Before the drain the owners of the pods that would be evicted; from then on those in the record, if any."""
         record = from_annotation(seen.node.annotations.get(keys.PROGRESS)) if isinstance(seen.node, NodeView) else None
-        if isinstance(record, Progress) and record.owners:
+        if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in record.owners]
             return {"owners": await _known(read_owners(self._senses.api, recorded))}
         seen = await self._with_pods(seen, policy)
@@ -228,6 +228,7 @@ class Observer:
         return replace(seen, **await self._pods(seen, policy)) if isinstance(seen.pods, NotAsked) else seen
 
 
+_BEFORE_THE_DRAIN = frozenset({Phase.IDLE, Phase.WAITING, Phase.CLAIMING})
 _GIVEN = frozenset({Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED})
 
 

@@ -1,0 +1,138 @@
+"""A whole agent's shell in this process: the embedded API server, a host that does what the test says, virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.agent.apply import Hands
+from careen.agent.metrics import Metrics
+from careen.agent.need_watch import NeedWatch
+from careen.agent.observe import Observer, Senses
+from careen.cluster.api import ApiServer
+from careen.cluster.client import connect
+from careen.cluster.lock_store import LockStore
+from careen.core.actions import Notify
+from careen.core.observation import Alert, Need, NeedAnswer, Unknown
+from careen.demo.testing import running_server
+from careen.host import reboot
+from careen.services.prometheus import AlertSource
+from scheduler_core.simulation.forecast import Forecast
+from tests.careen.cluster.conftest import Cluster
+from tests.careen.virtual_shell import Meddling, VirtualClock
+
+KEY = "weave.works/kured-node-lock"
+
+
+@dataclass
+class FakeHost:
+    """A host on virtual time."""
+
+    clock: VirtualClock
+    need: Need = field(default_factory=lambda: Need(answer=NeedAnswer.NO))
+    boot: str | Unknown = "boot-n1"
+    answer: reboot.Answer = field(default_factory=reboot.Asked)
+    needs_read: int = 0
+    reboots: int = 0
+    takes_seconds: float = 0.0
+
+    async def read_need(self) -> Need:
+        self.needs_read += 1
+        await asyncio.sleep(0)
+        return self.need
+
+    def read_boot_id(self) -> str | Unknown:
+        return self.boot
+
+    def uptime(self) -> float:
+        return 5000.0 + self.clock.seconds
+
+    async def ask_reboot(self) -> reboot.Answer:
+        self.reboots += 1
+        await self.clock.sleep(self.takes_seconds)
+        return self.answer
+
+
+@dataclass
+class FakeForecaster:
+    asked: list[str] = field(default_factory=list)
+    answer: Forecast | Unknown = field(default_factory=lambda: Forecast(node="n1", made_at="2026-03-04T12:00:00Z"))
+
+    async def forecast(self, node: str) -> Forecast | Unknown:
+        self.asked.append(node)
+        return self.answer
+
+
+@dataclass
+class FakeAlerts:
+    asked: int = 0
+    answer: tuple[Alert, ...] | Unknown = ()
+
+    async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
+        self.asked += 1
+        return self.answer
+
+
+@dataclass
+class Shell(Cluster):
+    """The agent of n1 without its loop."""
+
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    alerts: FakeAlerts | None = None
+    forecaster: FakeForecaster = field(default_factory=FakeForecaster)
+    told: list[Notify] = field(default_factory=list)
+    metrics: Metrics = field(default_factory=lambda: Metrics("n1"))
+    background: list[asyncio.Task[object]] = field(default_factory=list)
+    is_command: bool = False
+    period: float = 3600.0
+
+    def __post_init__(self) -> None:
+        self.host = FakeHost(self.clock)
+        self.need = NeedWatch(self.host, self.clock, is_command=self.is_command, period_seconds=lambda: self.period)
+        self.lock = LockStore(self.api, namespace="careen", name="careen", annotation=KEY)
+
+    def alert_source(self) -> AlertSource | None:
+        return self.alerts
+
+    def in_background(self, work: Coroutine[Any, Any, object]) -> None:
+        self.background.append(asyncio.ensure_future(work))
+
+    @property
+    def senses(self) -> Senses:
+        return Senses(
+            node_name="n1", daemonset_namespace="careen", daemonset_name="careen", api=self.api, host=self.host, need=self.need, lock=self.lock,
+            forecaster=self.forecaster, alerts=self.alert_source, chance=lambda: 0.0,
+        )
+
+    @property
+    def hands(self) -> Hands:
+        return Hands(
+            node_name="n1", api=self.api, host=self.host, lock=self.lock, chance=lambda: 0.0, metrics=self.metrics, notify=self.told.append,
+            in_background=self.in_background,
+        )
+
+    def observer(self) -> Observer:
+        return Observer(self.senses)
+
+    @property
+    def requests(self) -> list[str]:
+        """What was asked of the API server, in order."""
+        return [f"{request.method} {request.path}" for request in self.wire.asked]
+
+
+@pytest.fixture
+async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
+    clock = VirtualClock()
+    async with running_server() as server:
+        transport = connect(server.write_kubeconfig(tmp_path / "kubeconfig"), part="test")
+        wire = Meddling(transport)
+        made = Shell(server=server, wire=wire, api=ApiServer(wire, clock, chance=lambda: 0.0), clock=clock)
+        made.put_daemonset()
+        yield made
+        await asyncio.gather(*made.background)
+        transport.close()

@@ -1,0 +1,221 @@
+"""Actions are carried out in order and stop at the first that did not surely succeed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from careen.agent.apply import Applied, Applier
+from careen.cluster.errors import Unclear
+from careen.core.actions import (
+    Action,
+    AskReboot,
+    ConfirmClaim,
+    Evict,
+    EvictPod,
+    Notify,
+    Occasion,
+    PatchNode,
+    PostEvent,
+    WriteLock,
+)
+from careen.core.memory import EvictAnswer, Memory, RebootMemory, RebootOutcome
+from careen.core.reasons import Code
+from careen.host import reboot
+from tests.careen.agent.conftest import KEY, Shell
+
+CONFIRM = ConfirmClaim(claim="c1", node="n1")
+ASK = AskReboot(within_seconds=5.0)
+ANNOUNCED = Memory(reboot=RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED))
+
+
+def hold_lock(shell: Shell, content: str | None = None) -> None:
+    held = {"nodeID": "n1", "locks": [{"nodeID": "n1", "id": "c1"}], "maxOwners": 1}
+    shell.put_daemonset(annotations={KEY: content if content is not None else json.dumps(held)})
+
+
+async def do(shell: Shell, *actions: Action, memory: Memory = ANNOUNCED) -> Applied:
+    return await Applier(shell.hands, memory, node_uid="uid", remember=lambda _: None).apply(actions)
+
+
+def patch(shell: Shell, **more: object) -> PatchNode:
+    version = shell.put_node("n1")["metadata"]["resourceVersion"]
+    return PatchNode(**{"purpose": "announce", "resource_version": version, "annotations": {"careen.dev/phase": "Rebooting"}, **more})  # type: ignore[arg-type]
+
+
+async def test_announce_confirm_and_ask_in_this_order(shell: Shell) -> None:
+    hold_lock(shell)
+    applied = await do(shell, patch(shell), CONFIRM, ASK)
+    assert (applied.stop, shell.host.reboots) == (None, 1)
+    assert shell.requests == ["PATCH /api/v1/nodes/n1", "GET /apis/apps/v1/namespaces/careen/daemonsets/careen"]
+    assert applied.memory.reboot is not None
+    assert applied.memory.reboot.outcome is RebootOutcome.ACCEPTED
+    assert applied.node is not None
+    assert applied.node.annotations["careen.dev/phase"] == "Rebooting"
+
+
+async def test_a_node_that_changed_meanwhile_is_not_rebooted(shell: Shell) -> None:
+    hold_lock(shell)
+    announce = patch(shell)
+    shell.put_node("n1", annotations={"careen.dev/hold": "wait"})
+    applied = await do(shell, announce, CONFIRM, ASK)
+    assert applied.stop is not None
+    assert "announce" in applied.stop.why
+    assert shell.host.reboots == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", '{"nodeID":"n2","locks":[{"nodeID":"n2","id":"c9"}]}', '{"nodeID":"manual","locks":[{"nodeID":"n1","id":"c1"}]}', '{"nodeID":"n1","locks":[{"nodeID":"n1","id":"other"}]}', "garbage"],
+    ids=["no claim", "another's", "paused by hand", "another claim of ours", "not understood"],
+)
+async def test_without_its_own_live_claim_a_node_is_not_rebooted(shell: Shell, content: str) -> None:
+    hold_lock(shell, content)
+    applied = await do(shell, patch(shell), CONFIRM, ASK)
+    assert applied.stop is not None
+    assert "claim" in applied.stop.why
+    assert shell.host.reboots == 0
+
+
+async def test_a_lock_that_cannot_be_read_confirms_nothing(shell: Shell) -> None:
+    hold_lock(shell)
+    announce = patch(shell)
+    shell.wire.after = lambda request: Unclear("down") if "daemonsets" in request.path else None
+    applied = await do(shell, announce, CONFIRM, ASK)
+    assert applied.stop is not None
+    assert shell.host.reboots == 0
+
+
+async def test_a_confirmation_that_took_too_long_is_none(shell: Shell) -> None:
+    """Its age counts from the question: what changed since the server read the lock is not in the answer."""
+    hold_lock(shell)
+    announce = patch(shell)
+    shell.wire.after = lambda request: setattr(shell.clock, "seconds", shell.clock.seconds + 5) if "daemonsets" in request.path else None  # type: ignore[func-returns-value]
+    applied = await do(shell, announce, CONFIRM, ASK)
+    assert applied.stop is not None
+    assert "too old" in applied.stop.why
+    assert shell.host.reboots == 0
+
+
+async def test_nobody_reboots_without_a_confirmation_in_the_same_turn(shell: Shell) -> None:
+    assert (await do(shell, ASK)).stop is not None
+    assert shell.host.reboots == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "detail"),
+    [(reboot.Asked(), RebootOutcome.ACCEPTED, ""), (reboot.Refused("no rights"), RebootOutcome.FAILED, "no rights"), (reboot.Unclear("slow"), RebootOutcome.UNCLEAR, "slow")],
+)
+async def test_what_the_host_answered_is_remembered(shell: Shell, answer: reboot.Answer, outcome: RebootOutcome, detail: str) -> None:
+    hold_lock(shell)
+    shell.host.answer = answer
+    memory = (await do(shell, CONFIRM, ASK)).memory
+    assert memory.reboot is not None
+    assert (memory.reboot.outcome, memory.reboot.detail) == (outcome, detail)
+
+
+async def test_from_the_moment_it_is_asked_a_reboot_is_remembered_as_possible(shell: Shell) -> None:
+    """Even if the turn is cut short while the host is being asked."""
+    hold_lock(shell)
+    remembered: list[Memory] = []
+    asked = asyncio.Event()
+
+    async def hang() -> reboot.Answer:
+        asked.set()
+        await asyncio.sleep(60)
+        return reboot.Asked()
+
+    shell.host.ask_reboot = hang  # type: ignore[method-assign]
+    task = asyncio.create_task(Applier(shell.hands, ANNOUNCED, node_uid="uid", remember=remembered.append).apply((CONFIRM, ASK)))
+    await asked.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert remembered[-1].reboot is not None
+    assert remembered[-1].reboot.outcome is RebootOutcome.UNCLEAR
+
+
+async def test_a_patch_that_rests_on_facts_too_old_is_not_sent(shell: Shell) -> None:
+    cordon = patch(shell, send_before=shell.host.uptime())
+    assert (await do(shell, cordon)).stop is not None
+    assert shell.requests == []
+    assert (await do(shell, patch(shell, send_before=shell.host.uptime() + 1))).stop is None
+
+
+async def test_the_lock_is_written_only_on_the_version_that_was_read(shell: Shell) -> None:
+    hold_lock(shell, "")
+    reading = await shell.lock.read()
+    claim = WriteLock(purpose="take a claim", expected_resource_version=reading.resource_version, daemonset_uid=reading.daemonset_uid, content="mine")
+    assert (await do(shell, claim)).stop is None
+    assert (await shell.lock.read()).content == "mine"
+    stop = (await do(shell, claim)).stop
+    assert stop is not None
+    assert not stop.is_refusal
+
+
+async def test_a_missing_right_is_told_as_something_for_a_person(shell: Shell) -> None:
+    announce = patch(shell)
+    shell.server.api.authorizer = lambda user, verb, *_: verb != "patch"
+    stop = (await do(shell, announce)).stop
+    assert stop is not None
+    assert stop.is_refusal
+    assert "403" in stop.why
+
+
+async def test_evictions_go_out_together_up_to_the_limit_and_each_answer_is_remembered(shell: Shell) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        shell.put_pod(name, metadata={"uid": name})
+    under_way = most = 0
+
+    def before(_: object) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+
+    def after(_: object) -> None:
+        nonlocal under_way
+        under_way -= 1
+
+    shell.wire.before, shell.wire.after = before, after
+    pods = tuple(EvictPod(namespace="shop", name=name, uid=name) for name in ("a", "b", "c", "d", "e", "gone"))
+    applied = await do(shell, Evict(pods=pods, parallel=2), memory=Memory())
+    assert applied.stop is None
+    assert most == 2
+    assert {uid: evicted.answer for uid, evicted in applied.memory.evictions.items()} == dict.fromkeys("abcde", EvictAnswer.ACCEPTED) | {"gone": EvictAnswer.GONE}
+
+
+async def test_a_refused_eviction_is_backed_off_at_least_as_long_as_the_server_asks(shell: Shell) -> None:
+    shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
+    shell.server.seed({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pdb", "namespace": "shop", "generation": 2},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+        "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+    })
+    memory = (await do(shell, Evict(pods=(EvictPod(namespace="shop", name="a", uid="a"),), parallel=1), memory=Memory())).memory
+    assert memory.evictions["a"].answer is EvictAnswer.BUDGET
+    assert memory.evictions["a"].not_before == shell.host.uptime() + 10, "the server's Retry-After for a budget that is not yet observed"
+
+
+async def test_events_and_messages_never_hold_up_a_turn(shell: Shell) -> None:
+    shell.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    told = PostEvent(code=Code.DRAIN_TIMEOUT, sentence="took too long", is_warning=True)
+    message = Notify(occasion=Occasion.DRAIN, sentence="draining")
+    shell.server.api.is_down = True
+    assert (await do(shell, told, message)).stop is None
+    assert shell.told == [message]
+    await asyncio.gather(*shell.background)
+    shell.server.api.is_down = False
+    await do(shell, told)
+    await asyncio.gather(*shell.background)
+    events = [change.after.content for change in shell.server.store.journal if change.after is not None and change.after.content.get("kind") == "Event"]
+    assert [(event["reason"], event["type"], event["involvedObject"]["uid"]) for event in events] == [("DrainTimeout", "Warning", "uid")]
+
+
+async def test_after_a_stop_the_node_must_be_read_again(shell: Shell) -> None:
+    first = patch(shell)
+    second = PatchNode(purpose="again", resource_version=first.resource_version, annotations={"x": "y"})
+    applied = await do(shell, first, second)
+    assert applied.stop is not None
+    assert applied.node is None

@@ -1,0 +1,240 @@
+"""Evidence is read when it is wanted, in the right order, and what cannot be had is unknown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from careen.cluster.errors import Unclear
+from careen.core.memory import Memory
+from careen.core.observation import (
+    Alert,
+    Evictable,
+    Fleet,
+    Gone,
+    Holders,
+    LockReading,
+    Need,
+    NeedAnswer,
+    NodeView,
+    NotAsked,
+    Observation,
+    Unknown,
+)
+from careen.core.phases import ROW, Evidence, Phase
+from careen.core.policy import Policy
+from careen.core.progress import Progress, to_annotation
+from tests.careen.agent.conftest import KEY, FakeAlerts, Shell
+
+POLICY = Policy(node_name="n1")
+NODE = "GET /api/v1/nodes/n1"
+LOCK = "GET /apis/apps/v1/namespaces/careen/daemonsets/careen"
+
+
+def put_in_phase(shell: Shell, phase: Phase, **more: Any) -> None:
+    shell.put_node("n1", annotations={"careen.dev/progress": to_annotation(Progress(phase=phase.value, claim="c1", **more))})
+
+
+async def begin(shell: Shell, phase: Phase = Phase.IDLE) -> Observation:
+    return await shell.observer().begin(Memory(), phase, POLICY)
+
+
+async def test_an_idle_turn_costs_one_request(shell: Shell) -> None:
+    shell.put_node("n1")
+    seen = await begin(shell)
+    assert shell.requests == [NODE]
+    assert isinstance(seen.node, NodeView)
+    assert (seen.boot_id, seen.need.answer, seen.uptime, seen.now) == ("boot-n1", NeedAnswer.NO, 5000.0, shell.clock.now())
+    assert all(isinstance(getattr(seen, name), NotAsked) for name in ("lock", "peers", "holders", "waiters", "fleet", "pods", "alerts", "foreign", "forecast", "evictability", "owners"))
+    assert isinstance(seen.clock_skew_seconds, float)
+
+
+async def test_an_idle_node_is_read_again_only_after_five_minutes(shell: Shell) -> None:
+    shell.put_node("n1")
+    observer = shell.observer()
+    for seconds in (0, 5, 299, 300, 304):
+        shell.clock.seconds = seconds
+        await observer.begin(Memory(), Phase.IDLE, POLICY)
+    assert shell.requests == [NODE, NODE]
+
+
+async def test_with_a_need_the_node_is_read_at_once(shell: Shell) -> None:
+    """The taint goes out with the version just read, not one of five minutes ago."""
+    shell.put_node("n1")
+    observer = shell.observer()
+    await observer.begin(Memory(), Phase.IDLE, POLICY)
+    shell.host.need = Need(answer=NeedAnswer.YES)
+    await observer.begin(Memory(), Phase.IDLE, POLICY)
+    assert shell.requests == [NODE, NODE]
+
+
+async def test_the_answer_of_an_own_write_is_as_good_as_a_read(shell: Shell) -> None:
+    shell.put_node("n1")
+    observer = shell.observer()
+    seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
+    assert isinstance(seen.node, NodeView)
+    observer.saw_node(replace(seen.node, resource_version="77"))
+    again = await observer.begin(Memory(), Phase.IDLE, POLICY)
+    assert isinstance(again.node, NodeView)
+    assert again.node.resource_version == "77"
+    observer.saw_node(None)
+    await observer.begin(Memory(), Phase.IDLE, POLICY)
+    assert shell.requests == [NODE, NODE]
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
+async def test_the_recorded_phase_brings_its_evidence_with_it(shell: Shell, phase: Phase) -> None:
+    """Also at the first turn of a process that has not heard of the phase: the record decides."""
+    put_in_phase(shell, phase)
+    seen = await begin(shell, Phase.IDLE)
+    asked = {kind for kind in Evidence if not seen.lacks(kind)}
+    assert asked == set(ROW[phase].evidence)
+
+
+async def test_a_record_that_cannot_be_read_brings_nothing(shell: Shell) -> None:
+    shell.put_node("n1", annotations={"careen.dev/progress": '{"version":99}'})
+    await begin(shell)
+    assert shell.requests == [NODE]
+
+
+async def test_a_node_that_does_not_exist_is_gone_and_one_that_cannot_be_read_is_unknown(shell: Shell) -> None:
+    assert (await begin(shell)).node == Gone()
+    shell.wire.before = lambda _: Unclear("the network is down")
+    node = (await begin(shell)).node
+    assert isinstance(node, Unknown)
+    assert "the network is down" in node.why
+
+
+async def test_without_any_answer_the_clocks_cannot_be_compared(shell: Shell) -> None:
+    shell.wire.before = lambda _: Unclear("down")
+    assert isinstance((await begin(shell)).clock_skew_seconds, Unknown)
+
+
+ALL_LISTS = [Evidence.LOCK, Evidence.PEERS, Evidence.HOLDERS, Evidence.WAITERS, Evidence.FLEET, Evidence.PODS, Evidence.FOREIGN, Evidence.EVICTABILITY, Evidence.OWNERS]
+
+
+@pytest.mark.parametrize("evidence", ALL_LISTS)
+async def test_what_the_server_does_not_answer_is_unknown_and_never_empty(shell: Shell, evidence: Evidence) -> None:
+    shell.put_node("n1")
+    observer = shell.observer()
+    seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
+    shell.wire.before = lambda _: Unclear("down")
+    seen = await observer.add(seen, [evidence], POLICY)
+    assert isinstance(getattr(seen, evidence.value), Unknown)
+
+
+async def add(shell: Shell, *wanted: Evidence, policy: Policy = POLICY) -> Observation:
+    observer = shell.observer()
+    seen = await observer.begin(Memory(), Phase.IDLE, policy)
+    shell.wire.asked.clear()
+    return await observer.add(seen, wanted, policy)
+
+
+async def test_holders_are_read_after_the_lock_each_by_itself_and_not_the_own_node(shell: Shell) -> None:
+    shell.put_node("n1")
+    shell.put_node("n2")
+    rows = [{"nodeID": name} for name in ("n1", "n2", "gone")]
+    shell.put_daemonset(annotations={KEY: json.dumps({"nodeID": "n1", "locks": rows, "maxOwners": 3})})
+    seen = await add(shell, Evidence.HOLDERS)
+    assert shell.requests[0] == LOCK
+    assert sorted(shell.requests[1:]) == ["GET /api/v1/nodes/gone", "GET /api/v1/nodes/n2"]
+    assert isinstance(seen.holders, Holders)
+    assert [node.name for node in seen.holders.nodes] == ["n2"]
+    assert seen.holders.absent == {"gone"}
+    assert isinstance(seen.lock, LockReading)
+
+
+async def test_wanted_together_the_lock_is_read_once_and_first(shell: Shell) -> None:
+    shell.put_node("n1")
+    await add(shell, Evidence.HOLDERS, Evidence.PEERS, Evidence.LOCK)
+    assert shell.requests == [LOCK, "GET /api/v1/nodes"]
+
+
+async def test_holders_of_a_lock_that_is_not_understood_are_unknown(shell: Shell) -> None:
+    shell.put_node("n1")
+    shell.put_daemonset(annotations={KEY: "garbage"})
+    assert isinstance((await add(shell, Evidence.HOLDERS)).holders, Unknown)
+
+
+async def test_peers_and_waiters_are_told_apart_by_their_label(shell: Shell) -> None:
+    for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
+        shell.put_node(name, labels={"careen.dev/reboot": label})
+    seen = await add(shell, Evidence.PEERS, Evidence.WAITERS)
+    assert isinstance(seen.peers, tuple)
+    assert isinstance(seen.waiters, tuple)
+    assert [node.name for node in seen.peers] == ["n1", "n2"]
+    assert [node.name for node in seen.waiters] == ["n3", "n4"]
+
+
+async def test_the_age_of_the_fleet_counts_from_the_question(shell: Shell) -> None:
+    shell.put_node("n1")
+    shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)
+    observer = shell.observer()
+    seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
+    asked_at = shell.host.uptime()
+    seen = await observer.add(seen, [Evidence.FLEET], POLICY)
+    assert isinstance(seen.fleet, Fleet)
+    assert seen.fleet.read_at_uptime == asked_at
+    assert seen.uptime == asked_at + 7, "what the gates compare it with is the present"
+
+
+async def test_dry_runs_are_tried_for_the_pods_that_would_be_evicted_and_no_others(shell: Shell) -> None:
+    shell.put_node("n1")
+    shell.put_pod("free", metadata={"uid": "free"})
+    shell.put_pod("held", metadata={"uid": "held", "labels": {"app": "db"}})
+    shell.put_pod("daemon", metadata={"uid": "daemon", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}]})
+    shell.put_pod("done", metadata={"uid": "done"}, status={"phase": "Succeeded"})
+    shell.server.seed({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pdb", "namespace": "shop", "generation": 1},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+        "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+    })
+    seen = await add(shell, Evidence.EVICTABILITY)
+    assert isinstance(seen.evictability, dict)
+    assert {uid: answer.answer for uid, answer in seen.evictability.items()} == {"free": Evictable.ALLOWED, "held": Evictable.BUDGET}
+    assert shell.server.get("pods", "free", "shop") is not None
+
+
+async def test_owners_are_those_of_the_pods_until_the_record_names_some(shell: Shell) -> None:
+    from careen.core.observation import OwnerHealth
+
+    for name in ("web", "old"):
+        shell.server.seed({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "shop"}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}})
+    shell.put_pod("a", metadata={"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}]})
+    shell.put_node("n1")
+    seen = await add(shell, Evidence.OWNERS)
+    assert isinstance(seen.owners, tuple)
+    assert [owner.name for owner in seen.owners] == ["web"]
+    recorded = OwnerHealth(kind="ReplicaSet", namespace="shop", name="old", uid="u", generation=1, replicas=2, ready=2)
+    put_in_phase(shell, Phase.SETTLING, owners=(recorded,))
+    seen = await add(shell, Evidence.OWNERS)
+    assert isinstance(seen.owners, tuple)
+    assert [owner.name for owner in seen.owners] == ["old"]
+    assert isinstance(seen.pods, NotAsked), "the pods are not needed for that"
+
+
+async def test_alerts_are_asked_of_the_source_if_there_is_one(shell: Shell) -> None:
+    shell.put_node("n1")
+    assert (await add(shell, Evidence.ALERTS)).alerts == ()
+    shell.alerts = FakeAlerts(answer=(Alert(name="Slow"),))
+    assert (await add(shell, Evidence.ALERTS)).alerts == (Alert(name="Slow"),)
+    shell.alerts = FakeAlerts(answer=Unknown("down"))
+    assert (await add(shell, Evidence.ALERTS)).alerts == Unknown("down")
+
+
+async def test_a_forecast_is_made_for_the_own_node(shell: Shell) -> None:
+    shell.put_node("n1")
+    seen = await add(shell, Evidence.FORECAST)
+    assert seen.forecast == shell.forecaster.answer
+    assert shell.forecaster.asked == ["n1"]
+
+
+@pytest.mark.parametrize("evidence", Evidence)
+async def test_every_kind_of_evidence_can_be_had(shell: Shell, evidence: Evidence) -> None:
+    shell.put_node("n1")
+    shell.put_pod("a")
+    seen = await add(shell, evidence)
+    assert not isinstance(getattr(seen, evidence.value.replace("-", "_")), NotAsked | Unknown)
