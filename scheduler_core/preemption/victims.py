@@ -15,6 +15,7 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, error, unresolvab
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.eligibility import is_preemptible_by
+from scheduler_core.preemption.go_order import go_sorted
 from scheduler_core.snapshot.node_info import NodeInfo
 
 
@@ -44,28 +45,45 @@ def select_victims(trial: NodeTrial, state: CycleState, pod: Pod, node_info: Nod
 
     Not the smallest possible set: who is more important is spared first, even if sparing several small ones instead would do.
     """
-    candidates = sorted((other for other in node_info.pods if is_preemptible_by(other, pod)), key=importance)
+    candidates = [other for other in node_info.pods if is_preemptible_by(other, pod)]
     if not candidates:
         return unresolvable("No preemption victims found for incoming pod")
     emptied = _Node(trial, state, pod, node_info)
-    for candidate in (other for other in node_info.pods if is_preemptible_by(other, pod)):
+    for candidate in candidates:
         emptied.remove(candidate)
     refusal = emptied.verdict()
     if not refusal.is_success:
         return refusal
-    violating, others = split_by_budget(candidates, budgets)
+    violating, others = split_by_budget(most_important_first(candidates), budgets)
     lost_violating = [victim for victim in violating if not emptied.spare(victim)]
     lost = [*lost_violating, *(victim for victim in others if not emptied.spare(victim))]
     if emptied.problem is not None:
         return emptied.problem
     if not lost:
         return error(f'expected at least one victim pod on node "{node_info.name}"')
-    return Victims(pods=tuple(sorted(lost, key=importance)), budget_violations=len(lost_violating))
+    if violating and others:
+        lost = most_important_first(lost)
+    return Victims(pods=tuple(lost), budget_violations=len(lost_violating))
 
 
-def importance(pod: Pod) -> tuple[int, float]:
-    """Sorts the most important pod first: by priority, then by who has run longer; one that has not started counts as starting now."""
-    return -pod.priority, math.inf if pod.start_time is None else pod.start_time
+def most_important_first(pods: list[Pod]) -> list[Pod]:
+    """By priority, then by who has run longer; equals in the order in which Go's sort leaves them."""
+    importances = [(-pod.priority, pod.start_time) for pod in pods]
+    if len(set(importances)) == len(pods):
+        return sorted(pods, key=lambda pod: (-pod.priority, math.inf if pod.start_time is None else pod.start_time))
+    return go_sorted(pods, is_more_important)
+
+
+def is_more_important(one: Pod, other: Pod) -> bool:
+    """Whether the first is to be spared before the second.
+
+    A pod that has not started counts as starting now, and of two such pods the first was asked first, so it is the older (util.GetPodStartTime).
+    """
+    if one.priority != other.priority:
+        return one.priority > other.priority
+    if one.start_time is None:
+        return other.start_time is None
+    return other.start_time is None or one.start_time < other.start_time
 
 
 def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.preemption.choice import choose_node
-from scheduler_core.preemption.victims import Victims, importance
+from scheduler_core.preemption.victims import Victims, most_important_first
 
 
 def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
     built = [Pod(name=f"v{index}", spec=PodSpec(priority=priority), start_time=started) for index, (priority, started) in enumerate(pods)]
-    return Victims(pods=tuple(sorted(built, key=importance)), budget_violations=violations)
+    return Victims(pods=tuple(most_important_first(built)), budget_violations=violations)
 
 
 @pytest.mark.parametrize(

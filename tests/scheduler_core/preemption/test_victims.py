@@ -13,7 +13,13 @@ from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.labels import LabelSelector, Requirement
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod, PodSpec
-from scheduler_core.preemption.victims import Victims, importance, select_victims, split_by_budget
+from scheduler_core.preemption.victims import (
+    Victims,
+    is_more_important,
+    most_important_first,
+    select_victims,
+    split_by_budget,
+)
 from scheduler_core.snapshot.node_info import NodeInfo
 
 FULL = unschedulable("Insufficient room")
@@ -140,8 +146,32 @@ def test_the_preemptor_fits_afterwards_and_no_spared_pod_could_take_a_victims_pl
     used = sum(map(size_of, kept)) + 1
     assert used <= room < total
     for victim in found.pods:
-        more_important = [other for other in kept if importance(other) <= importance(victim)]
+        more_important = [other for other in kept if not is_more_important(victim, other)]
         assert sum(map(size_of, more_important)) + size_of(victim) + 1 > room
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "first"),
+    [
+        pytest.param(a_pod("a", 2), a_pod("b", 1), True, id="a higher priority"),
+        pytest.param(a_pod("a", 1, started=0.0), a_pod("b", 2, started=9.0), False, id="priority before age"),
+        pytest.param(a_pod("a", started=1.0), a_pod("b", started=2.0), True, id="the older one"),
+        pytest.param(a_pod("a", started=1.0), a_pod("b", started=1.0), False, id="equals"),
+        pytest.param(a_pod("a", started=1.0), a_pod("b", started=None), True, id="one that has started"),
+        pytest.param(a_pod("a", started=None), a_pod("b", started=1.0), False, id="one that has not"),
+        pytest.param(a_pod("a", started=None), a_pod("b", started=None), True, id="of two that have not, the one that is asked first"),
+    ],
+)
+def test_who_is_more_important(one: Pod, other: Pod, first: bool) -> None:
+    assert is_more_important(one, other) is first
+
+
+def test_equals_are_ordered_as_by_the_real_scheduler() -> None:
+    # Thirteen pods of one ReplicaSet: more than Go sorts by insertion. All equal, they stay as they are; one that stands out moves the others.
+    pods = [a_pod(f"p{index}") for index in range(13)]
+    assert most_important_first(pods) == pods
+    pods[12] = a_pod("p12", 1)
+    assert [pod.name for pod in most_important_first(pods)] == [f"p{index}" for index in (12, 6, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 1)]
 
 
 # ---- budgets ----

@@ -1,0 +1,79 @@
+"""The order of equals is Go's. What is expected here was written down from Go 1.26's sort.Slice; it has been the same since 1.19."""
+
+import hashlib
+import struct
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler_core.preemption.go_order import _Sort, go_sorted
+
+
+def generator(seed: int) -> Callable[[int], int]:
+    """Numbers below n, from a linear congruence that is as easily written in Go."""
+    state = seed
+
+    def draw(below: int) -> int:
+        nonlocal state
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (state >> 33) % below
+
+    return draw
+
+
+def places(keys: list[int]) -> list[int]:
+    """Where each item of the sorted run came from."""
+    return [place for _, place in go_sorted(list(zip(keys, range(len(keys)), strict=True)), lambda one, other: one[0] < other[0])]
+
+
+@pytest.mark.parametrize(
+    ("length", "kinds", "expected"),
+    [
+        (13, 3, [6, 3, 8, 12, 2, 4, 5, 0, 11, 1, 7, 9, 10]),
+        (20, 2, [6, 1, 2, 3, 4, 5, 13, 19, 17, 14, 0, 11, 12, 10, 9, 15, 16, 8, 18, 7]),
+        (30, 4, [10, 27, 25, 23, 4, 5, 19, 17, 13, 21, 6, 11, 29, 28, 14, 2, 15, 26, 18, 12, 8, 0, 1, 3, 9, 24, 7, 22, 20, 16]),
+    ],
+)
+def test_equals_come_out_as_from_go(length: int, kinds: int, expected: list[int]) -> None:
+    draw = generator(length)
+    assert places([draw(kinds) for _ in range(length)]) == expected
+
+
+def shaped(seed: int) -> list[int]:
+    """Up to 300 keys: drawn, nearly ascending, descending, or in waves; all with many equals."""
+    draw = generator(seed)
+    length, step, shape = draw(300), draw(40) + 1, draw(4)
+    if shape == 0:
+        return [draw(step) for _ in range(length)]
+    if shape == 1:
+        return [draw(length) if draw(20) == 0 else index // step for index in range(length)]
+    if shape == 2:
+        return [-(index // step) for index in range(length)]
+    return [index * index % (step + 2) for index in range(length)]
+
+
+def test_three_thousand_runs_come_out_as_from_go() -> None:
+    digest = hashlib.sha256()
+    for seed in range(3000):
+        digest.update(b"".join(struct.pack("<I", place) for place in places(shaped(seed))))
+    assert digest.hexdigest() == "ede0b11145227b1346284f05c0854e91dd24c8de96594d52266fbc324180b69b"
+
+
+def test_a_short_run_is_sorted_stably() -> None:
+    assert places([1, 0] * 6) == [1, 3, 5, 7, 9, 11, 0, 2, 4, 6, 8, 10]
+
+
+@given(st.lists(st.integers(0, 9), max_size=200))
+def test_a_run_is_sorted_and_nothing_is_lost(keys: list[int]) -> None:
+    found = places(keys)
+    assert sorted(found) == list(range(len(keys)))
+    assert [keys[place] for place in found] == sorted(keys)
+
+
+@given(st.lists(st.integers(0, 9), min_size=13, max_size=80))
+def test_a_run_that_keeps_defeating_its_pivots_is_sorted_by_a_heap(keys: list[int]) -> None:
+    run = list(keys)
+    _Sort(run, lambda one, other: one < other).sort(0, len(run), 0)
+    assert run == sorted(keys)
