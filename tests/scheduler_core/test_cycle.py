@@ -254,3 +254,33 @@ def test_the_runner_up_is_the_next_best_node_first_by_name() -> None:
     alone = Scheduler().schedule(cluster(a_node("a")), a_pod().build())
     assert (alone.highest_total, alone.runner_up) == (None, None)
     assert Scheduler().schedule(cluster(a_node("a"), a_node("b")), a_pod().build()).runner_up is None
+
+
+# ---- releases ----
+
+
+@pytest.mark.parametrize(("version", "scorers"), [("1.33", set()), ("1.34", set()), ("1.35", {"DynamicResources"}), ("1.36", {"DynamicResources"})])
+def test_dynamic_resources_scores_since_1_35(version: str, scorers: set[str]) -> None:
+    result = Scheduler(kube_version=version).schedule(cluster(a_node("a"), a_node("b")), a_pod().build())
+    assert set(result.scores["a"].by_plugin) & {"DynamicResources"} == scorers
+
+
+@pytest.mark.parametrize(("version", "fits"), [("1.33", True), ("1.34", False)])
+def test_pod_level_requests_count_since_1_34(version: str, fits: bool) -> None:
+    pod = a_pod().requesting(cpu="1").with_field("spec.resources", {"requests": {"cpu": "9"}})
+    assert (Scheduler(kube_version=version).schedule(cluster(a_node("n")), pod.build()).node is not None) is fits
+
+
+@pytest.mark.parametrize(("version", "fits"), [("1.32", True), ("1.33", False)])
+def test_a_resize_under_way_counts_since_1_33(version: str, fits: bool) -> None:
+    resizing = a_pod("p").requesting(cpu="1").with_field("status.containerStatuses", [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]).on("n")
+    result = Scheduler(kube_version=version).schedule(cluster(a_node("n"), resizing), a_pod().requesting(cpu="2").build())
+    assert (result.node is not None) is fits
+
+
+@pytest.mark.parametrize(("version", "cpu"), [("1.35", 2000), ("1.36", 3000)])
+def test_a_pod_level_resize_counts_since_1_36(version: str, cpu: int) -> None:
+    resizing = a_pod("p").with_field("spec.resources", {"requests": {"cpu": "2"}}).with_field("status.resources", {"requests": {"cpu": "3"}}).on("n")
+    free = Scheduler(kube_version=version).schedule(cluster(a_node("n"), resizing), a_pod().requesting(cpu=f"{4000 - cpu}m").build())
+    full = Scheduler(kube_version=version).schedule(cluster(a_node("n"), resizing), a_pod().requesting(cpu=f"{4001 - cpu}m").build())
+    assert (free.node, full.node) == ("n", None)

@@ -1,0 +1,42 @@
+"""What the library's README shows is what the library does."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scheduler_core
+from scheduler_core.plugins import IN_TREE
+from scheduler_core.testing.builders import a_node, a_pod, manifests
+
+README = (Path(scheduler_core.__file__).parent / "README.md").read_text()
+
+
+def test_the_twenty_lines_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = manifests(a_node("n1"), a_node("n2").cordoned(), a_pod("bad").requesting(cpu="lots"))
+
+    def listed(*_args: Any, **_more: Any) -> Any:
+        return subprocess.CompletedProcess([], 0, stdout=json.dumps({"items": objects}).encode())
+
+    monkeypatch.setattr(subprocess, "run", listed)
+    (program,) = re.findall(r"## In twenty lines\n\n```python\n(.*?)```", README, re.DOTALL)
+    assert len([line for line in program.splitlines() if line.strip()]) <= 20
+    names: dict[str, Any] = {}
+    exec(program, names)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("left out: Pod default/bad: spec.containers[0].resources.requests.cpu")
+    assert said[1] == "n1 ('n1',) "
+    assert [line.split()[0] for line in said[2:]] == ["n1", "n2"]
+    assert [pod.key for pod in names["snapshot"].pods_on("n1")] == ["shop/new"]
+
+
+def test_every_plugin_the_table_of_old_names_points_to_exists() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.split("## Old names")[1], re.MULTILINE)
+    assert len(rows) > 20
+    for _, now in rows[1:]:
+        assert now.startswith(("none", "---")) or any(name in now for name in IN_TREE), now
