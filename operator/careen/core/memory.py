@@ -70,9 +70,9 @@ class Memory:
     claimers: Mapping[str, float] = field(default_factory=dict)    # by node/resourceVersion: first seen claiming beside us
     costly_not_before: float = 0.0                                 # alerts and forecast are not asked again before
     unknown_since: float | None = None                             # since when something that must be known is not
-    refused_since: float | None = None                             # since when a drained node waits for a late gate
-    forecast: Forecast | None = None
+    forecast: Forecast | None = None                               # the one that let the node take its claim; asked again when it is old
     forecast_at: float = 0.0
+    forecast_holders: tuple[str, ...] = ()                         # who held claims then
     holders_not_before: float = 0.0                                # the lock's holders are not looked up again before
     costly_gate: str = ""                                          # which gate refused then
     costly_holders: tuple[str, ...] = ()                           # who held claims then: with others holding, it is asked again at once

@@ -67,7 +67,7 @@ PHASES: tuple[PhaseRow, ...] = (
         phase=Phase.WAITING,
         has_happened="The node carries the soft taint, the label and the refusals.",
         evidence=_HERE | {Evidence.LOCK},
-        node_max_age_seconds=10,  # those next in line look every 3 s; a hold not yet seen makes the claim's patch a conflict
+        node_max_age_seconds=30,  # those next in line look at the lock every 3 s; a hold not yet seen makes the claim's patch a conflict
     ),
     PhaseRow(
         phase=Phase.CLAIMING,

@@ -22,6 +22,7 @@ from careen.core.progress import Progress, to_annotation
 from careen.core.reasons import REASONS, Code
 from careen.core.situation import Situation
 from careen.core.times import from_rfc3339, rfc3339
+from scheduler_core.simulation.forecast import Forecast, Outcome
 
 LABEL = {
     Phase.IDLE: None, Phase.WAITING: "required", Phase.CLAIMING: "in-progress", Phase.DRAINING: "in-progress",
@@ -30,6 +31,8 @@ LABEL = {
 
 SOON_SECONDS = 0.0                   # after an own write: the next step follows at once
 RETELL_SECONDS = 15.0                # a sentence that only changes its numbers is rewritten at most this often
+_SHOWN_PODS = 110                    # a full node by the kubelet's default; 256 KiB of annotations are the limit
+_SHOWN_NODES = 20                    # equally good nodes shown per pod
 _QUIET = frozenset({Code.TAKING_CLAIM, Code.GIVING_BACK, Code.REBOOT_ANNOUNCED, Code.HOME, Code.NO_NEED, Code.DRAINED})
 
 
@@ -57,11 +60,14 @@ def want(situation: Situation, *evidence: Evidence, memory: Memory | None = None
 def stay(
     situation: Situation, code: Code, sentence: str, *, look: float, actions: Iterable[Action] = (),
     refusals: tuple[Refusal, ...] = (), memory: Memory | None = None, label: str | None = None, is_silent: bool = False,
+    annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
     """Remain in the phase; tell the Node when what it says would be out of date. `is_silent` leaves the Node alone."""
     before = memory or situation.memory
     refusals = with_since(situation, refusals)
     patch = None if is_silent else _telling(replace(situation, memory=before), Reason(code=code, sentence=sentence), refusals, label)
+    if patch and annotations:
+        patch = replace(patch, annotations={**patch.annotations, **annotations})
     after = replace(_having_said(before, code), told_at=situation.seen.uptime) if patch else _having_said(before, code)
     return Decision(
         phase=situation.phase, reason=Reason(code=code, sentence=sentence), memory=after, look_again_seconds=look,
@@ -186,6 +192,19 @@ def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]
     if our_taint(situation.node, wanted) is not None:
         return kept, wanted if owned == wanted else ""
     return (*taints, Taint(key=wanted, effect=keys.TAINT_EFFECT)), wanted
+
+
+def forecast_annotation(situation: Situation) -> dict[str, str | None]:
+    """The forecast in short, for people and for the comparison afterwards: counts, and where the moving pods may land."""
+    forecast = situation.seen.forecast
+    if not isinstance(forecast, Forecast):
+        return {}
+    moving = forecast.with_outcome(Outcome.MOVES)[:_SHOWN_PODS]
+    short = {
+        "at": forecast.made_at, "counts": {outcome.value: count for outcome, count in forecast.counts.items()},
+        "pods": {pod.title: list(pod.landing[:_SHOWN_NODES]) for pod in moving},
+    }
+    return {keys.FORECAST: json.dumps(short, separators=(",", ":"))}
 
 
 def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:

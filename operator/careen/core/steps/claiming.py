@@ -21,7 +21,7 @@ from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.steps import waiting
 from careen.core.times import rfc3339
-from careen.core.writing import NodeChange, move, stay, undo, want, write_lock
+from careen.core.writing import NodeChange, forecast_annotation, move, stay, undo, want, write_lock
 
 _CLAIMER_PATIENCE_SECONDS = 15.0     # longer than any cordon may follow the reading of the lock it rests on
 _STEP_BACK_PAUSE_SECONDS = 5.0
@@ -72,6 +72,7 @@ def _delay_left(situation: Situation) -> float:
 
 def _ask_everything(situation: Situation) -> Decision:
     """The costly gates, then the nodes and the lock as they are within the last seconds, then the cordon."""
+    situation = _with_fresh_forecast(situation)
     for gate in asked(When.CLAIMED, Cost.COSTLY):
         if gate is budgets.GATE:
             continue                                              # last of all: its list of nodes has the shortest life
@@ -90,6 +91,17 @@ def _ask_everything(situation: Situation) -> Decision:
         return _back(situation, refused.code, refused.sentence, (refused,))
     assert isinstance(fleet, Fleet)
     return _others_first(situation) or _cordon(situation, fleet)
+
+
+def _with_fresh_forecast(situation: Situation) -> Situation:
+    """The forecast that let this node take its claim, seconds ago and with the same nodes holding claims, need not be made twice."""
+    memory, content = situation.memory, situation.lock
+    if memory.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
+        return situation
+    is_old = situation.seen.uptime - memory.forecast_at > situation.policy.forecast_max_age_seconds
+    if is_old or memory.forecast_holders != waiting.others_holding(situation, content):
+        return situation
+    return replace(situation, seen=replace(situation.seen, forecast=memory.forecast))
 
 
 def _is_old(situation: Situation, fleet: Fleet) -> bool:
@@ -146,7 +158,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     )
     return move(
         situation, Phase.DRAINING, Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go", progress=progress,
-        change=NodeChange(labels=dict(policy.pre_reboot_labels), unschedulable=True),
+        change=NodeChange(labels=dict(policy.pre_reboot_labels), unschedulable=True, annotations=forecast_annotation(situation)),
         send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
         then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}"),),
     )

@@ -17,7 +17,18 @@ from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.steps import giving_back
 from careen.core.times import rfc3339
-from careen.core.writing import NodeChange, go_home, move, stay, stored_refusals, want, with_our_taint, write_lock
+from careen.core.writing import (
+    NodeChange,
+    forecast_annotation,
+    go_home,
+    move,
+    stay,
+    stored_refusals,
+    want,
+    with_our_taint,
+    write_lock,
+)
+from scheduler_core.simulation.forecast import Forecast
 
 LOOK_SECONDS = 30.0                  # while a gate refuses: windows and pods change by the minute
 COSTLY_PAUSE_SECONDS = 30.0          # alerts and forecasts are not asked again sooner after a refusal
@@ -123,7 +134,12 @@ def _claim(situation: Situation) -> Decision:
         giving_back.without_claim(situation.progress), claim=situation.seen.chance.claim_id, lock=situation.reading.object_id,
         claimed=situation.mark(), boot_left=situation.boot, failed="", failed_at=None,
     )
-    memory = replace(situation.memory, evictions={}, reboot=None, claimers={}, unknown_since=None, refused_since=None)
+    content, forecast = situation.lock, situation.seen.forecast
+    memory = replace(
+        situation.memory, evictions={}, reboot=None, claimers={}, unknown_since=None, forecast_at=situation.seen.uptime,
+        forecast=forecast if isinstance(forecast, Forecast) else None,
+        forecast_holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
+    )
     return move(
         situation, Phase.CLAIMING, Code.TAKING_CLAIM, "it is this node's turn: it takes a claim and asks everything once more",
         progress=progress, memory=memory,
@@ -144,7 +160,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
     handed = lock.name_next(content, content.next, content.waiting, rfc3339(situation.seen.now)) if is_everybodys else _handed_on(situation, content)
     return stay(
         situation, Code.REFUSED, refused.sentence, look=order.NEXT_LOOK_SECONDS if is_named else min(pause, LOOK_SECONDS),
-        refusals=(refused,), memory=memory, label=order.READY,
+        refusals=(refused,), memory=memory, label=order.READY, annotations=forecast_annotation(situation),
         actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),) if is_named else (),
     )
 
