@@ -191,17 +191,40 @@ def test_kustomize_builds_the_base() -> None:
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 def test_the_signal_component_leaves_one_capability(tmp_path: Path) -> None:
-    shutil.copytree(MANIFESTS, tmp_path / "manifests")
-    overlay = tmp_path / "overlay"
-    overlay.mkdir()
-    (overlay / "kustomization.yaml").write_text(
-        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [../manifests]\ncomponents: [../manifests/signal]\n"
-    )
-    (agent,) = (each for each in kustomize(overlay) if each["kind"] == "DaemonSet")
+    (agent,) = (each for each in overlay(tmp_path, "signal") if each["kind"] == "DaemonSet")
     container = agent["spec"]["template"]["spec"]["containers"][0]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["KILL"]}
     assert "privileged" not in container["securityContext"]
     assert container["args"][-1] == "--reboot-method=signal"
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+@pytest.mark.parametrize(("component", "kinds"), [("admission", {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}), ("alerts", {"PodMonitor", "PrometheusRule"})])
+def test_a_component_adds_to_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:
+    base = {each["kind"] for each in kustomize(MANIFESTS)}
+    assert {each["kind"] for each in overlay(tmp_path, component)} - base == kinds
+
+
+def test_the_admission_policies_speak_of_our_account_and_our_lock() -> None:
+    policies = [each for each in objects_of("admission/policies.yaml") if each["kind"] == "ValidatingAdmissionPolicy"]
+    account = f"system:serviceaccount:{AGENT['metadata']['namespace']}:{POD['serviceAccountName']}"
+    assert [each["spec"]["matchConditions"][0]["expression"] for each in policies] == [f"request.userInfo.username == '{account}'"] * 2
+    (lock,) = (variable["expression"] for each in policies for variable in each["spec"].get("variables", []) if variable["name"] == "lock")
+    assert lock == f"'{DEFAULTS['lock_annotation']}'"
+    bound = {each["spec"]["policyName"] for each in objects_of("admission/policies.yaml") if each["kind"] == "ValidatingAdmissionPolicyBinding"}
+    assert bound == {each["metadata"]["name"] for each in policies}
+
+
+def overlay(tmp_path: Path, component: str) -> list[dict[str, Any]]:
+    """What is installed with a component of manifests/, as its README says."""
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "kustomization.yaml").write_text(
+        f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [../manifests]\ncomponents: [../manifests/{component}]\n"
+    )
+    return kustomize(own)
 
 
 def kustomize(folder: Path) -> list[dict[str, Any]]:
