@@ -85,6 +85,11 @@ class Scheduler:
         lists = effective_plugins(profile.plugins, defaults, lambda name, point: name in built and serves(built[name], point), where=f"profiles[{index}].plugins")
         return PluginSet(built, lists.by_point, lists.weights)
 
+    @property
+    def runners(self) -> Mapping[str, Runner]:
+        """The plugins of every profile, by schedulerName."""
+        return self._runners
+
     def runner(self, pod: Pod) -> Runner:
         """The plugins that serve this pod; NoProfileError when its schedulerName is nobody's here."""
         runner = self._runners.get(pod.spec.scheduler_name)

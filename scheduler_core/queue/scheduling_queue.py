@@ -52,7 +52,8 @@ class ProfileInQueue:
 NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
-def _no_namespace_labels(_namespace: str) -> Mapping[str, str]:
+def no_namespace_labels(_namespace: str) -> Mapping[str, str]:
+    """For clusters whose pods choose no namespaces by label."""
     return {}
 
 
@@ -69,7 +70,7 @@ class SchedulingQueue:
         profiles: Mapping[str, ProfileInQueue],
         *,
         policy: BackoffPolicy | None = None,
-        namespace_labels: NamespaceLabels = _no_namespace_labels,
+        namespace_labels: NamespaceLabels = no_namespace_labels,
     ) -> None:
         self._profiles = profiles
         self._policy = policy or BackoffPolicy()
@@ -95,6 +96,10 @@ class SchedulingQueue:
             if queued is not None:
                 return room, queued
         return None
+
+    def profile(self, scheduler_name: str) -> ProfileInQueue:
+        """What the queue knows of a profile's plugins; a pod of nobody's profile has no gatekeepers and no hints."""
+        return self._profiles.get(scheduler_name) or ProfileInQueue()
 
     @property
     def in_flight(self) -> tuple[str, ...]:
@@ -309,4 +314,4 @@ class SchedulingQueue:
         return event.is_wildcard or any(profile.hints.interests(event) for profile in self._profiles.values())
 
     def _profile_of(self, pod: Pod) -> ProfileInQueue:
-        return self._profiles.get(pod.spec.scheduler_name) or ProfileInQueue()
+        return self.profile(pod.spec.scheduler_name)
