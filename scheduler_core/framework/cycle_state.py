@@ -11,6 +11,13 @@ from typing import TypeVar
 Note = TypeVar("Note")
 
 
+class UnpreparedError(LookupError):
+    """A plugin misses its own note: a profile took the point away that writes it. The runner turns this into the end of the cycle."""
+
+    def __str__(self) -> str:
+        return f"reading {self.args[0]} from the cycle's notes: not found"
+
+
 class CycleState:
     """The notes of one pod's cycle, and which plugins have excused themselves from Filter and Score."""
 
@@ -26,9 +33,10 @@ class CycleState:
         self._notes[type(note)] = note
 
     def read(self, kind: type[Note]) -> Note:
-        """The note of this type; KeyError means that the plugin's own earlier point did not run, which is our bug."""
-        note = self._notes[kind]
-        assert isinstance(note, kind)
+        """The note of this type; UnpreparedError when the plugin's own earlier point did not run."""
+        note = self._notes.get(kind)
+        if not isinstance(note, kind):
+            raise UnpreparedError(kind.__name__)
         return note
 
     def find(self, kind: type[Note]) -> Note | None:

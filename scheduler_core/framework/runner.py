@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.cycle_state import CycleState, UnpreparedError
 from scheduler_core.framework.diagnosis import Diagnosis, FailedSearch, Round
 from scheduler_core.framework.extension_points import (
     MAX_NODE_SCORE,
@@ -21,13 +21,15 @@ from scheduler_core.framework.extension_points import (
     NormalizePlugin,
     PostFilterResult,
     PreFilterExtensions,
+    PreFilterPlugin,
+    PreScorePlugin,
     Refusals,
     ScoreAllPlugin,
     ScorePlugin,
     Scores,
 )
 from scheduler_core.framework.plugin_set import PluginSet
-from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, unresolvable, unschedulable
+from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
@@ -76,6 +78,9 @@ class Runner:
         self._pre_scores = plugins.at("preScore")
         self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
         self._scores_all = {p.name: p for p in self._scores if isinstance(p, ScoreAllPlugin)}
+        # A profile may take the preparing point away from a plugin. Some then prepare at the later point; the others end the cycle in an error.
+        self._late_filters = tuple(p for p in self._filters if "filter" in getattr(p, "prepares_late", ()) and p not in self._pre_filters and isinstance(p, PreFilterPlugin))
+        self._late_scores = tuple(p for p in self._scores if "score" in getattr(p, "prepares_late", ()) and p not in self._pre_scores and isinstance(p, PreScorePlugin))
         self._normalizers = {p.name: p for p in self._scores if isinstance(p, NormalizePlugin)}
 
     # ---- PreEnqueue ----
@@ -124,6 +129,8 @@ class Runner:
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
             return _sealed(Diagnosis(nodes, prefilter=prepared.refusal))
+        excused = (p.name for p in self._late_filters if p.pre_filter(state, pod, nodes).verdict.is_skip)
+        state.skipped_filters = state.skipped_filters.union(excused)
         if prepared.node_names is None:
             return self._filter(state, pod, nodes, nominated, Diagnosis(nodes))
         row_of = nodes.snapshot.columns.row_of
@@ -154,18 +161,32 @@ class Runner:
         return diagnosis
 
     def _refusals(self, plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]) -> Refusals:
+        for late in self._late_filters:
+            verdict = late.pre_filter(state, pod, nodes).verdict
+            if late.name == plugin.name and verdict.is_rejection:
+                return Refusals(np.ones(len(nodes), dtype=bool), {1: verdict})
         at_once = self._filters_all.get(plugin.name)
-        refusals = None if at_once is None else at_once.filter_all(state, pod, nodes)
-        return refusals if refusals is not None else one_by_one(plugin, state, pod, nodes, alive)
+        try:
+            refusals = None if at_once is None else at_once.filter_all(state, pod, nodes)
+            return refusals if refusals is not None else one_by_one(plugin, state, pod, nodes, alive)
+        except UnpreparedError as missing:
+            raise CycleError(plugin.name, f'running "{plugin.name}" filter plugin: {missing}') from missing
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
         """The first refusal of one node as `node_info` has it, or SUCCESS. PreFilter must have run on this state."""
         for plugin in self._filters:
             if plugin.name not in state.skipped_filters:
-                verdict = plugin.filter(state, pod, node_info)
+                try:
+                    verdict = plugin.filter(state, pod, node_info)
+                except UnpreparedError as missing:
+                    verdict = error(f'running "{plugin.name}" filter plugin: {missing}')
                 if verdict is not SUCCESS and not verdict.is_success:
                     return verdict.by(plugin.name)
         return SUCCESS
+
+    def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
+        """Each filter's own verdict on one node, by plugin, beyond the first refusal; skipped ones are left out. For explaining, not for deciding."""
+        return {plugin.name: plugin.filter(state, pod, node_info) for plugin in self._filters if plugin.name not in state.skipped_filters}
 
     def filter_node_with_nominated(self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]) -> Verdict:
         """The node must fit with the pods nominated to it, where they are at least as important, and without them."""
@@ -251,11 +272,16 @@ class Runner:
         return scores * self.plugins.weights[plugin.name]
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:
+        if any(plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores):
+            return np.zeros(len(nodes), dtype=np.int64)
         at_once = self._scores_all.get(plugin.name)
-        scores = None if at_once is None else at_once.score_all(state, pod, nodes)
-        if scores is not None:
-            return scores
-        return np.fromiter((plugin.score(state, pod, node_info) for node_info in nodes), dtype=np.int64, count=len(nodes))
+        try:
+            scores = None if at_once is None else at_once.score_all(state, pod, nodes)
+            if scores is not None:
+                return scores
+            return np.fromiter((plugin.score(state, pod, node_info) for node_info in nodes), dtype=np.int64, count=len(nodes))
+        except UnpreparedError as missing:
+            raise CycleError(plugin.name, f'running Score plugins: plugin "{plugin.name}" failed with: {missing}') from missing
 
 
 def one_by_one(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]) -> Refusals:

@@ -44,6 +44,7 @@ class NodeResourcesBalancedAllocation:
     args: BalancedAllocationArgs
     kube_version: KubeVersion
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+    prepares_late: ClassVar[tuple[str, ...]] = ("score",)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:
         requests = incoming_requests(pod.spec, nodes.rules)
@@ -104,7 +105,8 @@ def _balances(used: Sequence[NDArray[np.int64]], whole: Sequence[NDArray[np.int6
     deviation = np.where(kinds == 2, _of_two(fractions, has, count), 0.0)
     if len(whole) > 2:
         deviation = np.where(kinds > 2, _of_many(fractions, has, kinds), deviation)
-    return np.trunc((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+    scores: Scores = np.trunc((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+    return scores
 
 
 def _of_two(fractions: Sequence[Floats], has: Sequence[NDArray[np.bool_]], count: int) -> Floats:

@@ -163,9 +163,11 @@ class ScoringDynamicResources(DynamicResources):
     """
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
+        state.read(DevicesOfPod)  # the real one ends the cycle where a profile has taken its PreFilter away
         return 0
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
+        state.read(DevicesOfPod)
         return np.zeros(len(nodes), dtype=np.int64)
 
     def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002

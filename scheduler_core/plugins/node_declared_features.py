@@ -29,16 +29,25 @@ def needed_features(spec: PodSpec) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class NeededFeatures:
+    """What a node must declare for this pod."""
+
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeDeclaredFeatures:
     """Skipped for almost every pod: very few ask for anything that a node must declare."""
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
-        return PreFilterResult(SUCCESS if needed_features(pod.spec) else SKIP)
+        needed = needed_features(pod.spec)
+        state.write(NeededFeatures(needed))
+        return PreFilterResult(SUCCESS if needed else SKIP)
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
-        return SUCCESS if needed_features(pod.spec) <= node_info.node.declared_features else _LACKING
+        return SUCCESS if state.read(NeededFeatures).names <= node_info.node.declared_features else _LACKING
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
-        return Refusals(~nodes.take(nodes.snapshot.columns.declaring(needed_features(pod.spec))), {1: _LACKING})
+        return Refusals(~nodes.take(nodes.snapshot.columns.declaring(state.read(NeededFeatures).names)), {1: _LACKING})

@@ -10,12 +10,19 @@ import numpy as np
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult, Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unschedulable
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod import HostPort, Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.tallies import HOST_PORTS
 
 _TAKEN: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPorts:
+    """The host ports the pod wants."""
+
+    ports: tuple[HostPort, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +32,17 @@ class NodePorts:
     name: ClassVar[str] = "NodePorts"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:  # noqa: ARG002
+        state.write(WantedPorts(pod.spec.host_ports))
         return PreFilterResult(SUCCESS if pod.spec.host_ports else SKIP)
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
         used = node_info.used_ports
-        return _TAKEN if any(wanted.conflicts_with(taken) for wanted in pod.spec.host_ports for taken in used) else SUCCESS
+        return _TAKEN if any(wanted.conflicts_with(taken) for wanted in state.read(WantedPorts).ports for taken in used) else SUCCESS
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
+        ports = state.read(WantedPorts).ports
         taken = np.zeros(len(nodes.snapshot.columns), dtype=bool)
         for port, users in nodes.snapshot.tally(HOST_PORTS).items():
-            if any(wanted.conflicts_with(port) for wanted in pod.spec.host_ports):
+            if any(wanted.conflicts_with(port) for wanted in ports):
                 taken |= users > 0
         return Refusals(nodes.take(taken), {1: _TAKEN})

@@ -13,9 +13,16 @@ from scheduler_core.framework.extension_points import Refusals, Scores
 from scheduler_core.framework.normalizing import normalize_to_hundred
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
 from scheduler_core.model.pod import Pod
-from scheduler_core.model.taints import Taint, count_unpreferred, first_untolerated
+from scheduler_core.model.taints import Taint, Toleration, count_unpreferred, first_untolerated
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+
+
+@dataclass(frozen=True, slots=True)
+class SoftTolerations:
+    """The pod's tolerations; those for PreferNoSchedule count in the score."""
+
+    tolerations: tuple[Toleration, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +54,14 @@ class TaintToleration:
         return Refusals(refused[nodes.take(codes)], meaning)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002
-        """Nothing to prepare; the point is kept because the scheduler has it and a profile may name it."""
+        state.write(SoftTolerations(pod.spec.tolerations))
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
-        return count_unpreferred(node_info.node.taints, pod.spec.tolerations)
+        return count_unpreferred(node_info.node.taints, state.read(SoftTolerations).tolerations)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        return nodes.take(nodes.snapshot.columns.unpreferred_taints(pod.spec.tolerations))
+        return nodes.take(nodes.snapshot.columns.unpreferred_taints(state.read(SoftTolerations).tolerations))
 
     def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
         return normalize_to_hundred(scores, reverse=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class NodeVolumeLimits:
 
     kube_version: KubeVersion
     name: str = "NodeVolumeLimits"
+    prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         if not any(volume.claim_name is not None or volume.ephemeral or (volume.legacy_disk and migrated_disk(volume.legacy_disk)) for volume in pod.spec.volumes):

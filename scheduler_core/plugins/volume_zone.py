@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class VolumeZone:
     """A node without any zone or region label is never refused: there is only one zone then."""
 
     name: str = "VolumeZone"
+    prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         topologies: list[TopologyOfVolume] = []
