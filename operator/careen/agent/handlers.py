@@ -71,6 +71,8 @@ async def _follow(
 ) -> None:
     import kopf  # 0.4 s and 17 MiB: after the first turn, and not at all without a ConfigMap
 
+    # It warns each time that it will not handle signals outside the main thread: that is what we want.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)

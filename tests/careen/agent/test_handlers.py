@@ -1,0 +1,162 @@
+"""The ConfigMap is followed with kopf: live, frugally, and without writing on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from careen.agent import handlers
+from careen.agent.live_settings import SeenConfigMap
+from careen.cluster.client import ClientTransport, Credentials, connect
+from careen.cluster.transport import MERGE_PATCH, Method, Request
+from careen.demo.testing import RunningServer, server_in_thread
+
+
+def config_map(name: str = "careen", **data: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "careen"}, "data": data}
+
+
+class Follower:
+    """Follows until the test ends; `seen` collects what was reported."""
+
+    def __init__(self, credentials: Callable[[], Credentials]) -> None:
+        self.seen: list[SeenConfigMap | None] = []
+        self._loop = asyncio.new_event_loop()
+        self._task: asyncio.Task[None] | None = None
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(credentials,), daemon=True)
+        self._thread.start()
+
+    def _run(self, credentials: Callable[[], Credentials]) -> None:
+        async def follow() -> None:
+            self._task = asyncio.current_task()
+            await handlers._follow("careen", "careen", credentials, self.seen.append)
+
+        try:
+            self._loop.run_until_complete(follow())
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:
+            self.error = error
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    def stop(self) -> None:
+        if self._task is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(20)
+
+    def data(self) -> list[dict[str, str] | None]:
+        return [None if each is None else dict(each.data) for each in self.seen]
+
+
+def edit(transport: ClientTransport, method: Method = "PATCH", name: str = "careen", **data: str) -> None:
+    """A person's kubectl."""
+    request = Request(method=method, path=f"/api/v1/namespaces/careen/configmaps/{name}", body=json.dumps({"data": data}).encode(), content_type=MERGE_PATCH)
+    assert asyncio.run(transport.send(request)).status == 200
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def server() -> Iterator[RunningServer]:
+    with server_in_thread() as made:
+        yield made
+
+
+@pytest.fixture
+def transport(server: RunningServer, tmp_path: Path) -> Iterator[ClientTransport]:
+    made = connect(server.write_kubeconfig(tmp_path / "kubeconfig", user="agent"), part="test")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def follower(server: RunningServer, transport: ClientTransport) -> Iterator[Follower]:
+    server.seed(config_map(a="1"), config_map("other", a="9"))
+    made = Follower(transport.credentials)
+    wait_until(lambda: bool(made.seen))
+    yield made
+    made.stop()
+
+
+def test_the_config_map_is_reported_at_first_sight_and_at_each_change(transport: ClientTransport, follower: Follower) -> None:
+    assert follower.data() == [{"a": "1"}]
+    edit(transport, a="2")
+    wait_until(lambda: follower.data()[-1] == {"a": "2"})
+    edit(transport, name="other", a="8")
+    edit(transport, a="3")
+    wait_until(lambda: follower.data()[-1] == {"a": "3"})
+    assert {"a": "8"} not in follower.data()
+    assert {"a": "9"} not in follower.data()
+
+
+def test_a_deleted_config_map_is_reported(transport: ClientTransport, follower: Follower) -> None:
+    edit(transport, "DELETE")
+    wait_until(lambda: follower.data()[-1] is None)
+
+
+def test_nothing_is_written_and_only_the_own_object_is_watched_for_an_hour(server: RunningServer, follower: Follower) -> None:
+    asked = [record for record in server.api.requests if record.user == "agent"]
+    assert {(record.verb, record.resource) for record in asked if record.resource} == {("list", "configmaps"), ("watch", "configmaps")}
+    assert all(record.namespace == "careen" for record in asked if record.resource)
+    stored = server.get("configmaps", "careen", "careen")
+    assert stored is not None
+    assert "annotations" not in stored["metadata"]
+    assert "finalizers" not in stored["metadata"]
+
+
+def test_a_server_that_is_down_for_a_while_is_found_again(server: RunningServer, transport: ClientTransport, follower: Follower) -> None:
+    server.api.is_down = True
+    time.sleep(2)
+    server.api.is_down = False
+    edit(transport, a="2")
+    wait_until(lambda: follower.data()[-1] == {"a": "2"}, 40)
+    assert follower.error is None
+
+
+def test_kopfs_pauses_never_end() -> None:
+    pauses = iter(handlers.Forever())
+    assert [next(pauses) for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
+
+
+def test_credentials_become_kopfs() -> None:
+    import kopf
+
+    found = handlers._connection(kopf, Credentials(server="https://h", authorization="Bearer t", ca_file="/ca", certificate_file=None, key_file=None, insecure=False), "careen")
+    assert (found.server, found.scheme, found.token, found.ca_path, found.insecure, found.default_namespace) == ("https://h", "Bearer", "t", "/ca", None, "careen")
+    anonymous = handlers._connection(kopf, Credentials(server="http://h", authorization=None, ca_file=None, certificate_file=None, key_file=None, insecure=True), "careen")
+    assert (anonymous.token, anonymous.insecure) == (None, True)
+
+
+def test_when_kopf_ends_it_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = [0]
+    enough = threading.Event()
+
+    async def die(*_: object) -> None:
+        ends[0] += 1
+        if ends[0] >= 3:
+            enough.set()
+            threading.Event().wait(0.2)
+        raise RuntimeError("the watcher died")
+
+    monkeypatch.setattr(handlers, "_follow", die)
+    monkeypatch.setattr(handlers, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(handlers, "_LONGEST_PAUSE_SECONDS", 0.01)
+    handlers.follow_config_map(namespace="careen", name="careen", credentials=lambda: None, on_change=lambda _: None)  # type: ignore[arg-type,return-value]
+    assert enough.wait(20)
+    monkeypatch.setattr(handlers, "_LONGEST_PAUSE_SECONDS", 3600)
+    monkeypatch.setattr(handlers, "_FIRST_PAUSE_SECONDS", 3600)

@@ -1,0 +1,190 @@
+"""One turn after another, when it is time, and whatever happens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from careen.agent.apply import Stop
+from careen.agent.http_server import Heartbeat
+from careen.agent.logs import Place
+from careen.agent.loop import Loop
+from careen.agent.metrics import Metrics
+from careen.agent.need_watch import NeedWatch
+from careen.agent.turn import Turned
+from careen.core.decision import Decision, Reason, Refusal
+from careen.core.memory import Memory
+from careen.core.observation import Chance, Gone, Need, NeedAnswer, Observation
+from careen.core.phases import Phase
+from careen.core.policy import Policy
+from careen.core.reasons import Code
+from tests.careen.agent.conftest import FakeHost
+from tests.careen.virtual_shell import VirtualClock
+
+POLICY = Policy(node_name="n1")
+Outcome = float | Exception | Stop
+
+
+class ScriptedMind:
+    """Turns come out as listed: a pause, an exception, or a stop. After the last one the loop is told to stop."""
+
+    def __init__(self, clock: VirtualClock, host: FakeHost, *outcomes: Outcome) -> None:
+        self.clock = clock
+        self.host = host
+        self.outcomes = list(outcomes)
+        self.turned_at: list[float] = []
+        self.loop: Loop | None = None
+        self.phase = Phase.IDLE
+        self.refusals: tuple[Refusal, ...] = ()
+        self.during: Callable[[int], None] = lambda _: None
+
+    async def turn(self, policy: Policy) -> Turned:
+        assert policy is POLICY
+        self.turned_at.append(self.clock.seconds)
+        outcome = self.outcomes.pop(0)
+        self.during(len(self.turned_at))
+        if not self.outcomes and self.loop is not None:
+            self.loop.stop()
+        if isinstance(outcome, Exception):
+            raise outcome
+        need = await self.host.read_need()
+        seen = Observation(
+            now=self.clock.now(), uptime=0.0, chance=Chance(claim_id="c", jitter=0.0), memory=Memory(), clock_skew_seconds=0.0, node=Gone(), boot_id="b", need=need,
+        )
+        decision = Decision(
+            phase=self.phase, reason=Reason(code=Code.NO_NEED, sentence="nothing to do"), memory=Memory(),
+            look_again_seconds=outcome if isinstance(outcome, float) else 99.0, refusals=self.refusals,
+        )
+        return Turned(decision=decision, observation=seen, stop=outcome if isinstance(outcome, Stop) else None)
+
+
+class Stage:
+    def __init__(self, *outcomes: Outcome) -> None:
+        self.clock = VirtualClock()
+        self.host = FakeHost(self.clock)
+        self.need = NeedWatch(self.host, self.clock, is_command=False, period_seconds=lambda: 3600.0)
+        self.mind = ScriptedMind(self.clock, self.host, *outcomes)
+        self.metrics = Metrics("n1")
+        self.heartbeat = Heartbeat(self.clock.monotonic)
+        self.place = Place("n1")
+        self.started: list[float] = []
+        self.loop = Loop(
+            mind=self.mind, policy=lambda: POLICY, need=self.need, clock=self.clock, chance=lambda: 0.0, place=self.place,  # type: ignore[arg-type]
+            metrics=self.metrics, heartbeat=self.heartbeat, after_first_turn=lambda: self.started.append(self.clock.seconds),
+        )
+        self.mind.loop = self.loop
+
+    async def run(self) -> list[float]:
+        await self.loop.run()
+        return self.mind.turned_at
+
+
+async def test_the_next_turn_comes_when_the_decision_says() -> None:
+    assert await Stage(3.0, 12.0, 1.0).run() == [0, 3, 15]
+
+
+async def test_at_once_still_leaves_the_server_a_breath() -> None:
+    first, second, _ = await Stage(0.0, 0.0, 0.0).run()
+    assert 0 < second - first < 0.1
+
+
+async def test_no_pause_is_endless() -> None:
+    assert await Stage(1e9, 1.0).run() == [0, 600]
+
+
+async def test_a_sentinel_that_appears_brings_the_next_turn_within_five_seconds() -> None:
+    stage = Stage(300.0, 1.0)
+    sleep = stage.clock.sleep
+
+    async def sleep_and_change(seconds: float) -> None:
+        await sleep(seconds)
+        if stage.clock.seconds >= 100:
+            stage.host.need = Need(answer=NeedAnswer.YES)
+
+    stage.clock.sleep = sleep_and_change  # type: ignore[method-assign]
+    await stage.need.read()
+    first, second = await stage.run()
+    assert 100 <= second <= 105
+    assert first == 0
+
+
+async def test_changed_settings_bring_the_next_turn_within_five_seconds() -> None:
+    stage = Stage(300.0, 1.0)
+    stage.mind.during = lambda number: stage.loop.wake() if number == 1 else None
+    assert await stage.run() == [0, 5]
+
+
+async def test_a_turn_that_did_not_succeed_is_followed_soon_and_then_ever_more_rarely() -> None:
+    stage = Stage(*[Stop("conflict")] * 10, 1.0)
+    at = await stage.run()
+    pauses = [later - earlier for earlier, later in pairwise(at)]
+    assert pauses == pytest.approx([0.25, 0.5, 1, 2, 4, 8, 15, 15, 15, 15])
+
+
+async def test_success_forgets_earlier_failures() -> None:
+    at = await Stage(Stop("conflict"), Stop("conflict"), 10.0, Stop("conflict"), 1.0).run()
+    assert at == pytest.approx([0, 0.25, 0.75, 10.75, 11.0])
+
+
+async def test_a_turn_that_breaks_is_logged_and_made_again(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage(KeyError("our bug"), 5.0, 1.0)
+    at = await stage.run()
+    assert at == pytest.approx([0, 0.25, 5.25])
+    assert "our bug" in caplog.text
+    assert b'careen_turns_total{end="broken",node="n1"} 1.0' in stage.metrics.exposition()
+
+
+async def test_a_refusal_by_the_server_is_an_error_and_a_conflict_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "careen")
+    await Stage(Stop("403 patch nodes", is_refusal=True), Stop("409"), 1.0).run()
+    levels = {record.getMessage(): record.levelname for record in caplog.records if "looking again" in record.getMessage()}
+    assert levels == {"not done, looking again: 403 patch nodes": "ERROR", "not done, looking again: 409": "INFO"}
+
+
+async def test_kopf_and_the_review_of_rights_wait_for_the_first_turn_and_start_once() -> None:
+    stage = Stage(5.0, 5.0, 1.0)
+    await stage.run()
+    assert stage.started == [0]
+
+
+async def test_a_first_turn_that_breaks_does_not_keep_the_rest_from_starting() -> None:
+    stage = Stage(ValueError("x"), 1.0)
+    await stage.run()
+    assert stage.started == [0]
+
+
+async def test_a_change_of_mind_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "careen")
+    await Stage(5.0, 5.0, 5.0).run()
+    assert [record.getMessage() for record in caplog.records] == ["nothing to do"]
+
+
+async def test_the_loops_progress_is_what_health_shows() -> None:
+    stage = Stage(5.0, 1.0)
+    seen: list[tuple[bool, str]] = []
+    stage.mind.during = lambda _: seen.append(stage.heartbeat.health())
+    assert not stage.heartbeat.readiness()[0]
+    await stage.run()
+    assert seen == [(True, "a turn")] * 2
+    assert stage.heartbeat.readiness()[0]
+    stage.clock.seconds += 2000
+    assert not stage.heartbeat.health()[0]
+
+
+async def test_metrics_follow_the_decisions() -> None:
+    stage = Stage(5.0, 1.0)
+    stage.host.need = Need(answer=NeedAnswer.YES)
+    stage.mind.phase = Phase.WAITING
+    stage.mind.refusals = (Refusal(gate="hold", code=Code.HELD, sentence="held"),)
+    await stage.run()
+    text = stage.metrics.exposition().decode()
+    for line in (
+        'kured_reboot_required{node="n1"} 1.0', 'careen_phase{node="n1",phase="Waiting"} 1.0', 'careen_phase{node="n1",phase="Idle"} 0.0',
+        'careen_refused{code="held",gate="hold",node="n1"} 1.0', 'careen_turns_total{end="done",node="n1"} 2.0',
+    ):
+        assert line in text.splitlines()
+
+

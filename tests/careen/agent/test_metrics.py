@@ -1,0 +1,54 @@
+"""What is exported, under names that alerts rely on."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.agent.metrics import Metrics
+from careen.core.decision import Refusal
+from careen.core.observation import Need, NeedAnswer
+from careen.core.phases import Phase
+from careen.core.reasons import Code
+
+
+def lines(metrics: Metrics) -> list[str]:
+    return metrics.exposition().decode().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("answer", "required", "unknown"),
+    [(NeedAnswer.YES, "1.0", "0.0"), (NeedAnswer.NO, "0.0", "0.0")],
+)
+def test_kureds_gauge_follows_the_need(answer: NeedAnswer, required: str, unknown: str) -> None:
+    metrics = Metrics("n1")
+    metrics.show_need(Need(answer=answer))
+    assert f'kured_reboot_required{{node="n1"}} {required}' in lines(metrics)
+    assert f'careen_need_unknown{{node="n1"}} {unknown}' in lines(metrics)
+
+
+def test_a_need_that_is_unknown_is_no_no() -> None:
+    metrics = Metrics("n1")
+    metrics.show_need(Need(answer=NeedAnswer.YES))
+    metrics.show_need(Need(answer=NeedAnswer.UNKNOWN))
+    assert 'kured_reboot_required{node="n1"} 1.0' in lines(metrics)
+    assert 'careen_need_unknown{node="n1"} 1.0' in lines(metrics)
+
+
+def test_exactly_one_phase_is_shown_and_since_when() -> None:
+    metrics = Metrics("n1")
+    metrics.show_phase(Phase.WAITING, at=100.0)
+    metrics.show_phase(Phase.DRAINING, at=200.0)
+    metrics.show_phase(Phase.DRAINING, at=300.0)
+    assert [line for line in lines(metrics) if line.startswith("careen_phase{") and line.endswith(" 1.0")] == ['careen_phase{node="n1",phase="Draining"} 1.0']
+    assert 'careen_phase_since_seconds{node="n1"} 200.0' in lines(metrics)
+
+
+def test_a_gate_that_no_longer_refuses_has_no_series() -> None:
+    metrics = Metrics("n1")
+    metrics.show_refusals([Refusal(gate="hold", code=Code.HELD, sentence="")])
+    metrics.show_refusals([Refusal(gate="alerts", code=Code.ALERT, sentence="")])
+    assert [line for line in lines(metrics) if line.startswith("careen_refused{")] == ['careen_refused{code="alert",gate="alerts",node="n1"} 1.0']
+
+
+def test_the_process_itself_is_measured() -> None:
+    assert any(line.startswith("process_resident_memory_bytes ") for line in lines(Metrics("n1")))

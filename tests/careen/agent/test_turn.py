@@ -1,0 +1,97 @@
+"""A turn: observe, decide, apply, remember. The decisions here are scripted; the real ones are in test_way_home.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from careen.agent import turn
+from careen.agent.turn import Mind, NeverDecided
+from careen.cluster.errors import Unclear
+from careen.core.actions import PatchNode
+from careen.core.decision import Decision, Reason
+from careen.core.observation import LockReading, NodeView, Observation
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import Policy
+from careen.core.reasons import Code
+from tests.careen.agent.conftest import Shell
+
+POLICY = Policy(node_name="n1")
+Decide = Callable[[Observation, Policy], Decision]
+
+
+def decision(seen: Observation, **more: object) -> Decision:
+    base = Decision(phase=Phase.IDLE, reason=Reason(code=Code.NO_NEED, sentence="."), memory=seen.memory, look_again_seconds=5.0)
+    return replace(base, **more)  # type: ignore[arg-type]
+
+
+def think(monkeypatch: pytest.MonkeyPatch, *steps: Decide) -> list[Observation]:
+    """Decides by the given steps, the last one for ever; collects what each was shown."""
+    shown: list[Observation] = []
+
+    def decide(seen: Observation, policy: Policy) -> Decision:
+        shown.append(seen)
+        return steps[min(len(shown), len(steps)) - 1](seen, policy)
+
+    monkeypatch.setattr(turn, "decide", decide)
+    return shown
+
+
+def patch(seen: Observation, **annotations: str) -> PatchNode:
+    assert isinstance(seen.node, NodeView)
+    return PatchNode(purpose="say so", resource_version=seen.node.resource_version, annotations=annotations)
+
+
+async def test_wanted_evidence_is_observed_and_decided_on_in_the_same_turn(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.put_node("n1")
+    shown = think(monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK})), lambda seen, _: decision(seen))
+    await Mind(shell.observer(), shell.hands).turn(POLICY)
+    assert [isinstance(seen.lock, LockReading) for seen in shown] == [False, True]
+
+
+async def test_while_more_is_wanted_nothing_is_done(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.put_node("n1")
+    think(monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK}), actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
+    await Mind(shell.observer(), shell.hands).turn(POLICY)
+    assert "PATCH /api/v1/nodes/n1" not in shell.requests
+
+
+async def test_a_decision_that_wants_for_ever_is_our_bug_and_ends(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.put_node("n1")
+    think(monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.BOOT_ID})))
+    with pytest.raises(NeverDecided, match="boot-id"):
+        await Mind(shell.observer(), shell.hands).turn(POLICY)
+
+
+async def test_memory_is_kept_before_the_first_action_even_if_it_fails(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.put_node("n1")
+    think(monkeypatch, lambda seen, _: decision(seen, memory=replace(seen.memory, said="told"), actions=(patch(seen, a="1"),)))
+    shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
+    mind = Mind(shell.observer(), shell.hands)
+    turned = await mind.turn(POLICY)
+    assert turned.stop is not None
+    assert mind.memory.said == "told"
+
+
+async def test_after_an_own_patch_an_idle_node_need_not_be_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.put_node("n1")
+    shown = think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
+    mind = Mind(shell.observer(), shell.hands)
+    await mind.turn(POLICY)
+    await mind.turn(POLICY)
+    assert shell.requests == ["GET /api/v1/nodes/n1", "PATCH /api/v1/nodes/n1"]
+    assert isinstance(shown[1].node, NodeView)
+    assert shown[1].node.annotations["a"] == "1"
+
+
+async def test_after_a_stop_the_node_is_read_anew_even_when_idle(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.put_node("n1")
+    think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
+    mind = Mind(shell.observer(), shell.hands)
+    shell.wire.before = lambda request: shell.put_node("n1", labels={"changed": "1"}) and None if request.method == "PATCH" else None
+    turned = await mind.turn(POLICY)
+    assert turned.stop is not None
+    await mind.turn(POLICY)
+    assert shell.requests.count("GET /api/v1/nodes/n1") == 2
