@@ -54,12 +54,18 @@ class EmbeddedCluster:
         """Wait until every pod is bound and ready; TimeoutError names those that are not."""
         deadline = time.monotonic() + seconds
         while True:
+            self.raise_if_broken_down()
             waiting = [f"{s.key[0]}/{s.key[1]}" for s in self.api.store.items(PODS.storage) if not pod_is_ready(s.content)]
             if not waiting and self.api.store.count(PODS.storage):
                 return
             if time.monotonic() > deadline:
                 raise TimeoutError(f"these pods are not ready after {seconds:.0f} s: {', '.join(waiting)}")
             await asyncio.sleep(_SETTLE_LOOK_SECONDS)
+
+    def raise_if_broken_down(self) -> None:
+        """Raises what a part of the cluster died of."""
+        if self.failure is not None and self.failure.done():
+            self.failure.result()
 
 
 @contextlib.asynccontextmanager

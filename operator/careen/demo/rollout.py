@@ -149,7 +149,8 @@ class Rollout:
     async def _follow(self, show: Callable[[Progress], None], rogue: Rogue | None, scene: Scene) -> bool:
         """True when the roll-out came to its own end (or ran out of patience), false when it was stopped behind a rogue."""
         if rogue is not None and not rogue.at_the_end:
-            await asyncio.wait_for(rogue.act(scene), _ROGUE_SECONDS)
+            async with asyncio.timeout(_ROGUE_SECONDS):
+                await rogue.act(scene)
             await self._show_for(show, _LAST_LOOK_SECONDS)
             return False
         deadline = self.cluster.api.store.clock() + self.plan.patience_seconds
@@ -161,14 +162,9 @@ class Rollout:
         return True
 
     async def _show_for(self, show: Callable[[Progress], None], seconds: float) -> None:
-        self._raise_if_broken_down()
+        self.cluster.raise_if_broken_down()
         show(read_progress(self.cluster, self.since))
         await asyncio.sleep(seconds)
-
-    def _raise_if_broken_down(self) -> None:
-        failure = self.cluster.failure
-        if failure is not None and failure.done():
-            failure.result()
 
     def _is_over(self) -> bool:
         """Every host has rebooted, every node is back without a mark of ours, and nobody holds a claim."""

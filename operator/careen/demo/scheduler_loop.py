@@ -17,6 +17,7 @@ from careen.demo.controllers.ownership import PODS, is_active
 from careen.demo.resources import RESOURCE_TYPES
 from careen.demo.store import Content
 from careen.demo.verbs import DeleteOptions, Verbs, with_condition
+from careen.demo.wake_up import wait_at_most
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.model.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod
@@ -55,9 +56,7 @@ class SchedulerLoop:
         stop_listening = self._verbs.store.listen([r.storage for r in _LOOKED_AT], changed.set)
         try:
             while True:
-                try:
-                    await asyncio.wait_for(changed.wait(), _FLUSH_SECONDS)
-                except TimeoutError:
+                if not await wait_at_most(changed, _FLUSH_SECONDS):
                     self._queue.flush_backoff(time.time())
                 changed.clear()
                 self._take_in_changes()

@@ -7,7 +7,6 @@ stops matching a selector is reported as deleted, one that begins to match as ad
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from careen.demo.resources import ResourceType
 from careen.demo.selectors import Matches
 from careen.demo.store import Change, HistoryGone, Store
+from careen.demo.wake_up import wait_at_most
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -66,16 +66,11 @@ async def watch_events(store: Store, request: WatchRequest, *, bookmark_seconds:
             if request.bookmarks and now() >= next_bookmark:
                 yield _bookmark(request.resource, seen)
                 next_bookmark = now() + bookmark_seconds
-            await _wait(changed, (min(deadline, next_bookmark) if request.bookmarks else deadline) - now())
+            await wait_at_most(changed, (min(deadline, next_bookmark) if request.bookmarks else deadline) - now())
         if request.bookmarks:
             yield _bookmark(request.resource, seen)
     finally:
         stop_listening()
-
-
-async def _wait(changed: asyncio.Event, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(changed.wait(), max(0.0, seconds))
 
 
 def _events_after(store: Store, request: WatchRequest, version: int) -> list[WatchEvent]:

@@ -7,7 +7,6 @@ enough that this costs less than keeping queues of keys would cost to read.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from careen.demo.api_errors import ApiError
 from careen.demo.resources import resource_named
 from careen.demo.verbs import Verbs
+from careen.demo.wake_up import wait_at_most
 
 _log = logging.getLogger(__name__)
 # A burst of changes is looked at once; real controllers are not faster either.
@@ -49,8 +49,7 @@ def _run(verbs: Verbs, controller: Controller) -> Awaitable[None]:
         try:
             again: float | None = None
             while True:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), again)
+                await wait_at_most(changed, again)
                 changed.clear()
                 again = _reconciled(verbs, controller)
                 await asyncio.sleep(_PAUSE_SECONDS)

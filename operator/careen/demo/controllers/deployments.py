@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 
 from careen.demo.controllers.control_loop import Controller
-from careen.demo.controllers.ownership import controller_uid, is_going, owner_reference, template_hash, write_status
+from careen.demo.controllers.ownership import (
+    controller_uid,
+    is_going,
+    owner_reference,
+    pods_of,
+    template_hash,
+    write_status,
+)
 from careen.demo.object_rules import Object
 from careen.demo.resources import resource_named
 from careen.demo.store import Content
@@ -31,7 +38,8 @@ def _reconcile_one(verbs: Verbs, deployment: Content) -> None:
     old = [s for s in owned if s is not current]
     if current is None:
         current = verbs.create(_SETS, namespace, _set_for(deployment, current_hash, 0 if old else wanted), actor=_ACTOR).content
-    for scaled, replicas in _next_sizes(deployment, current, old):
+    old_pods_stand = any(pods_of(verbs, s) for s in old)
+    for scaled, replicas in _next_sizes(deployment, current, old, old_pods_stand=old_pods_stand):
         if scaled["spec"]["replicas"] != replicas:
             verbs.change(_SETS, namespace, scaled["metadata"]["name"], lambda obj, n=replicas: {**obj, "spec": {**obj["spec"], "replicas": n}}, actor=_ACTOR)  # type: ignore[misc]
     _write_status(verbs, deployment, current, old)
@@ -45,14 +53,14 @@ def _set_for(deployment: Content, hashed: str, replicas: int) -> Object:
             "spec": {"replicas": replicas, "selector": selector, "template": {**template, "metadata": {**template["metadata"], "labels": labels}}}}
 
 
-def _next_sizes(deployment: Content, current: Content, old: list[Content]) -> list[tuple[Content, int]]:
+def _next_sizes(deployment: Content, current: Content, old: list[Content], *, old_pods_stand: bool) -> list[tuple[Content, int]]:
     """How large each set should be now: the new one up to the surge, the old ones down to what must stay available."""
     wanted = deployment["spec"]["replicas"]
+    if deployment["spec"]["strategy"]["type"] == "Recreate":
+        # Also one that is still stopping: two versions must never run side by side.
+        return [*((s, 0) for s in old), (current, 0 if old_pods_stand else wanted)]
     if not any(s["spec"]["replicas"] for s in old):
         return [(current, wanted)]
-    if deployment["spec"]["strategy"]["type"] == "Recreate":
-        running = sum(s["status"].get("replicas", 0) for s in old)
-        return [*((s, 0) for s in old), (current, 0 if running else wanted)]
     rolling = deployment["spec"]["strategy"].get("rollingUpdate") or {}
     surge = _share(rolling.get("maxSurge", "25%"), wanted, upwards=True)
     unavailable = _share(rolling.get("maxUnavailable", "25%"), wanted, upwards=False)
@@ -94,4 +102,4 @@ def _write_status(verbs: Verbs, deployment: Content, current: Content, old: list
     write_status(verbs, "deployments", deployment, status, _ACTOR)
 
 
-CONTROLLER = Controller(name="deployment", watches=("deployments", "replicasets"), reconcile=reconcile)
+CONTROLLER = Controller(name="deployment", watches=("deployments", "replicasets", "pods"), reconcile=reconcile)
