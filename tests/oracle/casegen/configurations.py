@@ -21,6 +21,9 @@ def without_plugins(d: Draw) -> dict[str, Any]:
     _without(d, profile, [])
     return {"apiVersion": API, "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
 
+# The other filters end the cycle in an error without their PreFilter, or not, depending on which nodes come so far and in which order.
+PREPARE_LATE = ("NodeAffinity", "VolumeZone", "NodeVolumeLimits")
+
 
 def configuration(d: Draw, nodes: list[str]) -> dict[str, Any]:
     """One configuration; mostly one profile with one or two changes."""
@@ -149,7 +152,7 @@ def _without(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 def _unprepared(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
     """Points that prepare for others taken away: some plugins do without, some end the cycle in an error."""
     point = d.choice(("preFilter", "preScore"))
-    names = FILTERS if point == "preFilter" else SCORERS
+    names = PREPARE_LATE if point == "preFilter" else SCORERS
     _points(profile)[point] = {"disabled": [{"name": name} for name in d.some(names, 2)]}
 
 
