@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from careen.agent.settings import SETTINGS, flag
+from careen.cli import cli
+from tests.architecture.source_tree import ROOT
+from tests.careen.cli.conftest import Desk
+
+
+def a_config_map(text: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": text}}
+
+
+def here(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(cli, ["config", "--here", *arguments], env={"KUBECONFIG": "", **environment})
+
+
+def row(output: str, setting: str) -> list[str]:
+    """Value and source of one setting."""
+    (line,) = (line for line in output.splitlines() if line.startswith(f"{setting} "))
+    return re.split(r" {2,}", line.strip())[1:]
+
+
+def test_every_setting_is_told_with_its_value_and_source(desk: Desk) -> None:
+    desk.lock()
+    value = desk.json("config")
+    assert list(value["settings"]) == [flag(name) for name in SETTINGS]
+    assert value["settings"]["concurrency"] == {"value": "1", "source": "default", "where": "default"}
+
+
+def test_the_flags_of_the_daemonset_count_more_than_the_configmap(desk: Desk) -> None:
+    desk.lock(flags=["--concurrency=3"])
+    desk.server.seed(a_config_map("concurrency: 2\ndrain-timeout: 10m\n"))
+    output = desk.ok("config")
+    assert row(output, "concurrency") == ["3", "--concurrency"]
+    assert row(output, "drain-timeout") == ["10m", "`drain-timeout` in ConfigMap careen/careen"]
+    assert "flags and environment from DaemonSet careen/careen; ConfigMap careen/careen" in output
+
+
+def test_the_environment_of_the_daemonset_counts_and_each_node_has_its_own_name(desk: Desk) -> None:
+    daemonset = yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text())
+    daemonset["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "KURED_PERIOD", "value": "5m"})
+    desk.server.seed(daemonset)
+    output = desk.ok("config")
+    assert row(output, "node-id") == ["(each node's own)", "CAREEN_NODE_ID"]
+    assert row(output, "period") == ["5m", "KURED_PERIOD"]
+    assert row(output, "host-root") == ["/host", "--host-root"]
+
+
+def test_settings_that_no_agent_could_start_with_are_refused_with_what_is_wrong(desk: Desk) -> None:
+    desk.lock(flags=["--concurrency=0"])
+    desk.server.seed(a_config_map("drain-timeot: 10m\n"))
+    result = desk.run("config")
+    assert result.exit_code == 2
+    text = " ".join(result.output.split())
+    assert "--concurrency='0': expected a whole number from 1" in text
+    assert "`drain-timeot` in ConfigMap careen/careen is no setting (did you mean drain-timeout?); correct or remove it" in text
+
+
+def test_without_the_daemonset_the_caller_is_told_so(desk: Desk) -> None:
+    result = desk.run("config")
+    assert result.exit_code == 1
+    assert "the cluster's settings cannot be read" in result.output
+    assert "with --here no cluster is asked" in result.output
+
+
+def test_a_daemonset_that_runs_something_else_is_told_apart(desk: Desk) -> None:
+    desk.server.seed({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "careen", "namespace": "careen"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i", "args": ["sleep"]}]}}},
+    })
+    result = desk.run("config")
+    assert result.exit_code == 1
+    assert "DaemonSet careen/careen has no container that runs `careen agent`" in result.output
+
+
+def test_here_asks_no_cluster() -> None:
+    result = here(CAREEN_NODE_ID="n1", KURED_CONCURRENCY="2")
+    assert result.exit_code == 0, result.output
+    assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]
+    assert row(result.output, "node-id") == ["n1", "CAREEN_NODE_ID"]
+    assert "no ConfigMap, because no cluster was asked" in result.output
+
+
+def test_a_flag_wins_over_a_variable_and_says_that_kured_would_have_it_otherwise() -> None:
+    result = here("--concurrency=3", KURED_CONCURRENCY="2")
+    assert row(result.output, "concurrency") == ["3", "--concurrency"]
+    assert "the flag counts (kured would take the variable)" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "complaint"),
+    [
+        (["--period=soon"], {}, "--period='soon': expected a duration such as 90s, 5m or 1h30m"),
+        ([], {"CAREEN_PEROID": "1h"}, "the environment variable CAREEN_PEROID is no setting (did you mean CAREEN_PERIOD?)"),
+        (["--alert-firing-only"], {}, "need --prometheus-url"),
+    ],
+    ids=["no duration", "a variable with a slip", "a contradiction"],
+)
+def test_nonsense_ends_with_exit_code_2(arguments: list[str], environment: dict[str, str], complaint: str) -> None:
+    result = here(*arguments, **environment)
+    assert result.exit_code == 2
+    assert complaint in " ".join(result.output.split())
