@@ -12,7 +12,7 @@ from careen.core.memory import Memory
 from careen.core.observation import Gone, NeedAnswer, NodeView, NotAsked, Observation, Unknown
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import Policy
-from careen.core.progress import UnreadableProgress, from_annotation
+from careen.core.progress import Progress, UnreadableProgress, from_annotation
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.steps import claiming, draining, failed, idle, rebooting, recovering, settling, verifying, waiting
@@ -41,9 +41,9 @@ def decide(observation: Observation, policy: Policy) -> Decision:
     if isinstance(node, Gone):
         return _powerless(observation, Code.NODE_GONE, f"there is no Node {policy.node_name}")
     progress = from_annotation(node.annotations.get(keys.PROGRESS))
-    if isinstance(progress, UnreadableProgress) or not _is_phase(progress.phase):
-        why = progress.why if isinstance(progress, UnreadableProgress) else f"there is no phase {progress.phase!r}"
+    if why := progress.why if isinstance(progress, UnreadableProgress) else _contradiction(progress):
         return _powerless(observation, Code.PROGRESS_UNREADABLE, why)
+    assert isinstance(progress, Progress)
     return _decide(Situation(seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation.memory, node)))
 
 
@@ -97,6 +97,23 @@ def _memory(memory: Memory, node: NodeView) -> Memory:
 
 def _is_phase(text: str) -> bool:
     return not text or text in {phase.value for phase in Phase}
+
+
+_UNDER_CLAIM = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING})
+
+
+def _contradiction(progress: Progress) -> str:
+    """Why the record cannot be ours, because no patch of ours writes it; empty when it can."""
+    if not _is_phase(progress.phase):
+        return f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
+    phase = Phase(progress.phase) if progress.phase else Phase.IDLE
+    if bool(progress.claim) is not bool(progress.boot_left):
+        return "the annotation careen.dev/progress has only one of a claim and the boot that it is to end"
+    if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
+        return f"the annotation careen.dev/progress says {phase} without a claim"
+    if (phase is Phase.IDLE and progress.claim) or (phase is Phase.WAITING and progress.claim and not progress.is_giving_back):
+        return f"the annotation careen.dev/progress says {phase} with a claim"
+    return ""
 
 
 def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:

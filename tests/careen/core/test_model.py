@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from careen.core import keys
-from careen.core.policy import ForecastPolicy, Policy
+from careen.core.policy import Policy
 from tests.careen.core.toy_world import World
 
 NAMES = ("n1", "n2", "n3", "n4")
@@ -23,7 +23,7 @@ def seeds(few: int) -> range:
 def a_policy(concurrency: int):
     def policy(name: str) -> Policy:
         return Policy(
-            node_name=name, concurrency=concurrency, forecast=ForecastPolicy.OFF, reboot_deadline_seconds=120, verify_timeout_seconds=120,
+            node_name=name, concurrency=concurrency, reboot_deadline_seconds=120, verify_timeout_seconds=120,
             settle_timeout_seconds=120, failure_backoff_seconds=20, failure_backoff_limit_seconds=60, unknown_patience_seconds=30,
             pre_reboot_labels={"pool": "maintenance"},
         )

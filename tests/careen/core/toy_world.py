@@ -42,6 +42,7 @@ from careen.core.observation import (
 from careen.core.phases import ROW, Evidence, Phase
 from careen.core.policy import Policy
 from careen.core.progress import Progress, from_annotation
+from scheduler_core.simulation.forecast import Forecast
 
 EPOCH = datetime(2026, 1, 5, tzinfo=UTC)
 FAULTS = ("lost answer", "lost write", "late write", "crash", "unreadable")
@@ -374,6 +375,8 @@ class World:
                 kind="ReplicaSet", namespace="shop", name=app, uid=f"rs-{app}", generation=1, replicas=len(self.names),
                 ready=sum(1 for _, pod in self.pods.values() if pod.owner_uid == f"rs-{app}" and pod.is_ready and not pod.is_terminating),
             ) for app in ("web", "db"))
+        if kind is Evidence.FORECAST:
+            return Forecast(node=name, made_at="2026-01-05T00:00:00Z")
         assert kind is Evidence.FOREIGN, kind
         return ()
 
