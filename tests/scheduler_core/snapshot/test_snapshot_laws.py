@@ -146,10 +146,25 @@ def test_judging_changes_nothing_and_the_same_question_has_the_same_answer(objec
 @given(objects=clusters(), pending=pods("new"), drawn=st.data())
 def test_a_cordoned_node_answers_like_one_that_was_read_cordoned(objects: list[Json], pending: Json, drawn: st.DataObject) -> None:
     snapshot = Snapshot.from_objects(objects)
-    answer(snapshot, pending)
+    before = answer(snapshot, pending)
     name = drawn.draw(st.sampled_from(snapshot.node_names))
     taint = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
     read = [{**o, "spec": {**o["spec"], "unschedulable": True, "taints": [*o["spec"]["taints"], taint]}} if o["kind"] == "Node" and o["metadata"]["name"] == name else o for o in objects]
     cordoned = snapshot.with_node_cordoned(name)
     assert answer(cordoned, pending) == answer(Snapshot.from_objects(read), pending)
-    assert cordoned.with_node_uncordoned(name).node(name).taints == snapshot.node(name).taints
+    assert answer(cordoned.with_node_uncordoned(name), pending) == answer(Snapshot.from_objects([*objects, *_uncordoned(objects, name)]), pending)
+    assert answer(snapshot, pending) == before
+
+
+def _uncordoned(objects: list[Json], name: str) -> list[Json]:
+    """The node once more, not marked: of two objects of one name the later counts."""
+    return [{**o, "spec": {**o["spec"], "unschedulable": False}} for o in objects if o["kind"] == "Node" and o["metadata"]["name"] == name]
+
+
+def test_a_cordon_leaves_the_columns_of_the_snapshot_it_came_from_alone() -> None:
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}, "status": {"allocatable": {"pods": "9"}}} for name in "ab"]
+    snapshot = Snapshot.from_objects(nodes)
+    before = (snapshot.columns.taint_sets[1].tolist(), snapshot.columns.unschedulable.tolist())
+    cordoned = snapshot.with_node_cordoned("b")
+    assert (cordoned.columns.taint_sets[1].tolist(), cordoned.columns.unschedulable.tolist()) == ([0, 1], [False, True])
+    assert (snapshot.columns.taint_sets[1].tolist(), snapshot.columns.unschedulable.tolist()) == before == ([0, 0], [False, False])
