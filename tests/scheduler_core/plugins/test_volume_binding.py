@@ -147,11 +147,6 @@ def test_two_claims_need_two_volumes() -> None:
     assert nodes_refused(*claims, volume("x"), volume("y"), pod=TWO) == {}
 
 
-def test_the_smaller_claim_chooses_first_so_that_the_large_volume_is_left_for_the_large_one() -> None:
-    claims = (claim("one", size="5Gi"), claim("two", size="1Gi"), storage_class())
-    assert nodes_refused(*claims, volume("large", size="5Gi"), volume("small", size="1Gi"), pod=TWO) == {}
-
-
 def test_before_1_34_attributes_classes_were_not_compared() -> None:
     wanting = claim(spec={"volumeAttributesClassName": "gold"})
     assert nodes_refused(wanting, storage_class(), volume(), by=plugin("1.33")) == {}
@@ -227,6 +222,12 @@ def test_reserving_promises_the_smallest_volume_that_fits() -> None:
     (promised,) = plan.volumes
     assert (promised.name, promised.claim and promised.claim.name, promised.annotations) == ("small", "data", {"pv.kubernetes.io/bound-by-controller": "yes"})
     assert plan.claims == ()
+
+
+def test_the_smaller_claim_chooses_first_even_where_that_leaves_none_for_the_larger() -> None:
+    plan = reserved(claim("one", size="5Gi"), claim("two", size="1Gi"), storage_class(provisioner="csi.example"), volume(size="5Gi"), node="a", pod=TWO)
+    assert [pv.claim and pv.claim.name for pv in plan.volumes] == ["two"]
+    assert [made.name for made in plan.claims] == ["one"]
 
 
 def test_reserving_chooses_the_node_for_a_volume_to_be_made() -> None:

@@ -294,6 +294,26 @@ def test_a_gatekeeper_is_asked_on_the_way_into_the_backoff_and_not_again_on_the_
     assert (doorman.asked, names(line, Room.ACTIVE)) == (["a"], ["a"])
 
 
+class NightPorter(Doorman):
+    """A doorman who looks again whenever a node comes."""
+
+    name = "Patient"
+
+
+def test_a_gatekeeper_is_asked_again_on_its_own_events_and_on_no_others() -> None:
+    porter = NightPorter()
+    porter.lets_in = False
+    line = queue(porter)
+    line.add(pod("a"), 0.0)
+    porter.asked.clear()
+    line.move_all(POD_GONE, None, None, 1.0)
+    line.flush_waiting(1000.0)
+    assert porter.asked == []
+    porter.lets_in = True
+    line.move_all(NODE_ADDED, None, None, 1000.0)
+    assert (porter.asked, names(line, Room.ACTIVE)) == (["a"], ["a"])
+
+
 def test_a_pod_that_a_gatekeeper_holds_back_is_freed_by_activation_only() -> None:
     doorman = Doorman()
     line = queue(doorman)
