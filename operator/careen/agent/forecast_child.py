@@ -97,7 +97,7 @@ def _forecast(order: Order) -> dict[str, Any]:
     clock = SystemClock()
     api = ApiServer(transport, clock, chance=random.random)
     with asyncio.Runner() as runner:
-        version, note = _supported(runner.run(server_version(api)))
+        version, note = supported(runner.run(server_version(api)))
         made_at = clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
         snapshot = Snapshot.from_pages(_one_by_one(runner, pages(api)))
     transport.close()
@@ -119,7 +119,7 @@ def _one_by_one(runner: asyncio.Runner, source: AsyncIterator[bytes]) -> Iterato
         yield page
 
 
-def _supported(version: str) -> tuple[str, str]:
+def supported(version: str) -> tuple[str, str]:
     """The release whose scheduler is reproduced, and a note if the cluster runs another one."""
     from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
 

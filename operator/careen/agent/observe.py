@@ -102,8 +102,9 @@ class Observer:
         """
         senses = self._senses
         need = await senses.need.read()
-        may_be_old = need.answer is NeedAnswer.NO
-        node = await self._own_node(ROW[phase].node_max_age_seconds if may_be_old else 0.0)
+        # A need just seen: the taint goes out on the version of now, or it would meet a conflict first.
+        is_news = phase is Phase.IDLE and need.answer is not NeedAnswer.NO
+        node = await self._own_node(0.0 if is_news else ROW[phase].node_max_age_seconds)
         skew = senses.api.clock_skew_seconds
         seen = Observation(
             now=senses.api.clock.now(),

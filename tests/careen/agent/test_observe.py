@@ -71,6 +71,16 @@ async def test_with_a_need_the_node_is_read_at_once(shell: Shell) -> None:
     assert shell.requests == [NODE, NODE]
 
 
+async def test_a_waiting_node_looks_at_the_lock_more_often_than_at_itself(shell: Shell) -> None:
+    put_in_phase(shell, Phase.WAITING)
+    shell.host.need = Need(answer=NeedAnswer.YES)
+    observer = shell.observer()
+    for seconds in (0, 3, 6, 29, 30):
+        shell.clock.seconds = seconds
+        await observer.begin(Memory(), Phase.WAITING, POLICY)
+    assert (shell.requests.count(NODE), shell.requests.count(LOCK)) == (2, 5)
+
+
 async def test_the_answer_of_an_own_write_is_as_good_as_a_read(shell: Shell) -> None:
     shell.put_node("n1")
     observer = shell.observer()

@@ -6,14 +6,62 @@ import pytest
 
 from careen.cluster.access import FORECAST_RIGHTS, Right, missing_rights, needed_rights
 from careen.cluster.errors import ClusterError, Unclear
+from careen.cluster.transport import Response
 from tests.careen.cluster.conftest import Cluster
+from tests.careen.virtual_shell import Scripted, answer, api_on
 
 RIGHTS = needed_rights(node="n1", namespace="careen", daemonset="careen", config_map="careen", forecast=True)
 
 
 async def test_with_every_right_nothing_is_missing(cluster: Cluster) -> None:
     assert await missing_rights(cluster.api, RIGHTS) == ()
-    assert len(cluster.wire.asked) == len(RIGHTS)
+
+
+def rules(*rows: dict[str, list[str]]) -> Response:
+    return answer(201, {"status": {"resourceRules": list(rows), "incomplete": False}})
+
+
+EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+NODES = Right(verb="list", resource="nodes", because="")
+EVICT = Right(verb="create", resource="pods", subresource="eviction", because="")
+LOCK = Right(verb="patch", resource="daemonsets", group="apps", namespace="careen", name="careen", because="")
+
+
+async def test_rules_that_show_every_right_cost_two_requests() -> None:
+    """A fleet that starts at once asks little."""
+    server = Scripted(rules(EVERYTHING), rules(EVERYTHING))
+    assert await missing_rights(api_on(server), RIGHTS) == ()
+    assert [body["spec"] for body in server.bodies] == [{"namespace": "careen"}, {"namespace": "default"}]
+
+
+@pytest.mark.parametrize(
+    ("right", "rule", "is_shown"),
+    [
+        (NODES, {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "nodes"]}, True),
+        (NODES, {"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"]}, False),
+        (NODES, {"verbs": ["list"], "apiGroups": ["apps"], "resources": ["nodes"]}, False),
+        (NODES, {"verbs": ["list"], "apiGroups": [""], "resources": ["nodes"], "resourceNames": ["n1"]}, False),
+        (EVICT, {"verbs": ["create"], "apiGroups": [""], "resources": ["pods/eviction"]}, True),
+        (EVICT, {"verbs": ["create"], "apiGroups": [""], "resources": ["pods"]}, False),
+        (EVICT, {"verbs": ["create"], "apiGroups": [""], "resources": ["*/eviction"]}, True),
+        (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"], "resourceNames": ["careen"]}, True),
+        (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"], "resourceNames": ["other"]}, False),
+        (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"]}, True),
+    ],
+)
+async def test_a_rule_is_read_as_the_authorizer_reads_it_and_doubt_is_asked_about(right: Right, rule: dict[str, list[str]], is_shown: bool) -> None:
+    namespaces = 2 if right.namespace else 1
+    asked = Scripted(*[rules(rule)] * namespaces, *([] if is_shown else [answer(201, {"status": {"allowed": False}})]))
+    assert await missing_rights(api_on(asked), (right,)) == (() if is_shown else (right,))
+    assert asked.answers == []
+
+
+async def test_a_right_for_all_namespaces_that_only_a_role_gives_is_asked_about() -> None:
+    """A Role in our namespace lets us list pods there; a drain needs them all."""
+    in_ours = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}
+    asked = Scripted(rules(in_ours), rules(), answer(201, {"status": {"allowed": False}}))
+    assert await missing_rights(api_on(asked), (NODES, LOCK)) == (NODES,)
+    assert asked.answers == []
 
 
 async def test_each_missing_right_is_named_with_what_it_is_for(cluster: Cluster) -> None:
