@@ -66,6 +66,43 @@ class Cluster:
 def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
     """Gives a command the shared options and runs it with an open `Cluster` as its first argument."""
 
+    @connection_options
+    @functools.wraps(function)
+    def command(connection: Connection, **given: Any) -> T:
+        return connection.ask(lambda cluster: function(cluster, **given))
+
+    return command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How the cluster would be reached; nothing is opened before a question is asked."""
+
+    kubeconfig: str | None
+    context: str | None
+    namespace: str
+    name: str
+    annotation: str
+
+    def ask(self, question: Callable[[Cluster], Awaitable[T]]) -> T:
+        """The answer of one question to the cluster; trouble on the way ends the command with a sentence."""
+        file = _kubeconfig(self.kubeconfig)
+        transport = _connect(file, self.context)
+        clock = SystemClock()
+        cluster = Cluster(
+            # One person's command needs no jitter.
+            api=ApiServer(transport, clock, chance=lambda: 0.0), clock=clock, kubeconfig=str(file or ""), context=self.context or "",
+            namespace=self.namespace, name=self.name, annotation=self.annotation,
+        )
+        try:
+            return asyncio.run(_answered(question(cluster)))
+        finally:
+            transport.close()
+
+
+def connection_options(function: Callable[..., T]) -> Callable[..., T]:
+    """Gives a command the shared options, as a `Connection` in its first argument; for commands that can do without a cluster."""
+
     @click.option("--kubeconfig", envvar="KUBECONFIG", metavar="FILE", help="The kubeconfig to use; otherwise ~/.kube/config, and inside a pod its service account.")
     @click.option("--context", metavar="NAME", help="The context of the kubeconfig; otherwise its current one.")
     @click.option("--ds-namespace", default="careen", show_default=True, envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock.")
@@ -73,18 +110,8 @@ def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
     @click.option("--lock-annotation", default=keys.LOCK_ANNOTATION, show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
     @functools.wraps(function)
     def command(*, kubeconfig: str | None, context: str | None, ds_namespace: str, ds_name: str, lock_annotation: str, **given: Any) -> T:
-        file = _kubeconfig(kubeconfig)
-        transport = _connect(file, context)
-        clock = SystemClock()
-        cluster = Cluster(
-            # One person's command needs no jitter.
-            api=ApiServer(transport, clock, chance=lambda: 0.0), clock=clock, kubeconfig=str(file or ""), context=context or "",
-            namespace=ds_namespace, name=ds_name, annotation=lock_annotation,
-        )
-        try:
-            return asyncio.run(_answered(function(cluster, **given)))
-        finally:
-            transport.close()
+        connection = Connection(kubeconfig=kubeconfig, context=context, namespace=ds_namespace, name=ds_name, annotation=lock_annotation)
+        return function(connection, **given)
 
     return command
 

@@ -1,0 +1,82 @@
+"""`careen explain POD`: what each plugin of the scheduler says about a pod on each node, if it had to be placed now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import yaml
+
+from careen.agent.forecast_child import supported
+from careen.cli.connection import Cluster, Connection, connection_options, output_option, show
+from careen.cluster.snapshot_reader import pages, server_version
+from careen.report.explain_report import explain_json, explain_text
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.fields import ConfigurationError
+from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.record import explain as explain_pod
+from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
+from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
+
+World = tuple[Snapshot, str]         # and the release whose scheduler decides there
+
+
+@click.command()
+@click.argument("pod", metavar="NAMESPACE/POD")
+@click.option("--node", metavar="NODE", help="Every plugin's answer on this node, instead of a line for each node.")
+@click.option("--from", "dump", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="A dump of `careen snapshot` instead of a cluster.")
+@click.option("--scheduler-config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.")
+@output_option
+@connection_options
+def explain(connection: Connection, *, pod: str, node: str | None, dump: Path | None, scheduler_config: Path | None, output: str) -> None:
+    """What each plugin of the scheduler says about a pod on each node, if it had to be placed now. Nothing is changed."""
+    configuration = _configuration(scheduler_config)
+    snapshot, version = _from_dump(dump) if dump else connection.ask(_from_cluster)
+    try:
+        record = explain_pod(Scheduler(configuration, version), snapshot, _find(snapshot, pod))
+    except NoProfileError as error:
+        raise click.ClickException(f"{error}; give that scheduler's configuration with --scheduler-config FILE") from error
+    if node is not None and node not in {row.node for row in record.nodes}:
+        raise click.UsageError(f"there is no Node {node!r} among the {len(record.nodes)} of this cluster")
+    show(output, text=lambda width: explain_text(record, node=node, width=width), value=lambda: explain_json(record))
+
+
+async def _from_cluster(cluster: Cluster) -> World:
+    version, note = supported(await server_version(cluster.api))
+    _say(note)
+    read = [page async for page in pages(cluster.api)]
+    return Snapshot.from_pages(read), version
+
+
+def _from_dump(path: Path) -> World:
+    try:
+        with path.open("rb") as file:
+            dump = read_dump(file)
+    except UnreadableDumpError as error:
+        raise click.UsageError(f"{path}: {error}") from error
+    version, note = supported(dump.header.kube_version)
+    _say(note)
+    return dump.snapshot, version
+
+
+def _say(note: str) -> None:
+    if note:
+        click.echo(f"Note: {note}.", err=True)
+
+
+def _configuration(path: Path | None) -> Configuration | None:
+    if path is None:
+        return None
+    try:
+        return Configuration.from_mapping(yaml.safe_load(path.read_text()))
+    except (ConfigurationError, yaml.YAMLError) as error:
+        raise click.UsageError(f"{path}: {error}") from error
+
+
+def _find(snapshot: Snapshot, key: str) -> Pod:
+    """The pod; a name without a namespace is one in `default`, as with kubectl."""
+    try:
+        return snapshot.pod(key if "/" in key else f"default/{key}")
+    except UnknownPodError as error:
+        raise click.UsageError(f"there is no pod {key!r} that waits or runs; write it as NAMESPACE/POD") from error
