@@ -186,8 +186,12 @@ class Scheduler:
         names = [table.nodes.snapshot.columns.names[row] for row in table.nodes.rows[highest]]
         best = tuple(sorted(names))
         node = best[0]
-        if self.kube_version.tie_break == "heap":
-            node = table.nodes.snapshot.columns.names[table.nodes.rows[first_of_heap(table.total)]]
+        if self.kube_version.tie_break == "heap" and len(best) > 1:
+            columns = table.nodes.snapshot.columns
+            totals = np.zeros(len(columns), dtype=np.int64)
+            totals[table.nodes.rows] = table.total
+            in_order = columns.in_tree_order(table.nodes.rows)
+            node = columns.names[in_order[first_of_heap(totals[in_order])]]
         return CycleResult(pod, diagnosis, node=node, best=best, table=table, state=state)
 
 

@@ -68,11 +68,11 @@ class DefaultPreemption:
         return PostFilterResult(SUCCESS, Nomination(node=node, victims=to_evict))
 
     def find_candidates(self, state: CycleState, pod: Pod, search: FailedSearch) -> Candidates:
-        """The nodes where evicting would make room, in the snapshot's order, until enough are found.
+        """The nodes where evicting would make room, in the scheduler's own order, until enough are found.
 
         The real search starts at a random node and runs on several threads; this one starts at the first, so that it can be repeated.
         """
-        rows = search.diagnosis.rows_that_may_be_helped
+        rows = search.nodes.snapshot.columns.in_tree_order(search.diagnosis.rows_that_may_be_helped)
         wanted = self._wanted(len(rows))
         candidates: dict[str, Victims] = {}
         refusals: list[Verdict] = []

@@ -42,6 +42,8 @@ class Columns:
         new = type(self)(nodes, self.labels if same_labels else None, self.images if old.images == node.images else None)
         if old.name == node.name:
             new._take_over(self, "row_of")
+        if same_labels:
+            new._take_over(self, "tree_order")
         if old.allocatable == node.allocatable:
             new._take_over(self, "resources", "allocatable", "allowed_pods")
         if "taint_sets" in self.__dict__:
@@ -60,6 +62,30 @@ class Columns:
     @cached_property
     def row_of(self) -> Mapping[str, int]:
         return {name: row for row, name in enumerate(self.names)}
+
+    @cached_property
+    def tree_order(self) -> NDArray[np.intp]:
+        """All rows in the order in which the scheduler goes through its nodes: one of each zone in turn, zones and their nodes as they appeared.
+
+        Only what the scheduler leaves to order depends on it: ties, and where a search that may stop early looks first
+        (pkg/scheduler/backend/cache/node_tree.go, v1.36).
+        """
+        places: dict[str, int] = {}
+        turns: list[tuple[int, int, int]] = []
+        sizes: list[int] = []
+        for row, node in enumerate(self.nodes):
+            zone = places.setdefault(_zone_of(node), len(places))
+            if zone == len(sizes):
+                sizes.append(0)
+            turns.append((sizes[zone], zone, row))
+            sizes[zone] += 1
+        return np.array([row for _, _, row in sorted(turns)], dtype=np.intp)
+
+    def in_tree_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The same rows, sorted by `tree_order`."""
+        wanted = np.zeros(len(self.nodes), dtype=bool)
+        wanted[rows] = True
+        return self.tree_order[wanted[self.tree_order]]
 
     @cached_property
     def resources(self) -> Mapping[str, int]:
@@ -126,6 +152,13 @@ class Columns:
     def declaring(self, features: frozenset[str]) -> NDArray[np.bool_]:
         """Nodes that declare all of these features."""
         return np.fromiter((features <= node.declared_features for node in self.nodes), dtype=bool, count=len(self.nodes))
+
+
+def _zone_of(node: Node) -> str:
+    """Region and zone together; the beta labels count before the present ones (component-helpers/node/topology, v1.36)."""
+    labels = node.labels
+    region, zone = (labels.get(f"failure-domain.beta.kubernetes.io/{part}", labels.get(f"topology.kubernetes.io/{part}", "")) for part in ("region", "zone"))
+    return f"{region}:\0:{zone}" if region or zone else ""
 
 
 TaintSets = tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]
