@@ -14,7 +14,7 @@ import pytest
 from careen.agent import forecast
 from careen.agent.clock import SystemClock
 from careen.agent.forecast import ChildForecaster, Limits
-from careen.agent.forecast_child import Order, _supported
+from careen.agent.forecast_child import Order, supported
 from careen.agent.metrics import Metrics
 from careen.core.observation import Unknown
 from careen.demo.testing import RunningServer, running_server
@@ -178,5 +178,5 @@ def test_an_order_is_read_as_it_was_written() -> None:
     [("v1.35.4", "1.35", False), ("v1.36.3-eks-1", "1.36", False), ("v1.28.0", "1.36", True), ("v1.99.0", "1.36", True), ("", "1.36", True)],
 )
 def test_the_clusters_release_decides_and_one_that_is_not_known_is_said(version: str, used: str, has_note: bool) -> None:
-    found, note = _supported(version)
+    found, note = supported(version)
     assert (found, bool(note)) == (used, has_note)
