@@ -1,0 +1,231 @@
+"""Claiming: into the lock, everything once more on fresh data, never two claimers at once, and one patch that records and cordons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from careen.core import keys, lock
+from careen.core.actions import PatchNode, WriteLock
+from careen.core.decision import Decision
+from careen.core.lock import LockContent
+from careen.core.memory import Memory
+from careen.core.observation import NOT_ASKED, DryRunAnswer, Evictable, LockReading, NodeView, Unknown
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import DrainPolicy
+from careen.core.reasons import Code
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from tests.careen.core.builders import (
+    NO,
+    UNKNOWN_NEED,
+    UPTIME,
+    a_fleet,
+    a_marked_node,
+    a_node,
+    a_pod,
+    a_policy,
+    a_progress,
+    a_reading,
+    ago,
+    an_entry,
+    an_owner,
+    decided,
+    held,
+    kinds,
+    remembering,
+    the_lock,
+    the_patch,
+    the_record,
+)
+
+RECORD = a_progress(Phase.CLAIMING)
+OWN = held(an_entry())
+
+
+def claiming(**changes: Any) -> Decision:
+    return decided(RECORD, **changes)
+
+
+def is_stepping_back(decision: Decision) -> bool:
+    """The record says that the claim is on its way out, in one patch that comes before the entry leaves the lock."""
+    patches = kinds(decision)
+    record = the_record(decision)
+    return decision.phase is Phase.WAITING and patches[0] is PatchNode and record.is_giving_back and record.claim == "c1"
+
+
+def test_the_claim_enters_the_lock_and_names_who_comes_after() -> None:
+    n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
+    n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
+    assert claiming(lock=LockContent(), waiters=NOT_ASKED).wants == {Evidence.WAITERS}
+    decision = claiming(lock=LockContent(next=("n1",)), waiters=(n2, n3))
+    assert kinds(decision) == [WriteLock]
+    content = the_lock(decision)
+    assert (content.holders, content.next, content.waiting) == (("n1",), ("n2",), 2)
+    (entry,) = content.entries
+    assert (entry.id, entry.uid, entry.boot, entry.limit) == ("c1", "uid-n1", "boot-1", 1)
+
+
+def test_the_entry_says_whether_the_node_was_cordoned_and_to_which_groups_it_belongs() -> None:
+    node = {"unschedulable": True, "labels": {keys.CONTROL_PLANE: ""}}
+    (entry,) = the_lock(decided(RECORD, node=node, lock=LockContent())).entries
+    assert (entry.cordoned, entry.groups) == (True, ("control-plane",))
+
+
+def test_who_did_not_come_is_named_last_from_then_on() -> None:
+    decision = claiming(lock=LockContent(next=("n2", "n1")), memory=remembering(passed=("n2",)))
+    assert the_lock(decision).passed == ("n2",)
+
+
+@pytest.mark.parametrize(("changes", "code"), [
+    pytest.param({"lock": held(an_entry("n2", "c2"))}, Code.LIMIT_REACHED, id="another node came first"),
+    pytest.param({"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="paused before it entered"),
+    pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="paused after it entered"),
+    pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="garbage"),
+    pytest.param({"lock": Unknown("503")}, Code.LOCK_UNKNOWN, id="the lock cannot be read"),
+    pytest.param({"lock": replace(a_reading(OWN), daemonset_uid="another")}, Code.SURPLUS, id="the DaemonSet was recreated"),
+    pytest.param({"need": NO}, Code.NEED_GONE, id="the need is gone"),
+    pytest.param({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN, id="the need is unknown"),
+    pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="held"),
+    pytest.param({"foreign": ("kured runs",)}, Code.FOREIGN_COORDINATOR, id="kured runs"),
+    pytest.param({"forecast": Unknown("out of memory")}, Code.FORECAST_UNKNOWN, id="no forecast"),
+    pytest.param({"pods": Unknown("503")}, Code.PODS_UNKNOWN, id="no list of pods"),
+    pytest.param({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN, id="no health of the workloads"),
+    pytest.param({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of nodes"),
+    pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of who works"),
+    pytest.param({"fleet": a_fleet(a_node(), a_node("n2", ready=False))}, Code.NODES_DOWN, id="another node went down"),
+    pytest.param({"pods": (a_pod(),), "evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.BUDGET)}}, Code.EVICTION_REFUSED, id="a budget says no"),
+])
+def test_anything_but_yes_leads_back(changes: dict[str, Any], code: Code) -> None:
+    decision = claiming(**changes)
+    assert decision.reason.code is code
+    assert is_stepping_back(decision)
+    assert the_patch(decision).unschedulable is None
+
+
+def test_stepping_back_takes_the_entry_out_only_after_the_patch() -> None:
+    decision = claiming(foreign=("kured runs",))
+    assert kinds(decision) == [PatchNode, WriteLock]
+    assert the_lock(decision).entries == ()
+
+
+def test_costly_evidence_is_asked_in_order_and_the_nodes_last_of_all() -> None:
+    lacking: dict[str, Any] = dict.fromkeys(("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED)
+    asked = []
+    given: list[dict[str, Any]] = [
+        {}, {"foreign": ()}, {"forecast": Forecast(node="n1", made_at="")}, {"pods": (), "evictability": {}}, {"owners": ()},
+    ]
+    for more in given:
+        lacking |= more
+        asked.append(claiming(**lacking).wants)
+    assert asked == [
+        {Evidence.FOREIGN}, {Evidence.FORECAST}, {Evidence.PODS, Evidence.EVICTABILITY}, {Evidence.OWNERS}, {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET},
+    ]
+
+
+@pytest.mark.parametrize(("age", "is_good"), [(0.0, True), (8.0, True), (8.1, False), (60.0, False)])
+def test_a_list_of_nodes_older_than_a_few_seconds_is_read_again_with_the_lock_and_the_peers(age: float, is_good: bool) -> None:
+    decision = claiming(fleet=a_fleet(a_node(), age=age))
+    assert (decision.phase is Phase.DRAINING) is is_good
+    assert decision.wants == (frozenset() if is_good else {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET})
+
+
+def test_the_cordon_and_its_record_are_one_patch_that_must_not_be_sent_late() -> None:
+    pods = (a_pod("a"), a_pod("b", owner_uid="rs-other"))
+    decision = claiming(
+        pods=pods, owners=(an_owner(), an_owner("unrelated")), fleet=a_fleet(a_node(), age=3.0), policy=a_policy(pre_reboot_labels={"pool": "away", "x": "1"}),
+        node={"labels": {"pool": "web", "x": "1"}},
+    )
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.DRAINING, Code.DRAIN_STARTED, [PatchNode])
+    patch, record = the_patch(decision), the_record(decision)
+    assert patch.unschedulable is True
+    assert patch.send_before == UPTIME - 3.0 + 10.0
+    assert patch.labels == {keys.REBOOT_LABEL: "in-progress", "pool": "away", "x": "1"}
+    assert (record.is_cordoned_by_us, record.prior_unschedulable, record.prior_labels) == (True, False, {"pool": "web"})
+    assert (record.owners, record.displaced, record.boot_left) == ((an_owner(),), 2, "boot-1")
+
+
+def test_a_persons_cordon_is_remembered_and_not_taken_for_ours() -> None:
+    record = the_record(claiming(node={"unschedulable": True}))
+    assert (record.is_cordoned_by_us, record.prior_unschedulable) == (False, True)
+
+
+def test_the_forecast_that_let_it_go_is_left_on_the_node_in_short() -> None:
+    pods = (
+        PodForecast(namespace="shop", name="a", uid="1", outcome=Outcome.MOVES, sentence="", landing=("n2", "n3")),
+        PodForecast(namespace="shop", name="b", uid="2", outcome=Outcome.STAYS, sentence=""),
+    )
+    text = the_patch(claiming(forecast=Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods))).annotations[keys.FORECAST]
+    assert text == '{"at":"2026-03-04T12:00:00Z","counts":{"stays":1,"moves":1},"pods":{"shop/a":["n2","n3"]}}'
+
+
+def made(ago_seconds: float, holders: tuple[str, ...] = ()) -> Memory:
+    return remembering(forecast=Forecast(node="n1", made_at=""), forecast_at=UPTIME - ago_seconds, forecast_holders=holders)
+
+
+@pytest.mark.parametrize(("memory", "is_good"), [(made(10), True), (made(11), False), (made(1, ("n9",)), False), (remembering(), False)])
+def test_a_forecast_of_seconds_ago_under_the_same_holders_is_fresh(memory: Memory, is_good: bool) -> None:
+    decision = claiming(forecast=NOT_ASKED, memory=memory)
+    assert (decision.phase is Phase.DRAINING) is is_good
+    assert decision.wants == (frozenset() if is_good else {Evidence.FORECAST})
+
+
+def test_the_drain_delay_runs_before_anything_costly_is_asked() -> None:
+    record = replace(RECORD, claimed=ago(10))
+    early = decided(record, policy=a_policy(drain=DrainPolicy(delay_seconds=30)), foreign=NOT_ASKED)
+    assert (early.phase, early.wants, early.look_again_seconds) == (Phase.CLAIMING, frozenset(), 5.0)
+    assert decided(record, policy=a_policy(drain=DrainPolicy(delay_seconds=10))).phase is Phase.DRAINING
+
+
+# Other claimers.
+
+WORKING = a_marked_node(a_progress(Phase.DRAINING), name="n2")
+ELSEWHERE = a_marked_node(a_progress(Phase.CLAIMING, lock="another/lock"), name="n2")
+BESIDE = a_marked_node(a_progress(Phase.CLAIMING, claim="c2"), name="n2")
+
+
+def test_a_node_that_works_under_a_claim_this_lock_does_not_show_is_a_surplus() -> None:
+    decision = claiming(peers=(WORKING,))
+    assert decision.reason.code is Code.SURPLUS
+    assert is_stepping_back(decision)
+
+
+def test_with_room_for_both_it_goes_on() -> None:
+    own = held(an_entry(limit=2))
+    fleet = a_fleet(a_node(), replace(WORKING))
+    assert claiming(peers=(WORKING,), fleet=fleet, lock=own, policy=a_policy(concurrency=2)).phase is Phase.DRAINING
+
+
+def test_a_claimer_for_another_lock_may_be_about_to_cordon_so_it_steps_back() -> None:
+    decision = claiming(peers=(ELSEWHERE,))
+    assert decision.reason.code is Code.SURPLUS
+    assert is_stepping_back(decision)
+
+
+def test_a_claimer_for_this_lock_that_is_not_in_it_is_waited_for_until_no_cordon_of_its_can_follow() -> None:
+    first = claiming(peers=(BESIDE,))
+    assert (first.phase, first.reason.code, first.actions) == (Phase.CLAIMING, Code.TAKING_CLAIM, ())
+    early = claiming(peers=(BESIDE,), memory=first.memory, uptime=UPTIME + 15, fleet=replace(a_fleet(a_node()), read_at_uptime=UPTIME + 15))
+    assert early.phase is Phase.CLAIMING
+    late = claiming(peers=(BESIDE,), memory=first.memory, uptime=UPTIME + 16, fleet=replace(a_fleet(a_node()), read_at_uptime=UPTIME + 16))
+    assert late.phase is Phase.DRAINING
+
+
+def test_a_change_on_its_node_begins_the_wait_anew() -> None:
+    memory = claiming(peers=(BESIDE,)).memory
+    changed: NodeView = replace(BESIDE, resource_version="99")
+    later = claiming(peers=(changed,), memory=memory, uptime=UPTIME + 16, fleet=replace(a_fleet(a_node()), read_at_uptime=UPTIME + 16))
+    assert later.phase is Phase.CLAIMING
+
+
+def test_holders_of_this_lock_and_the_node_itself_are_no_surplus() -> None:
+    own = held(an_entry(limit=2), an_entry("n2", "c2", limit=2))
+    fleet = a_fleet(a_node(), WORKING)
+    itself = a_marked_node(RECORD)
+    assert claiming(peers=(WORKING, itself), fleet=fleet, lock=own, policy=a_policy(concurrency=2)).phase is Phase.DRAINING
+
+
+def test_the_reading_of_the_lock_belongs_to_one_object() -> None:
+    reading = LockReading(content=None, resource_version="1", daemonset_uid="u", annotation="key")
+    assert reading.object_id == "u/key"

@@ -1,0 +1,267 @@
+"""Waiting: all cheap refusals at once, costly ones only in turn, the claim on the Node first, and the way home."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from careen.core import keys, lock
+from careen.core.actions import PatchNode, WriteLock
+from careen.core.decision import Decision, Refusal
+from careen.core.lock import LockContent
+from careen.core.memory import Memory
+from careen.core.observation import NOT_ASKED, Alert, Holders, NodeView, Taint, Unknown
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import AlertPolicy, Policy, Window
+from careen.core.reasons import Code
+from careen.core.selectors import Selector
+from tests.careen.core.builders import (
+    BOOT,
+    LOCK_OBJECT,
+    NO,
+    UNKNOWN_NEED,
+    UPTIME,
+    a_fleet,
+    a_marked_node,
+    a_node,
+    a_pod,
+    a_policy,
+    a_progress,
+    an_entry,
+    decided,
+    held,
+    kinds,
+    remembering,
+    the_lock,
+    the_patch,
+    the_record,
+)
+
+OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
+TAINTED = {"taints": (OURS,)}
+RECORD = a_progress(Phase.WAITING, taint_key=OURS.key, tainted_at="2026-03-04T11:00:00Z")
+READY = {**TAINTED, "label": "ready"}
+NAMED = LockContent(next=("n1", "n2"), next_at="2026-03-04T11:59:59Z", waiting=2)
+N2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
+
+
+def waiting(node: dict[str, Any] | None = None, **changes: Any) -> Decision:
+    return decided(RECORD, node={**READY, **(node or {})}, **changes)
+
+
+def codes(refusals: tuple[Refusal, ...]) -> list[Code]:
+    return [refusal.code for refusal in refusals]
+
+
+def test_when_the_need_is_gone_everything_of_ours_goes_and_nothing_else() -> None:
+    theirs = Taint(key="x", effect="NoSchedule")
+    decision = waiting(node={"taints": (theirs, OURS), "annotations": {keys.HOLD: "people", keys.REFUSALS: "[]"}}, need=NO)
+    assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.NEED_GONE)
+    patch = the_patch(decision)
+    assert patch.taints == (theirs,)
+    assert patch.labels == {keys.REBOOT_LABEL: None}
+    assert patch.annotations == {keys.PHASE: None, keys.PROGRESS: None, keys.REFUSALS: None}
+    assert patch.unschedulable is None
+
+
+def test_a_taint_that_is_not_ours_stays_when_the_need_is_gone() -> None:
+    record = replace(RECORD, taint_key="")
+    assert the_patch(decided(record, node=READY, need=NO)).taints is None
+
+
+def test_an_unknown_need_is_not_a_no() -> None:
+    decision = waiting(need=UNKNOWN_NEED)
+    assert (decision.phase, decision.reason.code, codes(decision.refusals)) == (Phase.WAITING, Code.REFUSED, [Code.NEED_UNKNOWN])
+
+
+def test_all_cheap_refusals_are_collected_in_order_with_their_since() -> None:
+    stored = '[{"gate":"hold","code":"held","sentence":"old words","since":"2026-03-04T10:00:00Z"}]'
+    policy = a_policy(window=Window(days=frozenset()), blocking_pod_selectors=(Selector.parse("app=db"),))
+    decision = waiting(
+        node={"annotations": {keys.HOLD: "people", keys.REFUSALS: stored}}, policy=policy, pods=(a_pod(labels={"app": "db"}),), fleet=NOT_ASKED,
+        forecast=NOT_ASKED, foreign=NOT_ASKED,
+    )
+    assert codes(decision.refusals) == [Code.HELD, Code.OUTSIDE_WINDOW, Code.BLOCKING_POD]
+    assert decision.refusals[0].since == datetime(2026, 3, 4, 10, tzinfo=UTC)
+    assert decision.refusals[1].since == datetime(2026, 3, 4, 12, tzinfo=UTC)
+    patch = the_patch(decision)
+    assert patch.labels == {keys.REBOOT_LABEL: "required"}
+    assert patch.annotations[keys.REASON] == "held: people"
+    assert '"since":"2026-03-04T10:00:00Z"' in str(patch.annotations[keys.REFUSALS])
+
+
+def test_a_refusal_that_is_known_already_is_not_written_again() -> None:
+    first = waiting(node={"annotations": {keys.HOLD: "people"}})
+    told = the_patch(first).annotations
+    again = decided(
+        RECORD, node={**TAINTED, "annotations": {keys.HOLD: "people", keys.REASON: str(told[keys.REASON]), keys.REFUSALS: str(told[keys.REFUSALS])}},
+        memory=first.memory,
+    )
+    assert again.actions == ()
+
+
+def test_pods_are_listed_only_when_one_may_block() -> None:
+    assert Evidence.PODS not in waiting(pods=NOT_ASKED).wants
+    assert waiting(pods=NOT_ASKED, policy=a_policy(blocking_pod_selectors=(Selector.parse("app=db"),))).wants == {Evidence.PODS}
+
+
+def test_a_node_whose_cheap_gates_pass_shows_itself_ready_before_it_looks_who_else_is() -> None:
+    decision = decided(RECORD, node=TAINTED, waiters=NOT_ASKED)
+    assert (decision.reason.code, decision.wants) == (Code.WAITING_FOR_TURN, frozenset())
+    assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
+    assert decision.look_again_seconds == 0.0
+
+
+def test_when_nobody_is_named_the_first_of_the_ready_goes() -> None:
+    older = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z"), name="n2", label="ready")
+    younger = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T11:30:00Z"), name="n3", label="ready")
+    assert waiting(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
+    assert waiting(waiters=(younger,)).phase is Phase.CLAIMING
+    assert waiting(waiters=(older,)).phase is Phase.WAITING
+    assert waiting(waiters=Unknown("503")).phase is Phase.WAITING
+
+
+def test_in_turn_the_claim_id_is_written_on_the_node_and_nothing_else_happens() -> None:
+    decision = waiting(lock=NAMED)
+    assert (decision.phase, decision.reason.code) == (Phase.CLAIMING, Code.TAKING_CLAIM)
+    assert kinds(decision) == [PatchNode]
+    record = the_record(decision)
+    assert (record.claim, record.lock, record.boot_left, record.phase) == ("fresh", LOCK_OBJECT, BOOT, "Claiming")
+    assert the_patch(decision).labels == {keys.REBOOT_LABEL: "in-progress"}
+    assert the_patch(decision).unschedulable is None
+
+
+@pytest.mark.parametrize("content", [held(an_entry("n2"), next=("n1",)), LockContent(next=("n2", "n1"))])
+def test_out_of_turn_it_waits_and_asks_nothing_costly(content: LockContent) -> None:
+    decision = waiting(lock=content, fleet=NOT_ASKED, forecast=NOT_ASKED, foreign=NOT_ASKED, alerts=NOT_ASKED, holders=Holders(), waiters=())
+    assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.WAITING_FOR_TURN)
+
+
+def test_costly_evidence_is_asked_one_after_the_other() -> None:
+    policy = a_policy(alerts=AlertPolicy())
+    lacking: dict[str, Any] = dict.fromkeys(("foreign", "fleet", "alerts", "forecast"), NOT_ASKED)
+    asked = []
+    for given in ({}, {"foreign": ()}, {"fleet": a_fleet(a_node())}, {"alerts": ()}):
+        lacking |= given
+        asked.append(waiting(lock=NAMED, policy=policy, **lacking).wants)
+    assert asked == [{Evidence.FOREIGN}, {Evidence.FLEET}, {Evidence.ALERTS}, {Evidence.FORECAST}]
+
+
+def test_the_first_costly_refusal_ends_the_asking() -> None:
+    decision = waiting(lock=NAMED, foreign=("kured runs",), fleet=NOT_ASKED, forecast=NOT_ASKED)
+    assert codes(decision.refusals) == [Code.FOREIGN_COORDINATOR]
+
+
+def test_a_node_that_cannot_come_hands_its_turn_to_the_next() -> None:
+    decision = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
+    assert decision.reason.code is Code.REFUSED
+    content = the_lock(decision)
+    assert content.next == ("n2", "n1")
+    assert content.passed == ("n1",)
+    assert codes(decision.refusals) == [Code.FORECAST_UNKNOWN]
+
+
+def test_what_refuses_everybody_leaves_the_turn_where_it_is() -> None:
+    decision = waiting(lock=NAMED, policy=a_policy(alerts=AlertPolicy()), alerts=(Alert(name="DiskFull"),), waiters=(N2,))
+    content = the_lock(decision)
+    assert content.next == NAMED.next
+    assert content.next_at == "2026-03-04T12:00:00Z"
+
+
+def test_after_a_costly_refusal_nothing_costly_is_asked_for_a_while() -> None:
+    refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
+    again = waiting(lock=NAMED, forecast=NOT_ASKED, foreign=NOT_ASKED, memory=refused.memory)
+    assert again.wants == frozenset()
+    assert again.phase is Phase.WAITING
+
+
+def test_with_other_holders_it_is_asked_again_at_once() -> None:
+    refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
+    policy = a_policy(concurrency=2)
+    content = held(an_entry("n9", "c9", limit=2), next=("n1",))
+    assert waiting(lock=content, policy=policy, forecast=NOT_ASKED, memory=refused.memory).wants == {Evidence.FORECAST}
+
+
+def test_a_short_line_is_filled_by_whoever_sees_it() -> None:
+    decision = waiting(lock=held(an_entry("n9")), waiters=(N2,), holders=Holders(), memory=remembering(holders_not_before=UPTIME + 9))
+    assert decision.reason.code is Code.WAITING_FOR_TURN
+    named = waiting(lock=held(an_entry("n9"), next=("n2",)), waiters=(N2,))
+    assert the_lock(named).next == ("n2", "n1")
+    assert the_lock(named).holders == ("n9",)
+
+
+def test_a_claim_without_a_holder_is_freed_by_proof_by_the_first_in_line() -> None:
+    content = held(an_entry("n9"), next=("n1",))
+    assert waiting(lock=content, holders=NOT_ASKED).wants == {Evidence.HOLDERS}
+    living = a_marked_node(a_progress(Phase.DRAINING), name="n9")
+    kept = waiting(lock=content, holders=Holders(nodes=(living,)))
+    assert WriteLock not in kinds(kept)
+    freed = waiting(lock=content, holders=Holders(nodes=(a_node("n9"),)))
+    assert freed.reason.code is Code.GHOST_FREED
+    assert the_lock(freed).entries == ()
+
+
+def test_a_deleted_node_frees_its_claim_only_after_the_reboot_deadline() -> None:
+    content = held(an_entry("n9"), next=("n1",))
+    gone = Holders(absent=frozenset({"n9"}))
+    first = waiting(lock=content, holders=gone)
+    assert WriteLock not in kinds(first)
+    early = waiting(lock=content, holders=gone, memory=replace(first.memory, holders_not_before=0), uptime=UPTIME + 899)
+    assert WriteLock not in kinds(early)
+    late = waiting(lock=content, holders=gone, memory=replace(first.memory, holders_not_before=0), uptime=UPTIME + 901)
+    assert the_lock(late).entries == ()
+
+
+def test_a_taint_that_somebody_removed_is_put_back_while_the_need_lasts() -> None:
+    decision = decided(RECORD, node={"taints": ()})
+    assert the_patch(decision).taints == (OURS,)
+
+
+def test_a_changed_taint_key_is_followed_in_one_patch() -> None:
+    decision = decided(RECORD, node=TAINTED, policy=a_policy(taint_key="example.org/reboot"))
+    assert the_patch(decision).taints == (Taint(key="example.org/reboot", effect="PreferNoSchedule"),)
+    assert the_record(decision).taint_key == "example.org/reboot"
+
+
+BACK = a_progress(Phase.WAITING, taint_key=OURS.key, claim="c1", boot_left=BOOT, lock=LOCK_OBJECT, is_giving_back=True)
+
+
+def giving_back(lock_now: Any) -> Any:
+    return decided(BACK, node=TAINTED, lock=lock_now)
+
+
+def test_a_claim_leaves_the_lock_before_it_leaves_the_node() -> None:
+    first = giving_back(held(an_entry("n1"), an_entry("n2", "c2")))
+    assert kinds(first) == [WriteLock]
+    assert the_lock(first).holders == ("n2",)
+    second = giving_back(held(an_entry("n2", "c2")))
+    assert (second.reason.code, kinds(second)) == (Code.GIVING_BACK, [PatchNode])
+    record = the_record(second)
+    assert (record.claim, record.is_giving_back, record.boot_left, record.taint_key) == ("", False, "", OURS.key)
+
+
+@pytest.mark.parametrize(("content", "code"), [(Unknown("503"), Code.LOCK_UNKNOWN), ("garbage", Code.LOCK_GARBAGE)])
+def test_a_claim_in_a_lock_that_cannot_be_read_stays_on_the_node(content: Any, code: Code) -> None:
+    decision = giving_back(content)
+    assert decision.reason.code is code
+    assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
+
+
+@pytest.mark.parametrize("policy", [a_policy(), a_policy(concurrency=3)])
+def test_a_paused_lock_refuses_everybody(policy: Policy) -> None:
+    decision = waiting(lock=lock.pause(LockContent(), "holidays", 1), policy=policy)
+    assert codes(decision.refusals) == [Code.PAUSED]
+
+
+def test_a_turn_begins_with_a_clean_memory() -> None:
+    memory: Memory = remembering(claimers={"x/1": 1.0}, unknown_since=3.0)
+    after = waiting(lock=NAMED, memory=memory).memory
+    assert (after.claimers, after.unknown_since, after.evictions) == ({}, None, {})
+
+
+def test_the_view_of_the_own_node_wins_over_an_older_list() -> None:
+    stale: NodeView = a_marked_node(a_progress(Phase.WAITING), label="required")
+    assert waiting(waiters=(stale,)).phase is Phase.CLAIMING
