@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # The demo's own agents start, boot and settle in about eight seconds a node; the rest is for slow computers.
 _PATIENCE_SECONDS = 60.0
 _PATIENCE_SECONDS_A_NODE = 30.0
+# A rogue that keeps a node from ever coming round is to be found out while people still watch.
+_PATIENCE_SECONDS_WITH_A_ROGUE = 60.0
 # With faults an agent may be dead or cut off when the need appears; ten seconds are promised for one that runs and is answered.
 _TAINT_SECONDS, _TAINT_SECONDS_WITH_FAULTS = 10.0, 25.0
 _BREACHES_SHOWN = 3
@@ -56,7 +58,7 @@ def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: 
     from careen.demo.rollout import RolloutPlan
 
     plan = RolloutPlan(nodes=nodes, seed=seed, concurrency=concurrency, has_faults=faults, broken_rule=broken_rule, port=port, taint_seconds=_TAINT_SECONDS_WITH_FAULTS if faults else _TAINT_SECONDS,
-                       patience_seconds=_PATIENCE_SECONDS + _PATIENCE_SECONDS_A_NODE * nodes if patience is None else patience)
+                       patience_seconds=_default_patience(nodes, broken_rule) if patience is None else patience)
     with contextlib.ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="careen-demo-", ignore_cleanup_errors=True)))
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,6 +67,10 @@ def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: 
         except TimeoutError as error:
             raise click.ClickException(f"the embedded cluster did not come up: {error}") from error
     sys.exit(code)
+
+
+def _default_patience(nodes: int, broken_rule: str) -> float:
+    return _PATIENCE_SECONDS_WITH_A_ROGUE if broken_rule else _PATIENCE_SECONDS + _PATIENCE_SECONDS_A_NODE * nodes
 
 
 async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_kept: bool) -> int:

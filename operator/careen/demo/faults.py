@@ -33,8 +33,9 @@ class FaultRates:
     slow: float = 0.05
     slowest_seconds: float = 1.5
     lost_before: float = 0.02
-    lost_after: float = 0.02
-    conflict: float = 0.02
+    # Writes are few and these are the faults that matter most to them.
+    lost_after: float = 0.05
+    conflict: float = 0.05
     throttled: float = 0.02
     server_error: float = 0.02
     stale_list: float = 0.3

@@ -1,14 +1,13 @@
 """How often the agents' forecasts were right, counted from outside.
 
 An agent writes beside its cordon where it thinks that each pod will land; where the replacements really went stands in
-the journal. Replacements of one owner are alike, so they are matched owner by owner: a forecast node counts as hit
-once for each replacement that went there.
+the journal. Replacements of one owner are alike, so which of them stands for which evicted pod is chosen owner by owner
+so that the most forecasts come true; each replacement counts once.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,21 +38,28 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
     evicted = [w for w in writes if w.plural == "pods" and w.verb == "evict" and agent_node(w.actor) == node and cordon.at <= w.at <= end]
     owners = {_owner(w.before) for w in evicted}
     bound = [w for w in writes if w.plural == "pods" and w.verb == "bind" and cordon.at <= w.at <= end and _owner(w.after) in owners]
-    went: dict[str, Counter[str]] = {}
-    for write in bound:
-        went.setdefault(_owner(write.after), Counter())[write.after["spec"]["nodeName"]] += 1
-    hits = total = 0
-    for write in evicted:
-        said = landing.get("/".join(write.key))
-        if said is None:
-            continue
-        total += 1
-        places = went.get(_owner(write.before), Counter())
-        hit = next((place for place in said if places[place] > 0), None)
-        if hit is not None:
-            hits += 1
-            places[hit] -= 1
-    return ForecastScore(hits=hits, total=total)
+    said = [(w, landing["/".join(w.key)]) for w in evicted if "/".join(w.key) in landing]
+    hits = 0
+    for owner in owners:
+        places = [w.after["spec"]["nodeName"] for w in bound if _owner(w.after) == owner]
+        hits += _most_matches([nodes for w, nodes in said if _owner(w.before) == owner], places)
+    return ForecastScore(hits=hits, total=len(said))
+
+
+def _most_matches(said: list[tuple[str, ...]], places: list[str]) -> int:
+    """How many forecasts can be given a place of their own among those where replacements went (augmenting paths)."""
+    taken: dict[int, int] = {}
+
+    def place(forecast: int, seen: set[int]) -> bool:
+        for index, node in enumerate(places):
+            if node in said[forecast] and index not in seen:
+                seen.add(index)
+                if index not in taken or place(taken[index], seen):
+                    taken[index] = forecast
+                    return True
+        return False
+
+    return sum(place(forecast, set()) for forecast in range(len(said)))
 
 
 def _owner(pod: Mapping[str, Any]) -> str:

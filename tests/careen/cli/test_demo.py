@@ -1,0 +1,117 @@
+"""`careen demo` as a person runs it: real agent processes on an embedded cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from careen.cli import cli
+from careen.demo.checker import RULES
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Any]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}", "PYTHONUNBUFFERED": "1"}
+        process = subprocess.Popen([sys.executable, "-m", "careen", "demo", *arguments, "--keep", str(tmp_path)], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def agents_of(folder: Path) -> list[int]:
+    """Processes that were started with a kubeconfig of this folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"agent" in command and str(folder).encode() in command:
+                found.append(int(entry.name))
+    return found
+
+
+def test_every_node_is_rebooted_by_its_real_agent_and_every_rule_holds(demo: Any, tmp_path: Path) -> None:
+    process = demo("--nodes", "3", "--seed", "7")
+    output, _ = process.communicate(timeout=110)
+    assert process.returncode == 0, output
+    assert re.search(r"^3 of 3 nodes rebooted in \d+ s, \d+ pods moved, \d+ twice, forecast \d+ of \d+, every rule held$", output.splitlines()[-1]), output
+    assert agents_of(tmp_path) == []
+    users = {json.loads(line)["user"] for line in (tmp_path / "requests.jsonl").read_text().splitlines()}
+    assert users == {f"careen-agent-node-0{i}" for i in (1, 2, 3)}
+    phases = re.findall(r"node-02  (\w+)", output)
+    assert {"Waiting", "Rebooting", "Idle"} <= set(phases)
+
+
+def test_an_agent_that_breaks_a_rule_makes_the_exit_code_one(demo: Any, tmp_path: Path) -> None:
+    process = demo("--nodes", "2", "--break", "claim")
+    output, _ = process.communicate(timeout=90)
+    assert process.returncode == 1, output
+    assert "BROKEN: no reboot without the node's own live claim (claim)" in output
+    assert "node-02 was told to reboot while the lock held no claim of its own" in output
+    assert "every rule held" not in output
+    assert agents_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_every_process_that_it_started(demo: Any, tmp_path: Path, number: signal.Signals) -> None:
+    process = demo("--nodes", "2")
+    deadline = time.monotonic() + 30
+    while len(agents_of(tmp_path)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 130, output
+    assert "agents and API server are gone" in output
+    assert agents_of(tmp_path) == []
+
+
+def test_served_it_stays_up_with_a_kubeconfig_until_it_is_ended(demo: Any, tmp_path: Path) -> None:
+    process = demo("--nodes", "2", "--serve")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "kubeconfig").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.1)
+    status = subprocess.run([sys.executable, "-m", "careen", "status", "--kubeconfig", str(tmp_path / "kubeconfig")], env={**os.environ, "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}"}, capture_output=True, text=True, timeout=60, check=False)
+    assert status.returncode == 0, status.stderr
+    assert "node-01" in status.stdout
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert f"export KUBECONFIG={tmp_path / 'kubeconfig'}" in output
+
+
+def test_a_rule_that_does_not_exist_is_refused_with_the_list_of_rules() -> None:
+    result = CliRunner().invoke(cli, ["demo", "--break", "gravity"])
+    assert result.exit_code == 2
+    assert "there is no rule 'gravity'" in result.output
+    assert all(rule.name in re.sub(r"\s+", " ", result.output) for rule in RULES)
+
+
+@pytest.mark.parametrize("arguments", [["--nodes", "0"], ["--concurrency", "0"], ["--port", "70000"], ["--patience", "-1"]])
+def test_nonsense_is_refused(arguments: list[str]) -> None:
+    assert CliRunner().invoke(cli, ["demo", *arguments]).exit_code == 2
