@@ -1,0 +1,238 @@
+"""Draining: the next pods, or done, or stuck; what calls it off; and that undoing puts everything back in one patch before the claim goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.core import keys, lock
+from careen.core.actions import AskReboot, ConfirmClaim, Evict, PatchNode, WriteLock
+from careen.core.decision import Decision
+from careen.core.lock import LockContent
+from careen.core.memory import EvictAnswer, EvictionMemory, Memory
+from careen.core.observation import NOT_ASKED, Alert, Taint, Unknown
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy, Window
+from careen.core.reasons import Code
+from tests.careen.core.builders import (
+    NO,
+    UNKNOWN_NEED,
+    UPTIME,
+    a_daemon_pod,
+    a_pod,
+    a_policy,
+    a_progress,
+    ago,
+    an_entry,
+    decided,
+    evicted,
+    held,
+    kinds,
+    remembering,
+    the_lock,
+    the_patch,
+    the_record,
+)
+
+OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
+RECORD = a_progress(Phase.DRAINING, prior_labels={"pool": "web", "new": None}, taint_key=OURS.key, drain_started=ago(30))
+PRE = {"pool": "away", "new": "1"}
+LABELS = {"labels": PRE, "taints": (OURS,)}
+
+
+def draining(node: dict[str, Any] | None = None, policy: Policy | None = None, **changes: Any) -> Decision:
+    return decided(RECORD, policy or a_policy(pre_reboot_labels=PRE), {**LABELS, **(node or {})}, **changes)
+
+
+def refused(attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAnswer.BUDGET) -> Memory:
+    return remembering(evictions={"uid-web-1": EvictionMemory(attempts=attempts, not_before=UPTIME + wait, answer=answer, detail="budget web")})
+
+
+def is_undone(decision: Decision) -> bool:
+    """Everything back in one patch; the claim id stays on the Node until the entry has left the lock."""
+    patch, record = the_patch(decision), the_record(decision)
+    assert patch.unschedulable is False
+    assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}
+    assert (record.is_giving_back, record.claim, record.is_cordoned_by_us) == (True, "c1", False)
+    assert kinds(decision)[0] is PatchNode
+    return True
+
+
+def test_pods_are_evicted_together_up_to_the_limit() -> None:
+    decision = draining(pods=(a_pod("a"), a_pod("b"), a_daemon_pod()))
+    assert (decision.phase, decision.reason.code, evicted(decision)) == (Phase.DRAINING, Code.DRAINING, ["a", "b"])
+    assert [action.parallel for action in decision.actions if isinstance(action, Evict)] == [10]
+    assert decision.look_again_seconds == 0.5
+
+
+def test_a_refused_pod_is_not_asked_again_before_its_pause_ends() -> None:
+    decision = draining(pods=(a_pod("web-1"),), memory=refused())
+    assert evicted(decision) == []
+    assert decision.reason.sentence == "1 pods still have to go: shop/web-1 (budget web, asked 1 times)"
+    assert evicted(draining(pods=(a_pod("web-1"),), memory=refused(wait=0))) == ["web-1"]
+
+
+def test_back_offs_of_pods_that_left_are_forgotten() -> None:
+    assert draining(pods=(a_pod("other"),), memory=refused()).memory.evictions == {}
+
+
+def test_an_empty_node_is_announced_confirmed_and_asked_to_reboot_in_this_order() -> None:
+    decision = draining(pods=(a_daemon_pod(),))
+    assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ANNOUNCED)
+    assert kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
+    assert the_record(decision).announcement == 1
+    assert the_patch(decision).unschedulable is None
+
+
+@pytest.mark.parametrize(("changes", "code"), [
+    pytest.param({"need": NO}, Code.NEED_GONE, id="the need is gone"),
+    pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="held"),
+    pytest.param({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED, id="paused"),
+    pytest.param({"lock": '{"nodeID":"manual"}'}, Code.PAUSED, id="paused as kured documents it, which wipes the claims"),
+    pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="the lock is garbage"),
+])
+@pytest.mark.parametrize("pods", [(a_pod(),), ()])
+def test_it_is_called_off_and_undone(changes: dict[str, Any], code: Code, pods: Any) -> None:
+    decision = draining(pods=pods, **changes)
+    assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
+    assert is_undone(decision)
+
+
+def test_the_claim_leaves_the_lock_after_the_patch() -> None:
+    decision = draining(need=NO)
+    assert kinds(decision) == [PatchNode, WriteLock]
+    assert the_lock(decision).entries == ()
+
+
+def test_a_lock_that_is_garbage_is_not_written() -> None:
+    assert kinds(draining(lock="garbage")) == [PatchNode]
+
+
+def test_a_person_who_uncordons_the_node_is_obeyed_and_a_pause_follows() -> None:
+    decision = draining(node={"unschedulable": False}, pods=(a_pod(),))
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.UNCORDONED_BY_HAND)
+    assert the_patch(decision).unschedulable is None
+    assert the_record(decision).is_giving_back
+
+
+def test_a_persons_cordon_from_before_stays_when_the_drain_is_undone() -> None:
+    record = a_progress(Phase.DRAINING, is_cordoned_by_us=False, prior_unschedulable=True)
+    assert the_patch(decided(record, need=NO)).unschedulable is None
+
+
+def test_a_label_that_somebody_changed_since_is_left_alone() -> None:
+    patch = the_patch(draining(node={"labels": {**PRE, "pool": "theirs"}}, need=NO))
+    assert "pool" not in patch.labels
+    assert patch.labels["new"] is None
+
+
+def test_the_missing_claim_of_a_working_node_is_put_back_beyond_the_limit() -> None:
+    decision = draining(lock=held(an_entry("n2", "c2")), pods=(a_pod(),))
+    assert decision.reason.code is Code.ENTRY_PUT_BACK
+    assert the_lock(decision).holders == ("n2", "n1")
+    assert evicted(decision) == []
+    assert [entry.boot for entry in the_lock(decision).entries_of("n1")] == ["boot-1"]
+
+
+def test_a_claim_put_back_into_another_lock_is_remembered() -> None:
+    record = a_progress(Phase.DRAINING, lock="old/lock")
+    decision = decided(record, pods=(a_pod(),))
+    assert the_record(decision).lock == "ds-uid/weave.works/kured-node-lock"
+
+
+@pytest.mark.parametrize(("changes", "code"), [
+    ({"lock": Unknown("503")}, Code.LOCK_UNKNOWN), ({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN), ({"pods": Unknown("503")}, Code.PODS_UNKNOWN),
+])
+def test_an_unknown_fact_stops_the_evictions_and_after_some_patience_undoes_the_drain(changes: dict[str, Any], code: Code) -> None:
+    given: dict[str, Any] = {"pods": (a_pod(),), **changes}
+    first = draining(**given)
+    assert (first.phase, first.reason.code, evicted(first)) == (Phase.DRAINING, code, [])
+    patient = draining(**given, memory=first.memory, uptime=UPTIME + 600)
+    assert patient.phase is Phase.DRAINING
+    undone = draining(**given, memory=first.memory, uptime=UPTIME + 601)
+    assert (undone.phase, undone.reason.code) == (Phase.WAITING, code)
+    assert is_undone(undone)
+
+
+def test_a_fact_that_is_known_again_resets_the_patience() -> None:
+    first = draining(pods=(a_pod(),), need=UNKNOWN_NEED)
+    assert draining(pods=(a_pod(),), memory=first.memory).memory.unknown_since is None
+
+
+TIMEOUT = DrainPolicy(timeout_seconds=20)
+FORCE = DrainPolicy(timeout_seconds=20, force_reboot=True)
+
+
+def timed_out(drain: DrainPolicy, memory: Memory) -> Decision:
+    return draining(policy=a_policy(drain=drain, pre_reboot_labels=PRE), pods=(a_pod("web-1"),), memory=memory)
+
+
+def test_after_the_timeout_the_drain_is_undone_and_failed_with_the_pods_named() -> None:
+    decision = timed_out(TIMEOUT, refused())
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.DRAIN_TIMEOUT)
+    assert decision.reason.sentence == "not drained within 20 s: shop/web-1 (budget web, asked 1 times)"
+    assert is_undone(decision)
+    assert (the_record(decision).failed, the_record(decision).failures) == ("drain-timeout", 1)
+
+
+def test_without_a_timeout_it_goes_on() -> None:
+    assert timed_out(DrainPolicy(), refused()).phase is Phase.DRAINING
+
+
+@pytest.mark.parametrize(("drain", "memory", "phase", "code"), [
+    pytest.param(FORCE, refused(3, answer=EvictAnswer.DENIED), Phase.REBOOTING, Code.FORCED, id="asked three times, a webhook said no"),
+    pytest.param(FORCE, refused(2, answer=EvictAnswer.DENIED), Phase.DRAINING, Code.DRAINING, id="asked twice: once more first"),
+    pytest.param(FORCE, refused(9), Phase.FAILED, Code.DRAIN_TIMEOUT, id="a budget says no: force does not go below it"),
+    pytest.param(DrainPolicy(timeout_seconds=20, force_reboot=True, force_past_budgets=True), refused(3), Phase.REBOOTING, Code.FORCED, id="budgets overridden"),
+])
+def test_force_is_earned_by_real_attempts(drain: DrainPolicy, memory: Memory, phase: Phase, code: Code) -> None:
+    decision = timed_out(drain, memory)
+    assert (decision.phase, decision.reason.code) == (phase, code)
+    if phase is Phase.REBOOTING:
+        assert the_record(decision).is_forced
+
+
+# The gates once more.
+
+SHUT = Window(days=frozenset())
+LATE = {
+    "window": {"policy": {"window": SHUT}},
+    "alerts": {"policy": {"alerts": AlertPolicy()}, "alerts": (Alert(name="DiskFull"),)},
+    "unknown alerts": {"policy": {"alerts": AlertPolicy()}, "alerts": Unknown("timed out")},
+    "kured": {"policy": {}, "foreign": ("kured runs",)},
+}
+
+
+@pytest.mark.parametrize("case", LATE.values(), ids=LATE.keys())
+def test_a_late_refusal_undoes_the_drain_by_default_and_is_passed_over_by_policy(case: dict[str, Any]) -> None:
+    more: dict[str, Any] = {key: value for key, value in case.items() if key != "policy"}
+    undone = draining(policy=a_policy(pre_reboot_labels=PRE, **case["policy"]), **more)
+    assert (undone.phase, undone.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
+    assert is_undone(undone)
+    assert draining(policy=a_policy(late_policy=LatePolicy.REBOOT, **case["policy"]), **more).phase is Phase.REBOOTING
+
+
+@pytest.mark.parametrize("late_policy", list(LatePolicy))
+def test_an_unknown_fact_about_the_host_stops_a_drained_node_whatever_the_late_policy(late_policy: LatePolicy) -> None:
+    decision = draining(policy=a_policy(late_policy=late_policy), clock_skew_seconds=100.0)
+    assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.CLOCK_SKEW)
+
+
+def test_late_evidence_is_asked_for() -> None:
+    assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
+
+
+def test_the_reboot_delay_runs_first_and_the_gates_are_asked_after_it() -> None:
+    policy = a_policy(reboot_delay_seconds=60)
+    first = draining(policy=policy, foreign=NOT_ASKED)
+    assert (first.phase, first.reason.code) == (Phase.DRAINING, Code.DRAINED)
+    assert the_record(first).drained == ago(0)
+    waited = {"policy": policy, "foreign": NOT_ASKED}
+    early = decided(a_progress(Phase.DRAINING, drained=ago(59)), **waited)
+    assert (early.phase, early.wants) == (Phase.DRAINING, frozenset())
+    assert decided(a_progress(Phase.DRAINING, drained=ago(60)), **waited).wants == {Evidence.FOREIGN}
+
+
+def test_a_free_lock_holds_no_claim_to_remove() -> None:
+    assert kinds(draining(need=NO, lock=LockContent())) == [PatchNode]

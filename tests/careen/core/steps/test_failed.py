@@ -1,0 +1,156 @@
+"""Failed: undone and tried again after a pause, or halted with the claim kept until somebody says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from careen.core.actions import PatchNode, WriteLock
+from careen.core.decision import Decision
+from careen.core.lock import LockContent
+from careen.core.observation import NOT_ASKED
+from careen.core.phases import Evidence, Phase
+from careen.core.reasons import Code
+from tests.careen.core.builders import (
+    BOOT,
+    NO,
+    YES,
+    a_policy,
+    a_progress,
+    a_reading,
+    ago,
+    an_entry,
+    an_owner,
+    decided,
+    held,
+    kinds,
+    the_lock,
+    the_patch,
+    the_record,
+)
+
+
+def halted(code: Code, **changes: Any) -> Any:
+    is_rebooted = code is not Code.REBOOT_NOT_HAPPENED
+    boots = {"boot_left": "boot-0", "verify_started": ago(100)} if is_rebooted else {"boot_left": BOOT}
+    return a_progress(Phase.FAILED, failed=code.value, failed_at=ago(5), failures=1, reboots_for_need=2, **{**boots, **changes})
+
+
+def released(code: Code, **changes: Any) -> Any:
+    return a_progress(Phase.FAILED, claim="", lock="", boot_left="", claimed=None, failed=code.value, **{"failed_at": ago(5), "failures": 1, **changes})
+
+
+RETRY = {"annotations": {keys.RETRY: "2026-03-04T12:00:00Z", keys.REASON: "old words"}}
+HALTS = [Code.REBOOT_NOT_HAPPENED, Code.NEVER_READY, Code.SETTLE_TIMEOUT, Code.REBOOT_LOOP]
+
+
+@pytest.mark.parametrize("code", HALTS, ids=str)
+@pytest.mark.parametrize("uptime_more", [0, 1_000_000])
+def test_a_halted_node_keeps_its_claim_however_long_it_takes(code: Code, uptime_more: float) -> None:
+    record = halted(code, owners=(an_owner(),))
+    decision = decided(record, uptime=10_000.0 + uptime_more, owners=(an_owner(ready=1),))
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, code)
+    assert WriteLock not in kinds(decision)
+
+
+@pytest.mark.parametrize(("code", "phase"), [
+    (Code.REBOOT_NOT_HAPPENED, Phase.WAITING), (Code.NEVER_READY, Phase.VERIFYING), (Code.SETTLE_TIMEOUT, Phase.VERIFYING), (Code.REBOOT_LOOP, Phase.WAITING),
+])
+def test_a_person_asks_for_another_try(code: Code, phase: Phase) -> None:
+    decision = decided(halted(code, owners=(an_owner(),)), node=RETRY, owners=(an_owner(ready=1),))
+    assert (decision.phase, decision.reason.code) == (phase, Code.RETRY)
+    assert the_patch(decision).annotations[keys.RETRY] is None
+    record = the_record(decision)
+    assert record.failed == ""
+    if phase is Phase.WAITING:
+        assert (record.is_giving_back, record.reboots_for_need, record.tries) == (True, 0, 0)
+        assert the_lock(decision).entries == ()
+
+
+def test_a_hand_made_unlock_frees_a_halted_node_and_leaves_what_is_still_to_be_put_back() -> None:
+    record = halted(Code.NEVER_READY, is_cordoned_by_us=True, prior_labels={"pool": "web"})
+    decision = decided(record, node={"ready": False}, lock=LockContent())
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.FAILED, Code.UNLOCKED_BY_HAND, [PatchNode])
+    after = the_record(decision)
+    assert (after.claim, after.is_cordoned_by_us, after.prior_labels, after.failed) == ("", True, {"pool": "web"}, "never-ready")
+
+
+def test_a_recreated_lock_is_no_unlock() -> None:
+    decision = decided(halted(Code.NEVER_READY), lock=replace(a_reading(LockContent()), daemonset_uid="recreated"))
+    assert decision.reason.code is Code.ENTRY_PUT_BACK
+    assert the_lock(decision).holders == ("n1",)
+
+
+@pytest.mark.parametrize("make", [halted, released])
+def test_a_node_that_became_ready_after_all_goes_back_into_service(make: Any) -> None:
+    record = make(Code.NEVER_READY, is_cordoned_by_us=True, prior_labels={"pool": None})
+    waiting = decided(record, node={"ready": False}, policy=a_policy(pre_reboot_labels={"pool": "away"}))
+    assert all(action.unschedulable is None for action in waiting.actions if isinstance(action, PatchNode))
+    decision = decided(record, node={"labels": {"pool": "away"}}, policy=a_policy(pre_reboot_labels={"pool": "away"}))
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.NEVER_READY)
+    assert (the_patch(decision).unschedulable, the_patch(decision).labels["pool"]) == (False, None)
+    assert the_record(decision).claim == record.claim
+
+
+def test_workloads_that_came_back_after_all_lead_to_the_release() -> None:
+    record = halted(Code.SETTLE_TIMEOUT, owners=(an_owner(),))
+    assert decided(record, owners=NOT_ASKED).wants == {Evidence.OWNERS}
+    assert decided(record, owners=(an_owner(ready=1),)).phase is Phase.FAILED
+    assert decided(record, owners=(an_owner(),)).phase is Phase.SETTLING
+
+
+def test_a_loop_whose_need_is_gone_gives_its_claim_back() -> None:
+    decision = decided(halted(Code.REBOOT_LOOP), need=NO)
+    assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.NEED_GONE)
+    assert the_record(decision).is_giving_back
+    assert decided(halted(Code.REBOOT_NOT_HAPPENED), need=NO).phase is Phase.FAILED
+
+
+def test_an_undone_failure_gives_its_claim_back_first() -> None:
+    record = a_progress(Phase.FAILED, is_giving_back=True, failed="drain-timeout", failed_at=ago(5))
+    first = decided(record, lock=held(an_entry()))
+    assert kinds(first) == [WriteLock]
+    second = decided(record, lock=LockContent())
+    assert (second.phase, the_record(second).claim, the_record(second).failed) == (Phase.FAILED, "", "drain-timeout")
+
+
+@pytest.mark.parametrize(("failures", "waited", "expected"), [
+    (1, 59, Phase.FAILED), (1, 60, Phase.WAITING), (2, 119, Phase.FAILED), (2, 120, Phase.WAITING), (20, 3599, Phase.FAILED), (20, 3600, Phase.WAITING),
+])
+@pytest.mark.parametrize("code", [Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED], ids=str)
+def test_it_is_tried_again_after_a_pause_that_doubles(code: Code, failures: int, waited: float, expected: Phase) -> None:
+    decision = decided(released(code, failures=failures, failed_at=ago(waited)))
+    assert decision.phase is expected
+    if expected is Phase.WAITING:
+        assert (the_record(decision).failed, the_record(decision).failures) == ("", failures)
+
+
+def test_a_pause_does_not_outlive_the_boot() -> None:
+    assert decided(released(Code.DRAIN_TIMEOUT, failed_at=ago(1, boot="boot-0"))).phase is Phase.WAITING
+
+
+@pytest.mark.parametrize(("tries", "phase"), [(2, Phase.WAITING), (3, Phase.FAILED)])
+def test_a_command_that_failed_three_times_waits_for_a_person(tries: int, phase: Phase) -> None:
+    record = released(Code.REBOOT_COMMAND_FAILED, tries=tries, failed_at=ago(9999))
+    assert decided(record).phase is phase
+    retried = decided(record, node=RETRY)
+    assert (retried.phase, the_record(retried).tries) == (Phase.WAITING, 0)
+
+
+def test_an_unlocked_failure_is_not_tried_again_by_itself() -> None:
+    assert decided(released(Code.NEVER_READY, failed_at=ago(99_999))).phase is Phase.FAILED
+
+
+def test_without_need_and_claim_it_goes_home_but_not_with_a_cordon_of_ours() -> None:
+    assert decided(released(Code.DRAIN_TIMEOUT), need=NO).phase is Phase.IDLE
+    kept: Decision = decided(released(Code.NEVER_READY, is_cordoned_by_us=True), need=NO, node={"ready": False})
+    assert kept.phase is Phase.FAILED
+
+
+def test_the_words_of_the_failure_stay() -> None:
+    decision = decided(halted(Code.NEVER_READY), node={"annotations": {keys.REASON: "the node is not ready, 901 s after the boot was seen"}}, need=YES)
+    assert decision.reason.sentence == "the node is not ready, 901 s after the boot was seen"
+    assert kinds(decision) == []

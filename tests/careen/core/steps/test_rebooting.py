@@ -1,0 +1,160 @@
+"""Rebooting: announced, confirmed, asked; and every way in which nothing happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.core import keys, lock
+from careen.core.actions import AskReboot, ConfirmClaim, PatchNode
+from careen.core.decision import Decision
+from careen.core.lock import LockContent
+from careen.core.memory import Memory, RebootMemory, RebootOutcome
+from careen.core.observation import NOT_ASKED, Unknown
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import Window
+from careen.core.reasons import Code
+from tests.careen.core.builders import (
+    NO,
+    a_pod,
+    a_policy,
+    a_progress,
+    ago,
+    an_entry,
+    decided,
+    held,
+    kinds,
+    remembering,
+    the_lock,
+    the_patch,
+    the_record,
+)
+
+RECORD = a_progress(Phase.REBOOTING)
+
+
+def having(outcome: RebootOutcome, detail: str = "", announcement: int = 1) -> Memory:
+    return remembering(reboot=RebootMemory(claim="c1", announcement=announcement, outcome=outcome, detail=detail))
+
+
+def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
+    memory = having(outcome, "exit code 1") if outcome else remembering()
+    return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
+
+
+def asks(decision: Decision) -> bool:
+    return kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
+
+
+def test_before_the_host_is_asked_the_memory_says_that_it_was_not() -> None:
+    decision = decided(a_progress(Phase.DRAINING))
+    assert decision.memory.reboot == RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED)
+
+
+def test_the_host_is_asked_within_five_seconds_of_the_confirmed_claim_or_not_at_all() -> None:
+    decision = decided(a_progress(Phase.DRAINING))
+    assert [action.within_seconds for action in decision.actions if isinstance(action, AskReboot)] == [5.0]
+    assert [(action.claim, action.node) for action in decision.actions if isinstance(action, ConfirmClaim)] == [("c1", "n1")]
+
+
+@pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
+def test_an_asked_host_is_waited_for_and_not_asked_twice(outcome: RebootOutcome) -> None:
+    decision = rebooting(outcome)
+    assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ASKED)
+    assert not asks(decision)
+
+
+@pytest.mark.parametrize("changes", [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}, {"lock": lock.pause(held(an_entry()), "", 1)}])
+@pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
+def test_what_comes_after_the_host_was_or_may_have_been_asked_undoes_nothing(outcome: RebootOutcome | None, changes: dict[str, Any]) -> None:
+    decision = rebooting(outcome, **changes)
+    assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ASKED)
+    assert not asks(decision)
+
+
+@pytest.mark.parametrize(("changes", "code"), [
+    ({"need": NO}, Code.NEED_GONE), ({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD), ({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED),
+    ({"policy": a_policy(window=Window(days=frozenset()))}, Code.LATE_REFUSAL), ({"pods": (a_pod(),)}, Code.LATE_REFUSAL), ({"pods": Unknown("503")}, Code.LATE_REFUSAL),
+])
+def test_a_host_that_was_surely_not_asked_can_still_be_called_off(changes: dict[str, Any], code: Code) -> None:
+    decision = rebooting(RebootOutcome.NOT_ASKED, **changes)
+    assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
+    assert the_patch(decision).unschedulable is False
+    assert the_record(decision).is_giving_back
+
+
+def test_a_person_who_uncordons_before_the_host_was_asked_is_obeyed() -> None:
+    decision = rebooting(RebootOutcome.NOT_ASKED, node={"unschedulable": False})
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.UNCORDONED_BY_HAND)
+
+
+def test_a_host_that_was_surely_not_asked_is_announced_and_asked_again() -> None:
+    decision = rebooting(RebootOutcome.NOT_ASKED, announced_ago=0)
+    assert asks(decision)
+    assert the_record(decision).announcement == 2
+
+
+def test_pods_that_force_left_behind_do_not_hold_up_the_second_announcement() -> None:
+    decision = decided(a_progress(Phase.REBOOTING, is_forced=True), memory=having(RebootOutcome.NOT_ASKED), pods=(a_pod(),))
+    assert asks(decision)
+    assert the_record(decision).is_forced
+
+
+def test_another_announcement_than_the_remembered_one_is_another_processs() -> None:
+    assert decided(RECORD, memory=having(RebootOutcome.FAILED, announcement=9)).phase is Phase.REBOOTING
+
+
+@pytest.mark.parametrize(("announced_ago", "expected"), [(0, False), (9.9, False), (10, True)])
+def test_an_agent_restarted_on_the_same_boot_asks_again_but_not_beside_one_that_may_be_asking_now(announced_ago: float, expected: bool) -> None:
+    assert asks(rebooting(announced_ago=announced_ago)) is expected
+
+
+@pytest.mark.parametrize("changes", [{"pods": (a_pod(),)}, {"node": {"unschedulable": False}}, {"policy": a_policy(window=Window(days=frozenset()))}])
+def test_a_restarted_agent_asks_again_only_when_nothing_refuses(changes: dict[str, Any]) -> None:
+    decision = rebooting(**changes)
+    assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
+
+
+def test_the_pods_are_looked_at_before_it_is_announced_again() -> None:
+    assert rebooting(pods=NOT_ASKED).wants == {Evidence.PODS}
+
+
+def test_a_failed_command_undoes_everything_and_is_tried_again_after_a_pause() -> None:
+    decision = rebooting(RebootOutcome.FAILED)
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_COMMAND_FAILED)
+    assert decision.reason.sentence == "the host did not take the reboot: exit code 1"
+    record = the_record(decision)
+    assert (record.tries, record.is_giving_back, record.failed) == (1, True, "reboot-command-failed")
+    assert the_patch(decision).unschedulable is False
+
+
+@pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
+@pytest.mark.parametrize(("waited", "is_over"), [(899, False), (901, True)])
+def test_the_same_boot_after_the_deadline_halts_the_roll_out(outcome: RebootOutcome | None, waited: float, is_over: bool) -> None:
+    decision = rebooting(outcome, announced_ago=waited, foreign=("kured runs",))
+    assert (decision.phase is Phase.FAILED) is is_over
+    if is_over:
+        assert decision.reason.code is Code.REBOOT_NOT_HAPPENED
+        record = the_record(decision)
+        assert (record.claim, record.is_giving_back) == ("c1", False)
+        assert kinds(decision) == [PatchNode]
+
+
+@pytest.mark.parametrize(("ready", "unschedulable"), [(True, False), (False, None)])
+def test_then_the_node_goes_back_into_service_if_it_is_ready(ready: bool, unschedulable: bool | None) -> None:
+    decision = rebooting(RebootOutcome.ACCEPTED, announced_ago=901, node={"ready": ready})
+    assert the_patch(decision).unschedulable is unschedulable
+    assert the_record(decision).is_cordoned_by_us is not ready
+
+
+@pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.NOT_ASKED, None])
+def test_a_missing_claim_is_put_back(outcome: RebootOutcome | None) -> None:
+    decision = rebooting(outcome, lock=LockContent())
+    assert decision.reason.code is Code.ENTRY_PUT_BACK
+    assert the_lock(decision).holders == ("n1",)
+
+
+def test_an_unreadable_lock_stops_the_second_announcement() -> None:
+    assert not asks(rebooting(RebootOutcome.NOT_ASKED, lock=Unknown("503")))
+    assert not asks(rebooting(lock=Unknown("503")))

@@ -1,0 +1,137 @@
+"""Settling: the displaced workloads first, then the delay, then the claim with the next names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from careen.core.actions import PatchNode, WriteLock
+from careen.core.decision import Decision
+from careen.core.lock import LockContent
+from careen.core.observation import NOT_ASKED, OwnerHealth, Unknown
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import SettlePolicy
+from careen.core.reasons import Code
+from tests.careen.core.builders import (
+    NO,
+    UNKNOWN_NEED,
+    YES,
+    a_marked_node,
+    a_policy,
+    a_progress,
+    a_reading,
+    ago,
+    an_entry,
+    an_owner,
+    decided,
+    held,
+    kinds,
+    the_lock,
+    the_patch,
+    the_record,
+)
+
+RECORD = a_progress(Phase.SETTLING, owners=(an_owner(),), reboots_for_need=1)
+
+
+def settling(record: Any = RECORD, **changes: Any) -> Decision:
+    return decided(record, **{"need": NO, "owners": (an_owner(),), **changes})
+
+
+def test_the_claim_leaves_the_lock_then_the_node_and_the_next_are_named() -> None:
+    n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
+    n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
+    assert settling(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
+    decision = settling(waiters=(n2, n3))
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.IDLE, Code.RELEASED, [WriteLock, PatchNode])
+    content = the_lock(decision)
+    assert (content.holders, content.next, content.waiting, content.next_at) == ((), ("n2",), 2, "2026-03-04T12:00:00Z")
+    assert the_patch(decision).annotations[keys.PROGRESS] is None
+
+
+def test_without_a_list_of_who_waits_it_is_released_and_the_names_stay() -> None:
+    decision = settling(lock=held(an_entry(), next=("n5",)), waiters=Unknown("503"))
+    assert (the_lock(decision).holders, the_lock(decision).next) == ((), ("n5",))
+
+
+@pytest.mark.parametrize(("now", "is_settled"), [
+    pytest.param((an_owner(),), True, id="as before"),
+    pytest.param((an_owner(ready=2),), False, id="one replica fewer"),
+    pytest.param((an_owner(ready=4, replicas=4),), True, id="scaled by somebody"),
+    pytest.param((an_owner(ready=1, replicas=1),), True, id="scaled down by somebody: not comparable"),
+    pytest.param((an_owner(ready=0, generation=2),), True, id="changed by somebody: not comparable"),
+    pytest.param((an_owner(ready=0, uid="another"),), True, id="recreated by somebody: not comparable"),
+    pytest.param((), True, id="deleted by somebody"),
+    pytest.param(Unknown("503"), False, id="unreadable"),
+])
+def test_displaced_workloads_are_compared_where_nobody_changed_them(now: Any, is_settled: bool) -> None:
+    decision = settling(owners=now)
+    assert (decision.phase is Phase.IDLE) is is_settled
+    assert decision.reason.code is (Code.RELEASED if is_settled else Code.SETTLING)
+
+
+def test_a_workload_that_was_not_well_before_need_not_be_better() -> None:
+    before: OwnerHealth = an_owner(ready=1)
+    assert settling(replace(RECORD, owners=(before,)), owners=(an_owner(ready=1),)).phase is Phase.IDLE
+
+
+def test_the_workloads_that_lag_are_named() -> None:
+    assert settling(owners=(an_owner(ready=2),)).reason.sentence == "not yet as before: ReplicaSet shop/web (2 of 3 ready)"
+
+
+@pytest.mark.parametrize(("policy", "phase", "code"), [
+    (SettlePolicy.HALT, Phase.FAILED, Code.SETTLE_TIMEOUT), (SettlePolicy.CONTINUE, Phase.IDLE, Code.RELEASED),
+])
+def test_after_the_timeout_the_roll_out_halts_or_goes_on(policy: SettlePolicy, phase: Phase, code: Code) -> None:
+    record = replace(RECORD, settle_started=ago(601))
+    decision = settling(record, owners=(an_owner(ready=2),), policy=a_policy(settle_policy=policy))
+    assert (decision.phase, decision.reason.code) == (phase, code)
+    if phase is Phase.FAILED:
+        assert (the_record(decision).claim, the_record(decision).is_giving_back) == ("c1", False)
+        assert kinds(decision) == [PatchNode]
+
+
+@pytest.mark.parametrize(("waited", "is_released"), [(59, False), (60, True)])
+def test_the_release_delay_runs_with_the_node_in_service(waited: float, is_released: bool) -> None:
+    decision = settling(replace(RECORD, settle_started=ago(waited)), policy=a_policy(lock_release_delay_seconds=60))
+    assert (decision.phase is Phase.IDLE) is is_released
+
+
+@pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])
+def test_a_host_that_asks_again_or_cannot_be_asked_waits_with_its_count(need: Any) -> None:
+    decision = settling(need=need)
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.WAITING, Code.RELEASED, [WriteLock, PatchNode])
+    record = the_record(decision)
+    assert (record.claim, record.reboots_for_need, record.need_since) == ("", 1, RECORD.need_since)
+    assert (the_patch(decision).taints is not None) is (need is YES)
+
+
+def test_a_loop_halts_the_roll_out() -> None:
+    decision = settling(replace(RECORD, reboots_for_need=2), need=YES)
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_LOOP)
+
+
+def test_a_claim_that_already_left_this_very_lock_is_taken_off_the_node() -> None:
+    decision = settling(lock=held(an_entry("n2", "c2")))
+    assert (decision.phase, kinds(decision)) == (Phase.IDLE, [PatchNode])
+
+
+def test_a_claim_missing_from_another_lock_is_put_back() -> None:
+    reading = replace(a_reading(LockContent()), daemonset_uid="recreated")
+    decision = settling(lock=reading)
+    assert decision.reason.code is Code.ENTRY_PUT_BACK
+
+
+@pytest.mark.parametrize(("lock", "code"), [(Unknown("503"), Code.LOCK_UNKNOWN), ("garbage", Code.LOCK_GARBAGE)])
+def test_a_claim_cannot_leave_a_lock_that_cannot_be_read(lock: Any, code: Code) -> None:
+    decision = settling(lock=lock)
+    assert (decision.phase, decision.reason.code) == (Phase.SETTLING, code)
+
+
+def test_a_paused_lock_is_released_all_the_same() -> None:
+    decision = settling(lock=held(an_entry(), is_paused=True))
+    assert decision.phase is Phase.IDLE
+    assert the_lock(decision).is_paused

@@ -1,0 +1,128 @@
+"""Verifying: proof before anything is given back, and then everything in one patch."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from careen.core.actions import Notify, Occasion, PatchNode
+from careen.core.decision import Decision
+from careen.core.lock import LockContent
+from careen.core.observation import Taint, Unknown
+from careen.core.phases import Phase
+from careen.core.reasons import Code
+from tests.careen.core.builders import (
+    NO,
+    NOW,
+    UNKNOWN_NEED,
+    YES,
+    a_daemon_pod,
+    a_pod,
+    a_policy,
+    a_progress,
+    ago,
+    decided,
+    kinds,
+    the_lock,
+    the_patch,
+    the_record,
+)
+
+OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
+THEIRS = Taint(key="dedicated", effect="NoSchedule", value="db")
+RECORD = a_progress(
+    Phase.VERIFYING, taint_key=OURS.key, tainted_at="2026-03-04T11:58:00Z", drain_started_at="2026-03-04T11:59:00Z", displaced=4, prior_labels={"pool": "web"},
+    reboots_for_need=1,
+)
+NODE = {"taints": (THEIRS, OURS), "labels": {"pool": "away"}}
+POLICY = {"pre_reboot_labels": {"pool": "away"}, "post_reboot_labels": {"checked": "yes"}}
+
+
+def verifying(node: dict[str, Any] | None = None, **changes: Any) -> Decision:
+    given: dict[str, Any] = {"need": NO, "policy": a_policy(**POLICY), **changes}
+    return decided(RECORD, node={**NODE, **(node or {})}, **given)
+
+
+def test_cordon_taint_and_labels_are_put_back_in_one_patch() -> None:
+    decision = verifying()
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.SETTLING, Code.GIVEN_BACK, [PatchNode])
+    patch = the_patch(decision)
+    assert (patch.unschedulable, patch.taints) == (False, (THEIRS,))
+    assert patch.labels == {keys.REBOOT_LABEL: "in-progress", "pool": "web", "checked": "yes"}
+    record = the_record(decision)
+    assert (record.claim, record.is_cordoned_by_us, record.taint_key) == ("c1", False, "")
+    assert [action.occasion for action in decision.actions if isinstance(action, Notify)] == [Occasion.UNCORDON]
+
+
+def test_the_reboot_is_reported_with_both_boots_its_length_and_the_lead_time() -> None:
+    report = json.loads(str(the_patch(verifying()).annotations[keys.LAST_REBOOT]))
+    assert report == {"at": "2026-03-04T12:00:00Z", "bootLeft": "boot-0", "boot": "boot-1", "moves": 4, "seconds": 60, "leadSeconds": 60}
+
+
+def test_a_persons_cordon_from_before_the_claim_stays() -> None:
+    record = a_progress(Phase.VERIFYING, is_cordoned_by_us=False, prior_unschedulable=True)
+    assert the_patch(decided(record, need=NO)).unschedulable is None
+
+
+@pytest.mark.parametrize(("node", "pods", "words"), [
+    pytest.param({"boot_id": "boot-0"}, (), "the kubelet has not reported the new boot", id="the Node still tells of the old boot"),
+    pytest.param({"ready": False}, (), "the node is not ready", id="not ready"),
+    pytest.param({}, Unknown("503"), "the pods of this node cannot be listed", id="no list of pods"),
+    pytest.param({}, (a_daemon_pod("a", is_ready=False), a_daemon_pod("b")), "DaemonSet pods not ready: kube-system/a", id="a DaemonSet's pod is not ready"),
+])
+def test_without_proof_nothing_is_given_back(node: dict[str, Any], pods: Any, words: str) -> None:
+    decision = verifying(node, pods=pods)
+    assert (decision.phase, decision.reason.code, decision.reason.sentence) == (Phase.VERIFYING, Code.VERIFYING, words)
+    assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
+
+
+@pytest.mark.parametrize("pod", [
+    pytest.param(a_pod(is_ready=False), id="another controller's pod"),
+    pytest.param(a_pod(namespace="kube-system", owner_kind="DaemonSet", owner_name="kured", is_ready=False), id="the agent's own pod"),
+    pytest.param(a_daemon_pod(is_ready=False, deletion_timestamp=NOW + timedelta(seconds=30)), id="a DaemonSet's pod that goes away"),
+    pytest.param(a_daemon_pod(is_ready=False, phase="Failed"), id="a DaemonSet's pod that failed and will be replaced"),
+])
+def test_what_does_not_belong_to_the_proof(pod: Any) -> None:
+    assert verifying(pods=(pod,)).phase is Phase.SETTLING
+
+
+@pytest.mark.parametrize(("waited", "phase"), [(899, Phase.VERIFYING), (901, Phase.FAILED)])
+def test_a_node_that_is_never_ready_halts_the_roll_out_and_stays_cordoned(waited: float, phase: Phase) -> None:
+    record = a_progress(Phase.VERIFYING, verify_started=ago(waited))
+    decision = decided(record, node={"ready": False})
+    assert decision.phase is phase
+    if phase is Phase.FAILED:
+        assert decision.reason.code is Code.NEVER_READY
+        assert (the_record(decision).claim, the_record(decision).is_cordoned_by_us) == ("c1", True)
+        assert the_patch(decision).unschedulable is None
+
+
+@pytest.mark.parametrize(("need", "taints"), [(YES, None), (UNKNOWN_NEED, (THEIRS,)), (NO, (THEIRS,))])
+def test_the_taint_stays_only_while_the_host_asks_again(need: Any, taints: Any) -> None:
+    assert the_patch(verifying(need=need)).taints == taints
+
+
+@pytest.mark.parametrize(("reboots", "phase"), [(1, Phase.SETTLING), (2, Phase.FAILED)])
+def test_a_need_that_survives_too_many_reboots_is_a_loop_the_node_is_given_back_and_the_roll_out_halts(reboots: int, phase: Phase) -> None:
+    record = a_progress(Phase.VERIFYING, reboots_for_need=reboots)
+    decision = decided(record, need=YES)
+    assert decision.phase is phase
+    assert the_patch(decision).unschedulable is False
+    if phase is Phase.FAILED:
+        assert (decision.reason.code, the_record(decision).claim) == (Code.REBOOT_LOOP, "c1")
+
+
+def test_a_missing_claim_is_put_back_first() -> None:
+    decision = verifying(lock=LockContent())
+    assert decision.reason.code is Code.ENTRY_PUT_BACK
+    (entry,) = the_lock(decision).entries
+    assert entry.boot == "boot-0"
+
+
+@pytest.mark.parametrize("lock", [Unknown("503"), "garbage"])
+def test_a_lock_that_cannot_be_read_does_not_keep_the_node_out_of_service(lock: Any) -> None:
+    assert verifying(lock=lock).phase is Phase.SETTLING
