@@ -9,19 +9,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from scheduler_core.config.configuration import Configuration
     from scheduler_core.cycle import CycleResult, Scheduler
+    from scheduler_core.framework.binding import BindingCycle
     from scheduler_core.model.from_manifest import node_from_manifest, pod_from_manifest
+    from scheduler_core.queue.assembly import queue_for
+    from scheduler_core.queue.failed_cycle import handle_failed_cycle
+    from scheduler_core.queue.hints.changes import node_changes, pod_changes
     from scheduler_core.snapshot.snapshot import Snapshot
 
 _HOME = {
+    "BindingCycle": "scheduler_core.framework.binding",
+    "Configuration": "scheduler_core.config.configuration",
     "CycleResult": "scheduler_core.cycle",
     "Scheduler": "scheduler_core.cycle",
     "Snapshot": "scheduler_core.snapshot.snapshot",
+    "handle_failed_cycle": "scheduler_core.queue.failed_cycle",
+    "node_changes": "scheduler_core.queue.hints.changes",
     "node_from_manifest": "scheduler_core.model.from_manifest",
+    "pod_changes": "scheduler_core.queue.hints.changes",
     "pod_from_manifest": "scheduler_core.model.from_manifest",
+    "queue_for": "scheduler_core.queue.assembly",
 }
 
-__all__ = ["CycleResult", "Scheduler", "Snapshot", "node_from_manifest", "pod_from_manifest"]
+__all__ = [
+    "BindingCycle",
+    "Configuration",
+    "CycleResult",
+    "Scheduler",
+    "Snapshot",
+    "handle_failed_cycle",
+    "node_changes",
+    "node_from_manifest",
+    "pod_changes",
+    "pod_from_manifest",
+    "queue_for",
+]
 
 
 def __getattr__(name: str) -> object:
