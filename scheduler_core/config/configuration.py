@@ -19,7 +19,6 @@ from scheduler_core.config.plugin_args import (
     API_VERSION,
     NodeResourcesFitArgs,
     default_plugin_args,
-    is_qualified_name,
     read_plugin_args,
 )
 from scheduler_core.config.plugin_merge import (
@@ -29,6 +28,7 @@ from scheduler_core.config.plugin_merge import (
     PluginRules,
     PluginSelection,
 )
+from scheduler_core.model.labels import is_label_key
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 DEFAULT_KUBE_VERSION = KubeVersion.parse("1.36")
@@ -279,9 +279,9 @@ def _read_extender(section: Section) -> ExtenderSettings:
 
 def _read_managed_resource(section: Section) -> ManagedResource:
     name = section.text("name")
-    if not is_qualified_name(name):
+    if not is_label_key(name):
         section.refuse("name", f"{name!r} is not a valid resource name")
-    elif "/" not in name or "kubernetes.io/" in name or name.startswith("requests.") or not is_qualified_name("requests." + name):
+    elif "/" not in name or "kubernetes.io/" in name or name.startswith("requests.") or not is_label_key("requests." + name):
         section.refuse("name", f"{name!r} is not an extended resource: it needs a domain of its own before '/', outside kubernetes.io")
     resource = ManagedResource(name=name, ignored_by_scheduler=section.flag("ignoredByScheduler"))
     section.refuse_unknown()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from scheduler_core.config.fields import Section
 from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.model.labels import is_label_key, is_label_value
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
@@ -314,25 +315,8 @@ def _read_shape(section: Section) -> tuple[ShapePoint, ...]:
     return shape
 
 
-_LABEL_NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-
-
-def is_qualified_name(text: str) -> bool:
-    """Whether the text may be a label key: an optional DNS prefix with a slash, then a name of at most 63 characters."""
-    prefix, slash, name = text.rpartition("/")
-    if slash and not (len(prefix) <= 253 and _DNS_SUBDOMAIN.fullmatch(prefix)):
-        return False
-    return len(name) <= 63 and _LABEL_NAME_PART.fullmatch(name) is not None
-
-
-def is_label_value(text: str) -> bool:
-    """Whether the text may be a label's value; the empty text may."""
-    return not text or (len(text) <= 63 and _LABEL_NAME_PART.fullmatch(text) is not None)
-
-
 def _check_label_name(section: Section, name: str, value: str) -> None:
-    if not is_qualified_name(value):
+    if not is_label_key(value):
         section.refuse(name, f"{value!r} is not a valid label name: letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'")
 
 

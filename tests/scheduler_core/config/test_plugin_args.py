@@ -18,8 +18,6 @@ from scheduler_core.config.plugin_args import (
     ShapePoint,
     VolumeBindingArgs,
     default_plugin_args,
-    is_label_value,
-    is_qualified_name,
     read_plugin_args,
 )
 
@@ -193,13 +191,3 @@ def test_since_1_37_storage_is_scored_and_emptier_storage_is_better_by_default()
     shape = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
     assert default_plugin_args("VolumeBinding", NEXT) == VolumeBindingArgs(shape=shape)
     assert read("VolumeBinding", {"shape": [{"utilization": 30, "score": 4}]}, NEXT) == (VolumeBindingArgs(shape=(ShapePoint(utilization=30, score=4),)), [])
-
-
-@pytest.mark.parametrize(("name", "valid"), [("a", True), ("a.b_c-D", True), ("example.com/gpu", True), ("a" * 63, True), ("a" * 64, False), ("", False), ("/a", False), ("A.com/x", False), ("a/b/c", False), ("a-", False)])
-def test_qualified_names(name: str, valid: bool) -> None:
-    assert is_qualified_name(name) is valid
-
-
-@pytest.mark.parametrize(("value", "valid"), [("", True), ("v1.2", True), ("-a", False), ("a/b", False), ("a" * 64, False)])
-def test_label_values(value: str, valid: bool) -> None:
-    assert is_label_value(value) is valid
