@@ -1,4 +1,7 @@
-"""Draining: the next pods, or done, or stuck; what calls it off; and that undoing puts everything back in one patch before the claim goes."""
+"""Draining: the next pods, or done, or stuck; what calls it off; and that undoing puts everything back in one patch before the claim goes.
+
+With `careen.core.steps.late_gates` and `careen.core.steps.working`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting: all cheap refusals at once, costly ones only in turn, the claim on the Node first, and the way home."""
+"""Waiting: all cheap refusals at once, costly ones only in turn, the claim on the Node first, and the way home (`careen.core.steps.giving_back`)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,137 @@
+"""How decisions stand on the Node, and what people are told (`careen.core.writing`, `careen.core.situation`)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from careen.core.actions import PatchNode, PostEvent
+from careen.core.decision import Decision, Refusal
+from careen.core.observation import Taint, Unknown
+from careen.core.phases import Phase
+from careen.core.reasons import Code
+from careen.core.writing import move, stay, stored_refusals, with_our_taint, with_since
+from tests.careen.core.builders import (
+    NOW,
+    UPTIME,
+    a_marked_node,
+    a_node,
+    a_policy,
+    a_progress,
+    a_situation,
+    ago,
+    an_entry,
+    held,
+    remembering,
+    the_patch,
+)
+
+OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
+RECORD = a_progress(Phase.DRAINING)
+
+
+def staying(reason: str = "old words", told: float = 0, said: str = "draining", **changes: Any) -> Decision:
+    node = a_marked_node(RECORD, annotations={keys.REASON: reason})
+    situation = a_situation(node, memory=remembering(told_at=UPTIME - told, said=said))
+    return stay(situation, Code.DRAINING, "new words", look=1.0, **changes)
+
+
+def events(decision: Decision) -> list[PostEvent]:
+    return [action for action in decision.actions if isinstance(action, PostEvent)]
+
+
+@pytest.mark.parametrize(("reason", "told", "said", "is_written"), [
+    pytest.param("old words", 0, "drain-started", True, id="another reason is told at once"),
+    pytest.param("old words", 14, "draining", False, id="other words for the same reason wait"),
+    pytest.param("old words", 15, "draining", True, id="but not for long"),
+    pytest.param("new words", 99, "drain-started", False, id="what stands there already is not written again"),
+])
+def test_when_the_node_is_told(reason: str, told: float, said: str, is_written: bool) -> None:
+    assert any(isinstance(action, PatchNode) for action in staying(reason, told, said).actions) is is_written
+
+
+def test_one_event_per_change_of_mind() -> None:
+    assert [event.code for event in events(staying(said="drain-started"))] == [Code.DRAINING]
+    assert events(staying(said="draining")) == []
+
+
+def test_a_restarted_agent_does_not_repeat_the_event_that_stands_on_the_node() -> None:
+    assert events(staying(reason="new words", said="")) == []
+
+
+def test_a_silent_stay_leaves_the_node_alone() -> None:
+    assert not any(isinstance(action, PatchNode) for action in staying(said="drain-started", is_silent=True).actions)
+
+
+def test_since_changes_only_with_the_phase() -> None:
+    node = a_marked_node(RECORD, annotations={keys.SINCE: "2026-03-04T11:00:00Z"})
+    same = move(a_situation(node), Phase.DRAINING, Code.DRAINED, "drained", progress=RECORD)
+    assert the_patch(same).annotations[keys.SINCE] == "2026-03-04T11:00:00Z"
+    other = move(a_situation(node), Phase.REBOOTING, Code.REBOOT_ANNOUNCED, "reboots", progress=RECORD)
+    assert the_patch(other).annotations[keys.SINCE] == "2026-03-04T12:00:00Z"
+    assert the_patch(other).annotations[keys.PHASE] == "Rebooting"
+
+
+def test_a_move_that_the_table_does_not_list_is_our_own_bug() -> None:
+    with pytest.raises(AssertionError, match="no move Draining → Idle"):
+        move(a_situation(a_marked_node(RECORD)), Phase.IDLE, Code.HOME, "home", progress=RECORD)
+
+
+def test_refusals_keep_their_since_while_gate_and_code_stay_the_same() -> None:
+    stored = json.dumps([{"gate": "hold", "code": "held", "sentence": "x", "since": "2026-03-04T10:00:00Z"}])
+    situation = a_situation(a_node(annotations={keys.REFUSALS: stored}))
+    same, other = Refusal(gate="hold", code=Code.HELD, sentence="y"), Refusal(gate="hold", code=Code.PAUSED, sentence="z")
+    assert [refusal.since for refusal in with_since(situation, (same, other))] == [datetime(2026, 3, 4, 10, tzinfo=UTC), NOW]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[3]", '[{"gate":"hold"}]', '[{"gate":"hold","code":"nonsense","sentence":""}]', "[" * 100_000])
+def test_refusals_that_cannot_be_read_are_left_out(text: str) -> None:
+    assert stored_refusals(a_node(annotations={keys.REFUSALS: text})) == ()
+
+
+@pytest.mark.parametrize(("owned", "wanted", "before", "after", "ours"), [
+    ("", "k", (), ("k",), "k"), ("k", "k", ("k",), None, "k"), ("", "k", ("k",), None, ""), ("k", "new", ("k",), ("new",), "new"),
+    ("k", None, ("k",), (), ""), ("", None, (), None, ""), ("k", "k", (), ("k",), "k"), ("k", "new", ("k", "new"), ("new",), ""),
+])
+def test_whose_taint_it_is(owned: str, wanted: str | None, before: tuple[str, ...], after: Any, ours: str) -> None:
+    def taints(names: tuple[str, ...]) -> tuple[Taint, ...]:
+        return tuple(Taint(key=name, effect="PreferNoSchedule") for name in names)
+
+    node = a_marked_node(a_progress(Phase.WAITING, taint_key=owned), taints=taints(before))
+    found, key = with_our_taint(a_situation(node, a_policy(taint_key=wanted)))
+    assert (found, key) == (None if after is None else taints(after), ours)
+
+
+def test_the_same_key_with_another_effect_is_never_ours() -> None:
+    foreign = Taint(key=OURS.key, effect="NoSchedule")
+    node = a_marked_node(a_progress(Phase.WAITING, taint_key=OURS.key), taints=(foreign, OURS))
+    found, _ = with_our_taint(a_situation(node, a_policy(taint_key=None)))
+    assert found == (foreign,)
+
+
+def test_time_is_only_compared_within_one_boot() -> None:
+    situation = a_situation(a_node())
+    assert situation.elapsed(ago(7)) == 7
+    assert situation.elapsed(ago(7, boot="boot-0")) is None
+    assert situation.elapsed(None) is None
+
+
+def test_an_entry_of_a_node_at_work_says_whether_it_was_cordoned_before_not_now() -> None:
+    draining = a_situation(a_marked_node(RECORD))
+    assert draining.new_entry("c1") == replace(an_entry(), created="2026-03-04T12:00:00Z", limit=0)
+    assert draining.new_entry("c1").cordoned is False
+    claiming = a_situation(a_marked_node(a_progress(Phase.CLAIMING), unschedulable=True))
+    assert claiming.new_entry("c1").cordoned is True
+
+
+def test_an_unreadable_lock_has_no_entry_of_ours() -> None:
+    node = a_marked_node(RECORD)
+    assert a_situation(node, lock=held(an_entry())).own_entry is not None
+    assert a_situation(node, lock=Unknown("503")).own_entry is None
+    assert a_situation(node, lock="garbage").own_entry is None
+    assert a_situation(node, lock=held(an_entry(claim="another"))).own_entry is None
