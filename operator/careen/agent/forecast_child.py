@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from careen.cluster.lean_client import load_lean_client
+
 # One thread is enough for rows of integers, and each more would cost address space and memory.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -84,6 +86,7 @@ def _die_with_parent() -> None:
 
 
 def _forecast(order: Order) -> dict[str, Any]:
+    load_lean_client()
     from careen.agent.clock import SystemClock
     from careen.cluster.api import ApiServer
     from careen.cluster.client import ClientTransport, load_configuration, user_agent

@@ -12,9 +12,8 @@ import click
 
 from careen.agent.live_settings import Given
 from careen.agent.settings_sources import BadSettings
-from careen.agent.wiring import Agent
 from careen.cli.agent_options import agent_options, given_flags
-from careen.cluster.client import CannotReachCluster
+from careen.cluster.lean_client import load_lean_client
 
 
 @click.command(context_settings={"max_content_width": 120})
@@ -25,6 +24,10 @@ def agent(**values: Any) -> None:
     Each setting is a flag, an environment variable (CAREEN_PERIOD; kured's also as KURED_PERIOD) or a key of the
     ConfigMap's config.yaml, in this order of strength. Durations are written as in Go: 90s, 5m, 1h30m.
     """
+    load_lean_client()
+    from careen.agent.wiring import Agent
+    from careen.cluster.client import CannotReachCluster
+
     given = Given(flags=given_flags(values), environment=dict(os.environ))
     loop = asyncio.new_event_loop()
     try:

@@ -103,9 +103,9 @@ async def test_no_server_is_unknown(tmp_path: Path, unused_tcp_port: int) -> Non
 async def test_too_little_memory_is_unknown_and_says_what_to_raise(tmp_path: Path) -> None:
     async with running_server() as server:
         put_cluster(server)
-        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), memory_bytes=30 * 2**20).forecast("n1")
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), memory_bytes=12 * 2**20).forecast("n1")
     assert isinstance(answer, Unknown)
-    assert "memory" in answer.why or "exit code" in answer.why
+    assert "raise --forecast-memory" in answer.why
 
 
 def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
