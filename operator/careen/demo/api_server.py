@@ -7,6 +7,7 @@ only the way of one request: who, what, may it, fault or not, do it, write it do
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -83,6 +84,7 @@ class ApiServer:
         self.requests: deque[RequestRecord] = deque(maxlen=_MOST_RECORDS)
         self.url = ""
         self._runner: web.AppRunner | None = None
+        self._late: set[asyncio.Task[None]] = set()
 
     async def start(self, port: int = 0) -> str:
         """Listen on 127.0.0.1 (port 0: any free one) and return the URL."""
@@ -97,6 +99,8 @@ class ApiServer:
         return self.url
 
     async def stop(self) -> None:
+        for task in tuple(self._late):
+            task.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -112,6 +116,8 @@ class ApiServer:
             response = self._json(refusal.status(), refusal.code, refusal.headers)
         if exchange.fault is not None and exchange.fault.kind is FaultKind.LOST_AFTER:
             response = _cut(request)
+        elif exchange.fault is not None and exchange.fault.kind is FaultKind.ERROR_AFTER and response.status < 400:
+            response = self._json(ApiError(504, "Timeout", "request did not complete within the allotted timeout").status(), 504)
         if exchange.info is not None and not response.prepared:
             self._record(exchange, response.status)
         return response
@@ -127,6 +133,8 @@ class ApiServer:
         exchange.info = asked
         refuse_unless_allowed(self.authorizer, exchange.user, asked)
         exchange.fault = self.plan(asked, exchange.user, asked.verb == "list" and request.query.get("resourceVersion") == "0")
+        if exchange.fault is not None and exchange.fault.kind is FaultKind.LATE:
+            return await self._do_it_later(exchange, asked, exchange.fault.seconds)
         if exchange.fault is not None and (spoilt := await self._spoil(request, exchange.fault)) is not None:
             return spoilt
         if asked.verb == "watch":
@@ -160,9 +168,24 @@ class ApiServer:
                 refusal = api_errors.too_many_requests("the server has received too many requests and has asked us to try again later", retry_after_seconds=int(fault.seconds))
             case FaultKind.SERVER_ERROR:
                 refusal = ApiError(fault.code, "InternalError" if fault.code == 500 else "ServiceUnavailable", "etcdserver: request timed out")
-            case FaultKind.STALE_LIST | FaultKind.LOST_AFTER:
+            case FaultKind.STALE_LIST | FaultKind.LOST_AFTER | FaultKind.ERROR_AFTER | FaultKind.LATE:
                 return None
         return self._json(refusal.status(), refusal.code, refusal.headers)
+
+    async def _do_it_later(self, exchange: _Exchange, info: RequestInfo, seconds: float) -> web.StreamResponse:
+        """Break the connection now and make the write when the client has long given up on it."""
+        await exchange.request.read()
+
+        async def later() -> None:
+            await asyncio.sleep(seconds)
+            # Refused is refused: by then the object may have changed, and nobody is there to be told.
+            with contextlib.suppress(ApiError):
+                await self._act(exchange, info)
+
+        task = asyncio.create_task(later())
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+        return _cut(exchange.request)
 
     def _record(self, exchange: _Exchange, code: int) -> None:
         request, info, fault = exchange.request, exchange.info, exchange.fault

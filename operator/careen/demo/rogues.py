@@ -16,6 +16,7 @@ from careen.demo.agent_processes import AgentProcesses, agent_user
 from careen.demo.cluster import EmbeddedCluster
 from careen.demo.controllers.ownership import PODS
 from careen.demo.disturbances import edit_node, with_annotation, with_cordon, with_label
+from careen.demo.evictions import evict
 from careen.demo.resources import resource_named
 from careen.demo.sample_cluster import NAMESPACE, node_names
 from careen.demo.verbs import DeleteOptions
@@ -117,6 +118,18 @@ async def _give_back_before_the_boot(scene: Scene) -> None:
     _write_lock(scene, agent_user(scene.victim), lambda lock: lock.update(locks=[r for r in lock["locks"] if r["nodeID"] != scene.victim]))
 
 
+async def _give_back_before_the_workloads_are_well(scene: Scene) -> None:
+    _claim(scene, scene.victim)
+    for name in scene.names:
+        edit_node(scene.cluster, name, lambda node: with_cordon(node, cordoned=True), actor=agent_user(scene.victim) if name == scene.victim else "person")
+    pod = next(s for s in scene.cluster.api.store.items(PODS.storage, "shop") if s.content["spec"].get("nodeName") == scene.victim)
+    evict(scene.cluster.api.verbs, pod.key[0], pod.key[1], DeleteOptions(), actor=agent_user(scene.victim))
+    _ask_reboot(scene, scene.victim)
+    while all(e.host != scene.victim or e.what != "ready" for e in scene.cluster.hosts.log):
+        await asyncio.sleep(_LOOK_SECONDS)
+    _write_lock(scene, agent_user(scene.victim), lambda lock: lock.update(locks=[r for r in lock["locks"] if r["nodeID"] != scene.victim]))
+
+
 async def _claim_too_many(scene: Scene) -> None:
     for name in scene.names[: scene.concurrency + 1]:
         if name not in _holders(scene):
@@ -176,6 +189,7 @@ ROGUES: dict[str, Rogue] = {
     "eviction": Rogue(act=_delete_a_pod),
     "hold": Rogue(act=_cordon_a_held_node),
     "release": Rogue(act=_give_back_before_the_boot),
+    "settled": Rogue(act=_give_back_before_the_workloads_are_well),
     "claims": Rogue(act=_claim_too_many),
     "theft": Rogue(act=_steal_a_claim),
     "own-node": Rogue(act=_write_another_node),

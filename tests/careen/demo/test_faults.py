@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from typing import Any
 
 import pytest
 
-from careen.demo.faults import Fault, FaultKind, FaultRates, seeded_faults
+from careen.demo.faults import Fault, FaultKind, FaultRates, no_faults, seeded_faults
 from careen.demo.request_info import RequestInfo
 from careen.demo.resources import resource_named
 from careen.demo.testing import RunningServer
@@ -37,8 +38,8 @@ def test_only_those_who_should_suffer_do() -> None:
 
 
 @pytest.mark.parametrize(("verb", "never"), [
-    ("get", {FaultKind.LOST_AFTER, FaultKind.CONFLICT, FaultKind.STALE_LIST}),
-    ("list", {FaultKind.LOST_AFTER, FaultKind.CONFLICT, FaultKind.STALE_LIST}),
+    ("get", {FaultKind.LOST_AFTER, FaultKind.LATE, FaultKind.ERROR_AFTER, FaultKind.CONFLICT, FaultKind.STALE_LIST}),
+    ("list", {FaultKind.LOST_AFTER, FaultKind.LATE, FaultKind.ERROR_AFTER, FaultKind.CONFLICT, FaultKind.STALE_LIST}),
     ("create", {FaultKind.CONFLICT, FaultKind.STALE_LIST}),
     ("patch", {FaultKind.STALE_LIST}),
 ])
@@ -48,7 +49,7 @@ def test_each_kind_comes_only_where_a_real_server_could_commit_it(verb: str, nev
 
 
 def test_rates_are_kept() -> None:
-    faults = drawn(5, "patch", 5000, rates=FaultRates(slow=0, lost_before=0, lost_after=0.5, conflict=0, throttled=0, server_error=0))
+    faults = drawn(5, "patch", 5000, rates=FaultRates(slow=0, lost_before=0, lost_after=0.5, late=0, error_after=0, conflict=0, throttled=0, server_error=0))
     assert 2300 < sum(fault is not None for fault in faults) < 2700
 
 
@@ -74,6 +75,36 @@ def test_a_lost_answer_leaves_the_write_undone_or_done(server: RunningServer, ki
         request(server, "PATCH", "/api/v1/nodes/n1", LABEL)
     assert ("labels" in (server.get("nodes", "n1") or {})["metadata"]) is is_written
     assert (server.api.requests[-1].code, server.api.requests[-1].fault) == (0, kind.value)
+
+
+def test_a_late_write_lands_after_its_client_has_given_up(server: RunningServer) -> None:
+    server.seed(NODE)
+    server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)
+    with pytest.raises((urllib.error.URLError, ConnectionError)):
+        request(server, "PATCH", "/api/v1/nodes/n1", LABEL)
+    server.api.plan = no_faults
+    assert "labels" not in request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]
+    time.sleep(0.5)
+    assert request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]["labels"] == {"x": "1"}
+
+
+def test_a_late_write_that_names_an_older_version_is_refused_though_nobody_hears_it(server: RunningServer) -> None:
+    """What makes an unclear write harmless: a changing write with the version just read gets in between."""
+    (stored,) = server.seed(NODE)
+    server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)
+    with pytest.raises((urllib.error.URLError, ConnectionError)):
+        request(server, "PATCH", "/api/v1/nodes/n1", {"metadata": {"resourceVersion": str(stored.version), "labels": {"late": "1"}}})
+    server.api.plan = no_faults
+    assert request(server, "PATCH", "/api/v1/nodes/n1", LABEL)[0] == 200
+    time.sleep(0.5)
+    assert request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]["labels"] == {"x": "1"}
+
+
+def test_an_error_after_the_write_leaves_it_done(server: RunningServer) -> None:
+    server.seed(NODE)
+    server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.ERROR_AFTER)
+    assert request(server, "PATCH", "/api/v1/nodes/n1", LABEL)[0] == 504
+    assert (server.get("nodes", "n1") or {})["metadata"]["labels"] == {"x": "1"}
 
 
 @pytest.mark.parametrize(("fault", "code", "reason"), [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from careen.demo.checker import rules_of_the_host, rules_of_the_lock, rules_of_the_node
+from careen.demo.checker import rules_of_the_host, rules_of_the_lock, rules_of_the_node, rules_of_the_workloads
 from careen.demo.checker.evidence import Breach, Evidence
 
 
@@ -29,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     Rule("eviction", "pods leave by eviction, so that budgets are asked", rules_of_the_node.pods_leave_by_eviction),
     Rule("hold", "held nodes are left alone", rules_of_the_node.held_nodes_are_left_alone),
     Rule("release", "claims are given back only when it is safe", rules_of_the_lock.claims_are_given_back_only_when_it_is_safe),
+    Rule("settled", "displaced workloads are well before the claim goes on", rules_of_the_workloads.workloads_are_well_before_the_claim_goes_on),
     Rule("claims", "never more claims than allowed", rules_of_the_lock.never_more_claims_than_allowed),
     Rule("theft", "no living claim is stolen", rules_of_the_lock.no_claim_is_stolen),
     Rule("own-node", "agents write their own node only", rules_of_the_node.agents_write_their_own_node_only),
