@@ -96,16 +96,20 @@ def effective_plugins(rules: PluginRules, defaults: Iterable[EnabledPlugin], ser
     """The plugins that run, point by point.
 
     `serves(plugin, point)` says whether the plugin has that point's method. Raises ConfigurationError, with the field path below
-    `where`, when a plugin is enabled at a point it does not serve, when one is enabled twice, when there is not exactly one
+    `where`, when a plugin is enabled that does not exist or at a point it does not serve, when one is enabled twice, when there is not exactly one
     queue order or no binder, and when the weights could overflow a total.
     """
     multi_point = merge_with_defaults(tuple(defaults), rules.at(MULTI_POINT))
+    for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):
+        if not any(serves(plugin.name, point) for point in EXTENSION_POINTS):
+            raise ConfigurationError([f"{where}.{MULTI_POINT}.enabled[{index}]: plugin {plugin.name} does not exist, or serves no point"])
     by_point = {point: _expand(point, rules.at(point), multi_point, serves, where) for point in EXTENSION_POINTS}
     if len(by_point["queueSort"]) != 1:
         raise ConfigurationError([f"{where}.queueSort: exactly one plugin must order the queue, found {len(by_point['queueSort'])}"])
     if not by_point["bind"]:
         raise ConfigurationError([f"{where}.bind: at least one plugin must bind"])
-    return EffectivePlugins(by_point=by_point, weights=_weights(by_point["score"], (*rules.at("score").enabled, *multi_point), where))
+    mentions = tuple(plugin for plugin in (*rules.at("score").enabled, *multi_point) if serves(plugin.name, "score"))
+    return EffectivePlugins(by_point=by_point, weights=_weights(by_point["score"], mentions, where))
 
 
 def _expand(point: str, own: PluginSelection, multi_point: tuple[EnabledPlugin, ...], serves: Callable[[str, str], bool], where: str) -> tuple[str, ...]:
@@ -131,7 +135,10 @@ def _weights(scorers: tuple[str, ...], mentions: tuple[EnabledPlugin, ...], wher
     given: dict[str, int] = {}
     for plugin in mentions:
         given.setdefault(plugin.name, plugin.weight)
-    weights = {name: given[name] or 1 for name in scorers}
-    if sum(weights.values()) * _HIGHEST_SCORE > _HIGHEST_TOTAL:
-        raise ConfigurationError([f"{where}.score: the weights are so large that a total could overflow"])
-    return weights
+    total = 0
+    for weight in given.values():
+        # A total below zero counts as an overflow too: the real check overflows itself there.
+        if total < 0 or (weight or 1) * _HIGHEST_SCORE > _HIGHEST_TOTAL - total:
+            raise ConfigurationError([f"{where}.score: the weights are so large that a total could overflow"])
+        total += (weight or 1) * _HIGHEST_SCORE
+    return {name: given[name] or 1 for name in scorers}

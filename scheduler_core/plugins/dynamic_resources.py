@@ -80,6 +80,17 @@ class DynamicResources:
             return unknown(f'extended resource "{offered}" would be allocated through a device class, which is not predicted')
         return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
 
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
+        """Nothing to set aside: a pod that gets this far has its devices already."""
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Nothing was set aside."""
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
+        """Nothing here: the real one enters the pod in its claims' status, which is up to whoever places the pod."""
+        return SUCCESS
+
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
         """Never makes room by itself, but its sentence stands before preemption's.
 

@@ -169,6 +169,10 @@ class VolumeBinding:
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:  # noqa: ARG002 -- the point's signature
         state.write(VolumePlan())
 
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
+        """Nothing here: the real one writes the plan to the API and waits, which is up to whoever carries the plan out."""
+        return SUCCESS
+
     def _verdict(self, claims: ClaimsOfPod, node: Node) -> Verdict:
         found = self._find(claims, node)
         return unresolvable(*found.reasons) if found.reasons else SUCCESS

@@ -37,7 +37,7 @@ def rules(**selections: PluginSelection) -> PluginRules:
 
 
 def effective(**selections: PluginSelection) -> Any:
-    return effective_plugins(rules(**selections), DEFAULTS, lambda plugin, point: point in SERVES[plugin], where="profiles[0].plugins")
+    return effective_plugins(rules(**selections), DEFAULTS, lambda plugin, point: point in SERVES.get(plugin, ()), where="profiles[0].plugins")
 
 
 @pytest.mark.parametrize(
@@ -96,3 +96,14 @@ def test_a_set_that_cannot_run_is_refused_with_its_path(own: dict[str, PluginSel
     with pytest.raises(ConfigurationError) as refusal:
         effective(**own)
     assert refusal.value.problems == (problem,)
+
+
+def test_a_plugin_that_does_not_exist_is_refused_in_multi_point_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"profiles\[0\]\.plugins\.multiPoint\.enabled\[1\]: plugin Misspelt does not exist"):
+        effective(multiPoint=selection("Own", "Misspelt"))
+
+
+def test_a_negative_weight_is_taken_unless_it_makes_the_sum_of_those_before_negative() -> None:
+    assert effective(multiPoint=selection("B", weight=-1)).weights == {"A": 3, "B": -1}
+    with pytest.raises(ConfigurationError, match="could overflow"):
+        effective(multiPoint=selection("A", weight=-1))
