@@ -115,7 +115,7 @@ def test_a_silenced_check_names_itself() -> None:
 
 
 def test_no_leftovers() -> None:
-    leftovers = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
+    leftovers = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|raise NotImplementedError$", re.MULTILINE)
     found = [f"{module.where}: {match.group()}" for module in all_modules() if (match := leftovers.search(module.path.read_text()))]
     assert found == []
 
