@@ -124,9 +124,11 @@ def test_an_exclusive_claim_can_be_taken_from_its_holder() -> None:
         (DefaultPreemptionArgs(), 50, 50),
         (DefaultPreemptionArgs(), 500, 100),
         (DefaultPreemptionArgs(), 5000, 500),
-        (DefaultPreemptionArgs(min_candidate_nodes_absolute=3), 20, 3),
-        (DefaultPreemptionArgs(min_candidate_nodes_absolute=0), 20, 2),
-        (DefaultPreemptionArgs(min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=0), 20, 20),
+        (DefaultPreemptionArgs(min_candidate_nodes_absolute=3), 100, 100),  # few nodes: all are looked at, whatever the settings
+        (DefaultPreemptionArgs(min_candidate_nodes_absolute=3), 110, 11),
+        (DefaultPreemptionArgs(min_candidate_nodes_absolute=30), 110, 30),
+        (DefaultPreemptionArgs(min_candidate_nodes_absolute=0), 300, 30),
+        (DefaultPreemptionArgs(min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=0), 200, 200),
     ],
 )
 def test_how_many_candidates_the_search_wants(args: DefaultPreemptionArgs, nodes: int, wanted: int) -> None:
@@ -138,15 +140,25 @@ def limited(absolute: int) -> Configuration:
     return Configuration.from_mapping({"profiles": [{"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}]})
 
 
+MANY = range(1, 121)
+
+
+def many_nodes() -> list[dict[str, Any]]:
+    """So many that the search may stop early."""
+    return [a_node(f"n{number}").offering(cpu="1", memory="1Gi", pods="10").manifest for number in MANY]
+
+
 def test_the_search_stops_when_it_has_enough() -> None:
-    pods = (running("a", "n1", 5), running("b", "n2", 1))
-    assert cycle(wanting(), *pods, configuration=limited(1)).preemption == Nomination(node="n1", victims=("default/a",))
-    assert cycle(wanting(), *pods, configuration=limited(2)).preemption == Nomination(node="n2", victims=("default/b",))
+    pods = [running(f"p{number}", f"n{number}", 5 if number < 120 else 1) for number in MANY]
+    assert cycle(wanting(), *pods, nodes=many_nodes(), configuration=limited(1)).preemption == Nomination(node="n1", victims=("default/p1",))
+    assert cycle(wanting(), *pods, nodes=many_nodes(), configuration=limited(120)).preemption == Nomination(node="n120", victims=("default/p120",))
 
 
 def test_the_search_goes_on_while_every_candidate_overdraws_a_budget() -> None:
-    result = cycle(wanting(), running("a", "n1", 1), running("b", "n2", 5), a_budget().selecting(app="a").allowing(0).manifest, configuration=limited(1))
-    assert result.preemption == Nomination(node="n2", victims=("default/b",))
+    pods = [running(f"p{number}" if number < 120 else "free", f"n{number}", 1 if number < 120 else 5) for number in MANY]
+    guarded = [a_budget(f"b{number}").selecting(app=f"p{number}").allowing(0).manifest for number in range(1, 120)]
+    result = cycle(wanting(), *pods, *guarded, nodes=many_nodes(), configuration=limited(1))
+    assert result.preemption == Nomination(node="n120", victims=("default/free",))
 
 
 # ---- at the queue's door, and with extenders ----

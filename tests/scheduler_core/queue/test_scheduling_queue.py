@@ -263,6 +263,15 @@ def test_a_bound_pod_in_another_namespace_wakes_no_spread_pod() -> None:
     assert names(line, Room.WAITING) == ["spread"]
 
 
+@pytest.mark.parametrize(("namespace", "frees_resources", "active"), [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])])
+def test_a_change_of_a_bound_pod_concerns_those_that_count_it_unless_it_asks_for_less(namespace: str, frees_resources: bool, active: list[str]) -> None:
+    line = queue()
+    waiting_for("spread", "PodTopologySpread", PodSpec(), line)
+    old, new = (Pod(name="bound", namespace=namespace, labels=labels, node_name="n") for labels in ({}, {"app": "x"}))
+    line.assigned_pod_updated(old, new, ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL), 50.0, frees_resources=frees_resources)
+    assert names(line, Room.ACTIVE) == active
+
+
 # ---- gates ----
 
 
@@ -292,6 +301,15 @@ def test_a_gatekeeper_is_asked_on_the_way_into_the_backoff_and_not_again_on_the_
     line.move_all(NODE_ADDED, None, "room for a", 100.1)
     line.flush_backoff(200.0)
     assert (doorman.asked, names(line, Room.ACTIVE)) == (["a"], ["a"])
+
+
+def test_a_gatekeeper_may_keep_a_pod_out_of_the_backoff() -> None:
+    doorman = Doorman()
+    line = queue(doorman)
+    refuse(line, "a", "Fit", at=100.0)
+    doorman.lets_in = False
+    line.move_all(NODE_ADDED, None, "room for a", 100.1)
+    assert (names(line, Room.BACKOFF), names(line, Room.WAITING)) == ([], ["a"])
 
 
 class NightPorter(Doorman):
