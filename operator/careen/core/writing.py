@@ -30,6 +30,7 @@ LABEL = {
 }
 
 SOON_SECONDS = 0.0                   # after an own write: the next step follows at once
+PASSING_SECONDS = 3.0                # what has passed by then is not worth a request, nor an event
 RETELL_SECONDS = 15.0                # a sentence that only changes its numbers is rewritten at most this often
 _SHOWN_PODS = 110                    # a full node by the kubelet's default; 256 KiB of annotations are the limit
 _SHOWN_NODES = 20                    # equally good nodes shown per pod
@@ -68,10 +69,12 @@ def stay(
     patch = None if is_silent else _telling(replace(situation, memory=before), Reason(code=code, sentence=sentence), refusals, label)
     if patch and annotations:
         patch = replace(patch, annotations={**patch.annotations, **annotations})
-    after = replace(_having_said(before, code), told_at=situation.seen.uptime) if patch else _having_said(before, code)
+    is_told = patch is not None or is_silent or situation.phase is Phase.IDLE
+    after = _having_said(before, code) if is_told else before
     return Decision(
-        phase=situation.phase, reason=Reason(code=code, sentence=sentence), memory=after, look_again_seconds=look,
-        actions=(*actions, *([patch] if patch else []), *_event(situation, before, code, sentence)), refusals=refusals,
+        phase=situation.phase, reason=Reason(code=code, sentence=sentence), look_again_seconds=look, refusals=refusals,
+        memory=replace(after, told_at=situation.seen.uptime) if patch else after,
+        actions=(*actions, *([patch] if patch else []), *(_event(situation, before, code, sentence) if is_told else ())),
     )
 
 
@@ -249,13 +252,12 @@ def _telling(situation: Situation, reason: Reason, refusals: tuple[Refusal, ...]
         return None                                              # nothing of ours is on an idle node, no sentence either
     wanted = label or LABEL[phase]
     stored = stored_refusals(node)
-    is_news = (
-        node.labels.get(keys.REBOOT_LABEL) != wanted
-        or {(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in refusals}
-        or (situation.memory.said != code.value and node.annotations.get(keys.REASON) != sentence)
+    is_news = node.labels.get(keys.REBOOT_LABEL) != wanted or (
+        {(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in refusals}
     )
-    is_stale = node.annotations.get(keys.REASON) != sentence and situation.seen.uptime - situation.memory.told_at >= RETELL_SECONDS
-    if not is_news and not is_stale:
+    age = situation.seen.uptime - situation.memory.told_at
+    pause = RETELL_SECONDS if situation.memory.said == code.value else 0.0 if REASONS[code].is_warning else PASSING_SECONDS
+    if not is_news and (node.annotations.get(keys.REASON) == sentence or age < pause):
         return None
     return PatchNode(
         purpose=f"{phase}: {code}", resource_version=node.resource_version, labels={keys.REBOOT_LABEL: wanted},

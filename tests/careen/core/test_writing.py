@@ -35,24 +35,33 @@ OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 RECORD = a_progress(Phase.DRAINING)
 
 
-def staying(reason: str = "old words", told: float = 0, said: str = "draining", **changes: Any) -> Decision:
+def staying(reason: str = "old words", told: float = 3, said: str = "draining", code: Code = Code.DRAINING, **changes: Any) -> Decision:
     node = a_marked_node(RECORD, annotations={keys.REASON: reason})
     situation = a_situation(node, memory=remembering(told_at=UPTIME - told, said=said))
-    return stay(situation, Code.DRAINING, "new words", look=1.0, **changes)
+    return stay(situation, code, "new words", look=1.0, **changes)
 
 
 def events(decision: Decision) -> list[PostEvent]:
     return [action for action in decision.actions if isinstance(action, PostEvent)]
 
 
-@pytest.mark.parametrize(("reason", "told", "said", "is_written"), [
-    pytest.param("old words", 0, "drain-started", True, id="another reason is told at once"),
-    pytest.param("old words", 14, "draining", False, id="other words for the same reason wait"),
-    pytest.param("old words", 15, "draining", True, id="but not for long"),
-    pytest.param("new words", 99, "drain-started", False, id="what stands there already is not written again"),
+@pytest.mark.parametrize(("reason", "told", "said", "code", "is_written"), [
+    pytest.param("old words", 2, "drain-started", Code.DRAINING, False, id="a reason that may pass at once is not told"),
+    pytest.param("old words", 3, "drain-started", Code.DRAINING, True, id="one that lasts is"),
+    pytest.param("old words", 0, "drain-started", Code.NEED_UNKNOWN, True, id="a warning is told at once"),
+    pytest.param("old words", 14, "draining", Code.DRAINING, False, id="other words for the same reason wait"),
+    pytest.param("old words", 15, "draining", Code.DRAINING, True, id="but not for ever"),
+    pytest.param("new words", 99, "drain-started", Code.DRAINING, False, id="what stands there already is not written again"),
 ])
-def test_when_the_node_is_told(reason: str, told: float, said: str, is_written: bool) -> None:
-    assert any(isinstance(action, PatchNode) for action in staying(reason, told, said).actions) is is_written
+def test_when_the_node_is_told(reason: str, told: float, said: str, code: Code, is_written: bool) -> None:
+    decision = staying(reason, told, said, code)
+    assert any(isinstance(action, PatchNode) for action in decision.actions) is is_written
+    assert bool(events(decision)) is (is_written and said != code.value), "an Event tells what the Node tells, once"
+
+
+def test_another_label_or_another_refusal_is_told_at_once() -> None:
+    assert any(isinstance(action, PatchNode) for action in staying(told=0, label="failed").actions)
+    assert any(isinstance(action, PatchNode) for action in staying(told=0, refusals=(Refusal(gate="hold", code=Code.HELD, sentence="x"),)).actions)
 
 
 def test_one_event_per_change_of_mind() -> None:
