@@ -1,0 +1,317 @@
+"""`careen agent` as a process: how it starts, what it costs when idle, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.demo.testing import RunningServer, server_in_thread
+
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
+
+
+@dataclass
+class Node:
+    """A node: its Node object, a folder that is its host, and the processes that are its agents."""
+
+    server: RunningServer
+    folder: Path
+    processes: list[subprocess.Popen[str]]
+
+    @property
+    def command(self) -> list[str]:
+        return [
+            sys.executable, "-m", "careen", "agent", "--node-id=n1", f"--kubeconfig={self.folder}/kubeconfig", f"--host-root={self.folder}/host",
+            f"--boot-id-file={self.folder}/boot_id", "--host-exec=direct", f"--reboot-command=touch {self.folder}/rebooted", "--metrics-port=0", "--metrics-host=127.0.0.1",
+        ]
+
+    def start(self, *flags: str, **environment: str) -> Agent:
+        log = self.folder / f"log{len(self.processes)}"
+        with log.open("w") as file:
+            process = subprocess.Popen([*self.command, *flags], stderr=file, stdout=file, text=True, cwd=self.folder, env={**ENVIRONMENT, **environment})
+        self.processes.append(process)
+        return Agent(process, log)
+
+    def annotation(self, name: str) -> str:
+        node = self.server.get("nodes", "n1")
+        assert node is not None
+        return str(node["metadata"].get("annotations", {}).get(f"careen.dev/{name}", ""))
+
+    def put_config(self, text: str) -> None:
+        self.server.seed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": text}})
+
+    @property
+    def requests(self) -> list[Any]:
+        return [record for record in self.server.api.requests if record.user == "agent"]
+
+
+@dataclass
+class Agent:
+    process: subprocess.Popen[str]
+    log_file: Path
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    def says(self, words: str, seconds: float = 30.0) -> str:
+        """Waits for words in the log."""
+        wait_until(lambda: bool(re.search(words, self.log)), lambda: f"{words!r} in the log:\n{self.log}", seconds)
+        return self.log
+
+    def get(self, path: str) -> str:
+        port = re.search(r"on port (\d+)", self.says("on port"))
+        assert port is not None
+        with urllib.request.urlopen(f"http://127.0.0.1:{port[1]}{path}", timeout=10) as response:
+            return str(response.read().decode())
+
+    def ends(self, seconds: float = 30.0) -> int:
+        return self.process.wait(seconds)
+
+
+def wait_until(condition: Callable[[], bool], what: Callable[[], str] = lambda: "it", seconds: float = 30.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"did not happen: {what()}"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    (tmp_path / "host/var/run").mkdir(parents=True)
+    (tmp_path / "boot_id").write_text("boot-n1\n")
+    with server_in_thread() as server:
+        server.seed(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": "boot-n1"}}},
+            {
+                "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "careen", "namespace": "careen"},
+                "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+            },
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
+        )
+        server.write_kubeconfig(tmp_path / "kubeconfig", user="agent")
+        made = Node(server, tmp_path, [])
+        yield made
+        for process in made.processes:
+            process.kill()
+            process.wait()
+
+
+def ask_for_a_reboot(node: Node) -> None:
+    (node.folder / "host/var/run/reboot-required").touch()
+
+
+# ---- starting ----
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "words"),
+    [
+        (["--kubeconfig=/no/such/file"], {}, "cannot read kubeconfig /no/such/file"),
+        (["--period=often"], {"KURED_BLOCKING_POD_SELEKTOR": "app=db"}, "KURED_BLOCKING_POD_SELEKTOR is no setting"),
+    ],
+)
+def test_settings_that_cannot_be_meant_end_the_start_with_code_2(node: Node, flags: list[str], environment: dict[str, str], words: str) -> None:
+    agent = node.start(*flags, **environment)
+    assert agent.ends() == 2
+    assert words in agent.log
+    assert "Traceback" not in agent.log
+    assert node.requests == [], "nothing is asked of a cluster before that"
+
+
+def test_a_config_map_that_cannot_be_used_ends_the_start_with_code_2(node: Node) -> None:
+    node.put_config("concurrency: none")
+    agent = node.start()
+    assert agent.ends() == 2
+    assert "`concurrency` in ConfigMap careen/careen is 'none'" in agent.log
+    assert "Traceback" not in agent.log
+
+
+def test_without_a_cluster_and_outside_a_pod_the_way_out_is_named(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "careen", "agent", "--node-id=n1"], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "give --kubeconfig FILE" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_is_done_until_the_settings_are_known(node: Node) -> None:
+    """A window in the ConfigMap must hold from the first turn on, also when the API server comes up later than the agent."""
+    node.put_config("reboot-days: []\nprefer-no-schedule-taint: example.com/soon")
+    node.server.api.is_down = True
+    ask_for_a_reboot(node)
+    agent = node.start()
+    agent.says("settings are not known yet, so nothing is done")
+    node.server.api.is_down = False
+    wait_until(lambda: node.annotation("phase") == "Waiting")
+    found = node.server.get("nodes", "n1")
+    assert found is not None
+    assert [taint["key"] for taint in found["spec"]["taints"]] == ["example.com/soon"]
+    wait_until(lambda: "outside-window" in node.annotation("refusals"))
+
+
+def test_missing_rights_are_named_at_the_start(node: Node) -> None:
+    node.server.api.authorizer = lambda user, verb, group, resource, namespace, name: not resource.startswith("pods/") and (verb, resource) != ("patch", "daemonsets")
+    log = node.start().says("a right is missing: create pods/eviction")
+    assert "a right is missing: patch daemonsets.apps careen/careen; without it claims are written into the lock" in log
+    assert "a right is missing: list nodes" not in log
+
+
+def test_a_port_that_is_taken_does_not_leave_a_node_without_its_agent(node: Node) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ask_for_a_reboot(node)
+        agent = node.start(f"--metrics-port={taken.getsockname()[1]}")
+        agent.says("cannot serve metrics")
+        wait_until(lambda: node.annotation("phase") != "")
+
+
+# ---- settings that change ----
+
+
+def test_an_edit_of_the_config_map_takes_effect_without_a_restart_and_a_bad_one_changes_nothing(node: Node) -> None:
+    node.put_config("reboot-days: []")
+    ask_for_a_reboot(node)
+    agent = node.start("--forecast=off")
+    wait_until(lambda: "outside-window" in node.annotation("refusals"))
+    wait_until(lambda: any(record.verb == "watch" for record in node.requests))
+    edit(node, "reboot-days: [someday]")
+    agent.says("the settings were left as they are")
+    assert 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics")
+    wait_until(lambda: bool(events(node, "BadSettings")))
+    assert events(node, "BadSettings")[0]["involvedObject"]["name"] == "careen"
+    assert "outside-window" in node.annotation("refusals")
+    edit(node, "reboot-days: [mo,tu,we,th,fr,sa,su]")
+    wait_until(lambda: (node.folder / "rebooted").exists())
+    assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
+
+
+def edit(node: Node, text: str) -> None:
+    """A person's kubectl, so that whoever watches hears of it."""
+    request = urllib.request.Request(
+        f"{node.server.url}/api/v1/namespaces/careen/configmaps/careen", method="PATCH", data=json.dumps({"data": {"config.yaml": text}}).encode(),
+        headers={"Content-Type": "application/merge-patch+json", "Authorization": "Bearer person"},
+    )
+    with urllib.request.urlopen(request, timeout=10):
+        pass
+
+
+def events(node: Node, reason: str) -> list[Any]:
+    journal = [change.after.content for change in list(node.server.store.journal) if change.after is not None]
+    return [content for content in journal if content.get("kind") == "Event" and content["reason"] == reason]
+
+
+# ---- being idle ----
+
+
+def test_an_idle_agent_asks_for_its_node_once_and_then_only_looks_at_a_file(node: Node) -> None:
+    agent = node.start()
+    wait_until(lambda: any(record.verb == "watch" for record in node.requests))
+    agent.says("does not ask for a reboot|nothing|no need|Idle")
+    time.sleep(0.5)
+    settled = len(node.requests)
+    time.sleep(6)  # a look at the sentinel, and more
+    assert node.requests[settled:] == []
+    assert [(record.verb, record.resource, record.name) for record in node.requests].count(("get", "nodes", "n1")) == 1
+    assert agent.get("/healthz")
+
+
+def test_what_an_agent_carries_all_day(node: Node) -> None:
+    """Its memory is bounded in docs and bench; here the reason: what is not even loaded, with kopf and all running."""
+    program = f"""
+import asyncio, json, os, signal, sys, threading, time
+sys.argv = {node.command[2:]!r}
+def report():
+    time.sleep(5)
+    heavy = ["numpy", "rich", "requests", "requests_oauthlib", "oauthlib", "websocket", "prometheus_api_client", "kubernetes.client.models.v1_pod", "kubernetes.client.api.core_v1_api", "kubernetes.aio", "kubernetes_asyncio", "pandas"]
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    print(json.dumps({{"heavy": [name for name in heavy if name in sys.modules], "kopf": "kopf" in sys.modules, "rss": int(status["VmRSS"].split()[0]) / 1024}}), flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=report, daemon=True).start()
+from careen.cli import main
+main({node.command[3:]!r})
+"""
+    done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, cwd=node.folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    carried = json.loads(done.stdout)
+    assert (carried["heavy"], carried["kopf"]) == ([], True)
+    assert carried["rss"] <= 72
+
+
+# ---- ending ----
+
+
+def hang(node: Node, agent_asks: str) -> threading.Event:
+    """From now on the server does not answer requests for this path."""
+    hanging = threading.Event()
+    node.server.api.plan = lambda info, user, may_be_stale: _slow(hanging) if agent_asks in str(info) else None  # type: ignore[assignment]
+    return hanging
+
+
+def _slow(hanging: threading.Event) -> Any:
+    from careen.demo.faults import Fault, FaultKind
+
+    hanging.set()
+    return Fault(kind=FaultKind.SLOW, seconds=60.0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_agent_ends_when_told(node: Node, number: signal.Signals) -> None:
+    agent = node.start()
+    wait_until(lambda: any(record.verb == "watch" for record in node.requests))
+    agent.process.send_signal(number)
+    assert agent.ends(10) == 0
+    assert "told to stop" in agent.log
+    assert "Traceback" not in agent.log
+
+
+def test_an_agent_ends_when_told_while_the_api_server_is_silent(node: Node) -> None:
+    hanging = hang(node, "daemonsets")
+    ask_for_a_reboot(node)
+    agent = node.start()
+    assert hanging.wait(30)
+    agent.process.send_signal(signal.SIGTERM)
+    assert agent.ends(10) == 0
+    assert "Traceback" not in agent.log
+
+
+def test_an_agent_ends_when_told_before_it_knows_its_settings(node: Node) -> None:
+    node.server.api.is_down = True
+    agent = node.start()
+    agent.says("on port")
+    agent.process.send_signal(signal.SIGTERM)
+    assert agent.ends(10) == 0
+    assert "Traceback" not in agent.log
+
+
+# ---- two agents ----
+
+
+def test_a_second_agent_of_the_node_waits_for_the_first_to_end(node: Node) -> None:
+    node.put_config("reboot-days: []")
+    first = node.start()
+    wait_until(lambda: any(record.verb == "watch" for record in node.requests))
+    second = node.start()
+    second.says("another agent of this node works")
+    assert "on port" in second.log
+    asked = {record.agent for record in node.requests}
+    assert asked
+    ask_for_a_reboot(node)
+    wait_until(lambda: node.annotation("phase") == "Waiting")
+    first.process.kill()
+    first.process.wait()
+    second.says("host asks for a reboot|outside|window", 20)
+    assert 'careen_only_agent{node="n1"} 1.0' in second.get("/metrics")
