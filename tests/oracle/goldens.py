@@ -15,12 +15,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.oracle import judges, quantities
+from tests.oracle import configurations, judges, quantities
 from tests.oracle.casegen.cases import case, large_case
 
 PLAIN = 260        # every case up to here
 CANDIDATES = 4000  # looked through for what is seldom
 WANTED = 4         # decisions in which each thing should be seen
+CONFIGURATIONS = 1200
 LARGE = (101, 150, 400, 1000, 2500)
 
 
@@ -41,6 +42,8 @@ def main() -> None:
         _write(options.out / f"{name}.jsonl.gz", some)
         _write(options.out / f"{name}-answers.jsonl.gz", [{"id": one["id"], "answers": replies[one["id"]]} for one in some])
         print(f"{name}: {len(some)} cases, {sum(len(one['pods']) for one in some)} decisions")
+    written = configurations.configurations(options.seed, CONFIGURATIONS)
+    _write(options.out / "configurations.jsonl.gz", zip(written, configurations.read_by(options.oracle, written), strict=True))
     _write(options.out / "quantities.jsonl.gz", quantities.read_by(options.oracle))
 
 

@@ -2,6 +2,7 @@
 //
 //	oracle judge [--lenient] < cases.jsonl > answers.jsonl   one answer line for each case line
 //	oracle time PAGES PODS ROUNDS                            what one pod costs on one core, one line for each
+//	oracle configurations < configurations > profiles        what each configuration comes to
 //	oracle quantities < strings > values                     what the API reads from each quantity
 //
 // A case that cannot be read ends the run; with --lenient its pods are answered with the error,
@@ -29,7 +30,7 @@ var lenient bool
 func main() {
 	quiet()
 	if len(os.Args) < 2 {
-		fail(fmt.Errorf("usage: oracle judge|time|quantities"))
+		fail(fmt.Errorf("usage: oracle judge|time|configurations|quantities"))
 	}
 	var err error
 	switch os.Args[1] {
@@ -38,6 +39,8 @@ func main() {
 		err = judgeAll(os.Stdin, os.Stdout, 3) // three, because a case mostly waits for its informers
 	case "time":
 		err = timePods(os.Args[2:], os.Stdout)
+	case "configurations":
+		err = readConfigurations(os.Stdin, os.Stdout)
 	case "quantities":
 		err = readQuantities(os.Stdin, os.Stdout)
 	default:

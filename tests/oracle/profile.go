@@ -77,15 +77,43 @@ func readConfiguration(raw json.RawMessage) (*config.KubeSchedulerConfiguration,
 	}
 	cfg.APIVersion = gvk.GroupVersion().String()
 	// Client connection and leader election have no say in a decision and are left empty here.
-	for i := range cfg.Profiles {
-		if len(cfg.Profiles[i].SchedulerName) == 0 {
-			cfg.Profiles[i].SchedulerName = v1.DefaultSchedulerName
-		}
-	}
 	return cfg, validation.ValidateKubeSchedulerConfiguration(cfg)
 }
 
 func newProfile(ctx context.Context, cl *cluster, cfg *config.KubeSchedulerProfile, snapshot *cache.Snapshot) (*profile, error) {
+	h, err := newHandles(ctx, cl, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	p := &profile{snapshot: snapshot, informers: h.factory}
+	registry := plugins.NewInTreeRegistry()
+	registry[defaultpreemption.Name] = func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		preemption, err := defaultpreemption.New(ctx, args, handle, plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
+		p.preemption = preemption
+		return preemption, err
+	}
+	if p.Framework, err = frameworkruntime.NewFramework(ctx, registry, cfg, append(h.options, frameworkruntime.WithEventRecorder(noEvents{}))...); err != nil {
+		return nil, err
+	}
+	waiting := queue.NewSchedulingQueue(p.QueueSortFunc(), h.factory, queue.WithPodLister(h.factory.Core().V1().Pods().Lister()))
+	p.SetPodNominator(waiting)
+	h.factory.Start(ctx.Done())
+	h.factory.WaitForCacheSync(ctx.Done())
+	h.listeners.wait(ctx)
+	for _, pod := range cl.nominated {
+		waiting.Add(ctx, pod)
+	}
+	return p, nil
+}
+
+// handles are what scheduler.New gives to the frameworks it builds.
+type handles struct {
+	factory   informers.SharedInformerFactory
+	listeners *heard
+	options   []frameworkruntime.Option
+}
+
+func newHandles(ctx context.Context, cl *cluster, snapshot *cache.Snapshot) (*handles, error) {
 	client := frozenClient(cl)
 	listeners := &heard{}
 	factory := factoryHeardBy(client, listeners)
@@ -104,38 +132,17 @@ func newProfile(ctx context.Context, cl *cluster, cfg *config.KubeSchedulerProfi
 	if err != nil {
 		return nil, err
 	}
-	p := &profile{snapshot: snapshot, informers: factory}
-	registry := plugins.NewInTreeRegistry()
-	registry[defaultpreemption.Name] = func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		preemption, err := defaultpreemption.New(ctx, args, handle, plfeature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
-		p.preemption = preemption
-		return preemption, err
-	}
-	p.Framework, err = frameworkruntime.NewFramework(ctx, registry, cfg,
+	return &handles{factory, listeners, []frameworkruntime.Option{
 		frameworkruntime.WithComponentConfigVersion(configv1.SchemeGroupVersion.String()),
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
-		frameworkruntime.WithEventRecorder(noEvents{}),
 		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
 		frameworkruntime.WithParallelism(1),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 		frameworkruntime.WithPodsInPreBind(frameworkruntime.NewPodsInPreBindMap()),
-	)
-	if err != nil {
-		return nil, err
-	}
-	podLister := factory.Core().V1().Pods().Lister()
-	waiting := queue.NewSchedulingQueue(p.QueueSortFunc(), factory, queue.WithPodLister(podLister))
-	p.SetPodNominator(waiting)
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	listeners.wait(ctx)
-	for _, pod := range cl.nominated {
-		waiting.Add(ctx, pod)
-	}
-	return p, nil
+	}}, nil
 }
 
 // frozenClient serves the objects and swallows every write: preemption and deallocation are

@@ -25,10 +25,10 @@ def without_plugins(d: Draw) -> dict[str, Any]:
 PREPARE_LATE = ("NodeAffinity", "VolumeZone", "NodeVolumeLimits")
 
 
-def configuration(d: Draw, nodes: list[str]) -> dict[str, Any]:
-    """One configuration; mostly one profile with one or two changes."""
+def configuration(d: Draw, nodes: list[str], *, whole_plugins: bool = False) -> dict[str, Any]:
+    """One configuration; mostly one profile with one or two changes. With `whole_plugins` none is left out altogether."""
     profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
-    for change in d.some(CHANGES, 2):
+    for change in d.some([one for one in CHANGES if not (whole_plugins and one in (_bare, _without))], 2):
         change(d, profile, nodes)
     profiles = [profile]
     if d.maybe(0.08):

@@ -1,0 +1,46 @@
+"""What the real scheduler makes of many configurations, and what scheduler_core does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+from tests.oracle.casegen.draw import Draw
+from tests.oracle.casegen.strange import POINTS, strange_configuration
+
+
+def configurations(seed: int, count: int) -> list[dict[str, Any]]:
+    """The same ones for the same seed."""
+    return [strange_configuration(Draw(f"{seed}:configuration:{number}")) for number in range(count)]
+
+
+def read_by(oracle: str, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each: {"profiles": {name: {"points", "weights"}}}, or {"error"} when the scheduler would not start."""
+    lines = "".join(json.dumps(one) + "\n" for one in written)
+    ran = subprocess.run([oracle, "configurations"], input=lines.encode(), capture_output=True, check=True, timeout=600)
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
+    """The same of scheduler_core; the text of an error is our own."""
+    from scheduler_core.config.configuration import Configuration
+    from scheduler_core.config.fields import ConfigurationError
+    from scheduler_core.cycle import Scheduler
+
+    try:
+        scheduler = Scheduler(Configuration.from_mapping(written))
+    except ConfigurationError as trouble:
+        return {"error": str(trouble)}
+    found = {}
+    for name, runner in scheduler.runners.items():
+        points = {point: list(runner.plugins.by_point.get(point, ())) for point in POINTS if point != "multiPoint"}
+        found[name] = {"points": points, "weights": dict(runner.plugins.weights)}
+    return {"profiles": found}
+
+
+def settled(answer: dict[str, Any]) -> dict[str, Any]:
+    """Without the words of an error, which are everybody's own."""
+    if "error" in answer:
+        return {"error": True}
+    return answer
