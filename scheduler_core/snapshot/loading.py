@@ -81,6 +81,9 @@ class Collector:
         self.problems.append(ManifestError(kind=kind, key=key, field=path.lstrip(".").rstrip("`"), problem=text))
 
     def _keep(self, kind: str, written: Any) -> None:
+        if not written.metadata.name:
+            self.problems.append(ManifestError(kind=kind, key="without a name", field="metadata.name", problem="an object needs a name"))
+            return
         try:
             value = self._kinds[kind].build(written)
         except FieldError as trouble:

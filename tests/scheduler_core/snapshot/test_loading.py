@@ -107,3 +107,11 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("metadata", [{}, {"name": ""}, None])
+def test_an_object_without_a_name_is_reported(metadata: Any) -> None:
+    nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    for snapshot in (Snapshot.from_objects([*CLUSTER, nameless]), Snapshot.from_pages([page("Node", *of_kind("Node")), page("Pod", nameless, *of_kind("Pod"))])):
+        assert [(p.kind, p.key, p.field.partition(".")[0]) for p in snapshot.problems] == [("Pod", "without a name", "metadata")]
+        assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]
