@@ -18,13 +18,14 @@ from typing import Any, TypeVar
 import click
 
 from careen.agent.clock import SystemClock
+from careen.agent.settings import DEFAULTS
 from careen.cluster.api import ApiServer
 from careen.cluster.client import CannotReachCluster, connect
 from careen.cluster.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, patch_node, read_node
 from careen.cluster.writes import Landed, Stale, StillUnclear
-from careen.core import keys, lock
+from careen.core import lock
 from careen.core.actions import PatchNode
 from careen.core.observation import Gone, LockReading, NodeView, Unknown
 from careen.report.lock_report import LockState
@@ -105,9 +106,9 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
 
     @click.option("--kubeconfig", envvar="KUBECONFIG", metavar="FILE", help="The kubeconfig to use; otherwise ~/.kube/config, and inside a pod its service account.")
     @click.option("--context", metavar="NAME", help="The context of the kubeconfig; otherwise its current one.")
-    @click.option("--ds-namespace", default="careen", show_default=True, envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock.")
-    @click.option("--ds-name", default="careen", show_default=True, envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"], metavar="NAME", help="Name of the DaemonSet that carries the lock.")
-    @click.option("--lock-annotation", default=keys.LOCK_ANNOTATION, show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
+    @click.option("--ds-namespace", default=DEFAULTS["ds_namespace"], show_default=True, envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock.")
+    @click.option("--ds-name", default=DEFAULTS["ds_name"], show_default=True, envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"], metavar="NAME", help="Name of the DaemonSet that carries the lock.")
+    @click.option("--lock-annotation", default=DEFAULTS["lock_annotation"], show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
     @functools.wraps(function)
     def command(*, kubeconfig: str | None, context: str | None, ds_namespace: str, ds_name: str, lock_annotation: str, **given: Any) -> T:
         connection = Connection(kubeconfig=kubeconfig, context=context, namespace=ds_namespace, name=ds_name, annotation=lock_annotation)
