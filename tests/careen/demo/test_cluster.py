@@ -148,6 +148,20 @@ async def test_pods_of_a_host_that_is_down_stop_only_when_it_is_back(tmp_path: P
         assert host.is_up
 
 
+async def test_a_stop_that_was_under_way_when_the_host_went_down_waits_for_the_next_boot(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, nodes=3, seed=1, timings=Timings(pod_start=0.05, pod_stop=0.4, shutdown=0.0, boot=1.0, kubelet_start=0.0, spread=0.0)) as cluster:
+        await cluster.wait_until_settled(20)
+        victim = next(p for p in pods(cluster) if p["spec"]["nodeName"] == "node-02")
+        host = cluster.hosts.by_name["node-02"]
+        cluster.api.verbs.delete(PODS, "shop", victim["metadata"]["name"], DeleteOptions(), actor="person")
+        host.asked_file.touch()
+        await until(lambda: not host.is_up)
+        await asyncio.sleep(0.6)
+        assert not host.is_up
+        assert victim["metadata"]["uid"] in [p["metadata"]["uid"] for p in pods(cluster)]
+        await until(lambda: victim["metadata"]["uid"] not in [p["metadata"]["uid"] for p in pods(cluster)])
+
+
 async def test_the_same_seed_makes_the_same_boots(tmp_path: Path) -> None:
     boots = []
     for run in ("one", "two"):
