@@ -38,8 +38,9 @@ class Loop:
         metrics: Metrics,
         heartbeat: Heartbeat,
         after_first_turn: Callable[[], None],
+        after_turn: Callable[[Turned], None] = lambda _: None,
     ) -> None:
-        """`after_first_turn` is called once, when the first turn has ended, however it did."""
+        """`after_first_turn` is called once, when the first turn has ended, however it did; `after_turn` after each that did not break."""
         self._mind = mind
         self._policy = policy
         self._need = need
@@ -49,6 +50,7 @@ class Loop:
         self._metrics = metrics
         self._heartbeat = heartbeat
         self._after_first_turn = after_first_turn
+        self._after_turn = after_turn
         self._stops_in_a_row = 0
         self._is_stopping = False
         self._wakes = False
@@ -87,6 +89,7 @@ class Loop:
             self.is_turning = False
             self._metrics.turn_seconds.labels(self._place.node).observe(self._clock.monotonic() - started)
             self._metrics.last_turn.labels(self._place.node).set(self._clock.now().timestamp())
+        self._after_turn(turned)
         return self._after(turned)
 
     def _after(self, turned: Turned) -> float:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from careen.agent import handlers, logs
+from careen.agent import forecast_check, handlers, logs
 from careen.agent.apply import Hands
 from careen.agent.clock import SystemClock
 from careen.agent.forecast import ChildForecaster, Limits
@@ -28,7 +28,7 @@ from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.settings import Settings
 from careen.agent.settings_sources import resolve
-from careen.agent.turn import Mind
+from careen.agent.turn import Mind, Turned
 from careen.cluster import objects
 from careen.cluster.access import missing_rights, needed_rights
 from careen.cluster.api import ApiServer
@@ -119,6 +119,7 @@ class Agent:
             metrics=self._metrics,
             heartbeat=self._heartbeat,
             after_first_turn=lambda: self._after_first_turn(live, mind, loop),
+            after_turn=self._check_forecast,
         )
         self._loop = loop
         await loop.run()
@@ -264,6 +265,17 @@ class Agent:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def _check_forecast(self, turned: Turned) -> None:
+        if drain := forecast_check.finished_drain(turned):
+            self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
+
+    async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
+        """For what is nice to have: a server that does not answer is no news here."""
+        try:
+            await work
+        except ClusterError as error:
+            _LOG.debug("left out: %s", error)
 
     def _count(self, request: Request, response: Response | None) -> None:
         status = str(response.status) if response is not None else "lost"

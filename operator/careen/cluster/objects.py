@@ -31,6 +31,7 @@ class Meta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
+    creation_timestamp: datetime | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[OwnerReference] | None = None
@@ -85,6 +86,7 @@ class Volume(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class PodSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    node_name: str = ""
     priority: int | None = None
     volumes: list[Volume] | None = None
 
@@ -171,7 +173,7 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
 def pod_view(pod: Pod) -> PodView:
     """The core's view of a pod."""
     meta = pod.metadata
-    owner = next((each for each in meta.owner_references or () if each.controller), OwnerReference())
+    owner = controller_of(meta)
     return PodView(
         namespace=meta.namespace,
         name=meta.name,
@@ -188,6 +190,11 @@ def pod_view(pod: Pod) -> PodView:
         deletion_timestamp=meta.deletion_timestamp,
         deletion_grace_seconds=meta.deletion_grace_period_seconds,
     )
+
+
+def controller_of(meta: Meta) -> OwnerReference:
+    """The reference that is marked as the controller; an empty one if there is none."""
+    return next((each for each in meta.owner_references or () if each.controller), OwnerReference())
 
 
 def owner_health(kind: str, workload: Workload) -> OwnerHealth:

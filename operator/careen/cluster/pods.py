@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.api import ApiServer
+from careen.cluster.api import ApiServer, decoded, list_of
 from careen.cluster.errors import NotFound
 from careen.core.observation import OwnerHealth, PodView
 
@@ -55,6 +56,18 @@ async def read_owners(api: ApiServer, owners: Iterable[Owner]) -> tuple[OwnerHea
     for (kind, namespace), names in sorted(wanted.items()):
         found.extend(objects.owner_health(kind, workload) for workload in await _read_workloads(api, kind, namespace, names))
     return tuple(sorted(found, key=lambda health: (health.kind, health.namespace, health.name)))
+
+
+async def places_of(api: ApiServer, namespace: str, owner_uids: Collection[str], *, since: datetime) -> dict[str, list[str]]:
+    """On which nodes the pods of these owners were put that were made since then, by owner. Page by page: a namespace may be large."""
+    places: dict[str, list[str]] = {uid: [] for uid in owner_uids}
+    async for page in api.pages(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"):
+        for pod in decoded(page, list_of(objects.Pod), f"GET pods of {namespace}").items or ():
+            owner = objects.controller_of(pod.metadata).uid
+            made = pod.metadata.creation_timestamp
+            if owner in places and pod.spec.node_name and made is not None and made >= since:
+                places[owner].append(pod.spec.node_name)
+    return places
 
 
 async def _read_workloads(api: ApiServer, kind: str, namespace: str, names: set[str]) -> list[objects.Workload]:

@@ -195,7 +195,7 @@ def test_an_edit_of_the_config_map_takes_effect_without_a_restart_and_a_bad_one_
     assert events(node, "BadSettings")[0]["involvedObject"]["name"] == "careen"
     assert "outside-window" in node.annotation("refusals")
     edit(node, "reboot-days: [mo,tu,we,th,fr,sa,su]")
-    wait_until(lambda: (node.folder / "rebooted").exists())
+    wait_until((node.folder / "rebooted").exists)
     assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
 
 

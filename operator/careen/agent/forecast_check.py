@@ -1,0 +1,107 @@
+"""After a drain: did the pods land where the forecast said? Hits and misses are a metric, the forecast's own record.
+
+The forecast stands on the Node, written with the cordon; by the time the claim is given back the replacements run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from careen.agent.metrics import Metrics
+from careen.agent.turn import Turned
+from careen.cluster.api import ApiServer
+from careen.cluster.pods import places_of
+from careen.core import keys
+from careen.core.observation import NodeView, OwnerHealth
+from careen.core.phases import Phase
+from careen.core.progress import Progress, from_annotation
+from careen.core.times import from_rfc3339
+
+Landings = Mapping[str, tuple[str, ...]]
+
+
+class Score(NamedTuple):
+    """Of the pods whose landing was forecast and that moved."""
+
+    hits: int
+    misses: int
+
+
+class Drain(NamedTuple):
+    """A drain that is over: what was said, whose pods moved, and since when."""
+
+    landings: Landings
+    owners: tuple[OwnerHealth, ...]
+    since: datetime
+
+
+def finished_drain(turned: Turned) -> Drain | None:
+    """The drain whose claim this turn gave back; None for every other turn, and where no forecast was written."""
+    node = turned.observation.node
+    if turned.stop is not None or not isinstance(node, NodeView) or turned.decision.phase not in (Phase.IDLE, Phase.WAITING):
+        return None
+    record = from_annotation(node.annotations.get(keys.PROGRESS))
+    if not isinstance(record, Progress) or record.phase != Phase.SETTLING.value:
+        return None
+    since, landings = from_rfc3339(record.drain_started_at), _landings(node.annotations.get(keys.FORECAST))
+    return Drain(landings, record.owners, since) if since and landings and record.owners else None
+
+
+async def check(api: ApiServer, drain: Drain, metrics: Metrics, node: str) -> None:
+    """Looks where the replacements are and counts. Raises `ClusterError`; nobody's turn waits for this."""
+    score = await score_of(api, drain)
+    metrics.forecast_pods.labels(node, "hit").inc(score.hits)
+    metrics.forecast_pods.labels(node, "miss").inc(score.misses)
+
+
+async def score_of(api: ApiServer, drain: Drain) -> Score:
+    """One list of pods for each namespace that pods moved in."""
+    by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
+    for owner in drain.owners:
+        by_namespace[owner.namespace].append(owner)
+    hits = total = 0
+    for namespace, owners in sorted(by_namespace.items()):
+        said = {owner.uid: [nodes for title, nodes in drain.landings.items() if _is_of(title, owner, owners)] for owner in owners}
+        if not any(said.values()):
+            continue
+        places = await places_of(api, namespace, list(said), since=drain.since)
+        hits += sum(most_matches(said[uid], places[uid]) for uid in said)
+        total += sum(len(each) for each in said.values())
+    return Score(hits=hits, misses=total - hits)
+
+
+def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
+    """How many forecasts can each be given a place of their own: replacements of one owner are alike, so which stands for
+    which is chosen in the forecast's favour, but each counts once. (Augmenting paths; both sides are a node's pods at most.)"""
+    taken_by: dict[int, int] = {}
+
+    def finds_place(forecast: int, tried: set[int]) -> bool:
+        for place, node in enumerate(places):
+            if node in said[forecast] and place not in tried:
+                tried.add(place)
+                if place not in taken_by or finds_place(taken_by[place], tried):
+                    taken_by[place] = forecast
+                    return True
+        return False
+
+    return sum(finds_place(forecast, set()) for forecast in range(len(said)))
+
+
+def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> bool:
+    """Whether the pod was this owner's, by its name: controllers name pods `<owner>-…`, and the longest owner's name wins."""
+    namespace, _, name = title.partition("/")
+    named = [each for each in owners if name.startswith(f"{each.name}-")]
+    return namespace == owner.namespace and bool(named) and max(named, key=lambda each: len(each.name)) is owner
+
+
+def _landings(text: str | None) -> Landings:
+    """Of the annotation: by `namespace/name`, the nodes that were said. Only for people and for this; unreadable is none."""
+    try:
+        pods = json.loads(text or "{}").get("pods", {})
+        return {title: (nodes,) if isinstance(nodes, str) else tuple(nodes) for title, nodes in pods.items()}
+    except (ValueError, AttributeError, TypeError):
+        return {}
