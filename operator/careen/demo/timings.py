@@ -19,6 +19,6 @@ class Timings:
     # How long a person keeps a node from rebooting, and another one out of service: long enough to be met by an agent
     # that wants to start, short enough not to hold up the demo.
     hold: float = 8.0
-    persons_cordon: float = 5.0
+    persons_cordon: float = 3.0
     # Each of the first five varies by this share, drawn from the seed.
     spread: float = 0.25

@@ -215,3 +215,9 @@ def test_what_a_person_asks_for_is_taken_away_when_it_was_done(key: str) -> None
     asked = a_node()
     asked["metadata"]["annotations"][key] = "now"
     assert broken(a_write(1, "nodes", "n1", a_node(), asked, actor="person"), a_write(2, "nodes", "n1", asked, a_node())) == []
+
+
+def test_the_documentation_lists_the_rules_in_their_order() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "embedded-cluster.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{rule.name}` | {rule.sentence} |" for rule in RULES]
