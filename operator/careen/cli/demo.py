@@ -109,7 +109,7 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
 
     config = write_kubeconfig(folder / "kubeconfig", rollout.cluster.api.url)
     host = next(iter(rollout.cluster.hosts.by_name.values()))
-    click.echo(f"\nThe cluster is up. In another terminal:\n\n    export KUBECONFIG={config}\n    kubectl get nodes\n"
+    click.echo(f"\nThe cluster is up. In another terminal:\n\n    export KUBECONFIG={config}\n    kubectl get nodes\n    careen status\n"
                f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} wants a reboot\n\nCtrl-C ends it.")
     await asyncio.Event().wait()
     return 0

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import careen
+import scheduler_core
 from careen.demo.hosts import SENTINEL, SimulatedHost
 from careen.demo.kubeconfig import write_kubeconfig
 
@@ -51,7 +54,7 @@ class AgentProcesses:
 
     def add(self, host: SimulatedHost) -> None:
         config = write_kubeconfig(self._folder / f"{host.name}.kubeconfig", self._url, user=agent_user(host.name), namespace="careen")
-        command = [sys.executable, "-m", "careen", "agent", "--node-id", host.name, "--kubeconfig", str(config), "--host-root", str(host.root),
+        command = [*_dies_with_us(), sys.executable, "-m", "careen", "agent", "--node-id", host.name, "--kubeconfig", str(config), "--host-root", str(host.root),
                    "--boot-id-file", str(host.boot_id_file), "--reboot-sentinel", SENTINEL, "--host-exec", "direct", "--reboot-command", host.reboot_command,
                    "--ds-namespace", "careen", "--ds-name", "careen", "--metrics-port", "0", *self._extra]
         self._agents[host.name] = _Agent(host=host, command=command, log=self._folder / f"{host.name}.log")
@@ -109,10 +112,16 @@ class AgentProcesses:
         return await agent.process.wait()
 
 
+def _dies_with_us() -> list[str]:
+    """A prefix that makes the kernel end an agent whose demo was killed without a chance to clean up; empty where there is none."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
+
+
 def _environment() -> dict[str, str]:
     """Ours without what would reach into the agent's settings, and with the package where we found it."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
-    roots = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[3])]
+    roots = [str(Path(package.__path__[0]).resolve().parent) for package in (careen, scheduler_core)]
     kept["PYTHONPATH"] = os.pathsep.join([*roots, *filter(None, [kept.get("PYTHONPATH", "")])])
     return kept
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -53,9 +54,10 @@ def agents_of(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.timeout(240)  # the demo's own patience is shorter, and says more
 def test_every_node_is_rebooted_by_its_real_agent_and_every_rule_holds(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "3", "--seed", "7")
-    output, _ = process.communicate(timeout=110)
+    output, _ = process.communicate(timeout=220)
     assert process.returncode == 0, output
     assert re.search(r"^3 of 3 nodes rebooted in \d+ s, \d+ pods moved, \d+ twice, forecast \d+ of \d+, every rule held$", output.splitlines()[-1]), output
     assert agents_of(tmp_path) == []
@@ -87,6 +89,20 @@ def test_a_signal_ends_it_and_every_process_that_it_started(demo: Any, tmp_path:
     assert process.returncode == 130, output
     assert "agents and API server are gone" in output
     assert agents_of(tmp_path) == []
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv on the PATH")
+def test_agents_do_not_outlive_a_demo_that_was_killed(demo: Any, tmp_path: Path) -> None:
+    process = demo("--nodes", "2")
+    deadline = time.monotonic() + 30
+    while len(agents_of(tmp_path)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    while agents_of(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_served_it_stays_up_with_a_kubeconfig_until_it_is_ended(demo: Any, tmp_path: Path) -> None:
