@@ -32,6 +32,7 @@ def policy_of(settings: Settings) -> Policy:
         settle_policy=SettlePolicy(settings.settle_policy),
         settle_timeout_seconds=settings.settle_timeout,
         lock_release_delay_seconds=settings.lock_release_delay,
+        lock_ttl_seconds=settings.lock_ttl,
         pre_reboot_labels=dict(settings.pre_reboot_node_labels),
         post_reboot_labels=dict(settings.post_reboot_node_labels),
         failure_backoff_seconds=settings.failure_backoff,

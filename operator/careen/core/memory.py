@@ -73,7 +73,9 @@ class Memory:
     forecast: Forecast | None = None                               # the one that let the node take its claim; asked again when it is old
     forecast_at: float = 0.0
     forecast_holders: tuple[str, ...] = ()                         # who held claims then
-    holders_not_before: float = 0.0                                # the lock's holders are not looked up again before
+    behind_key: str = ""                                           # the claims being watched for having nobody behind them
+    behind_at: float = 0.0                                         # when to look behind them
+    holders_not_before: float = 0.0                                # an own entry without a record is not looked at again before
     costly_gate: str = ""                                          # which gate refused then
     costly_holders: tuple[str, ...] = ()                           # who held claims then: with others holding, it is asked again at once
     said: str = ""                                                 # the reason code of the last Event: one per change of mind

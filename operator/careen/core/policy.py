@@ -132,6 +132,12 @@ class Policy:
     failure_backoff_limit_seconds: float = 3600.0
     unknown_patience_seconds: float = 600.0          # how long a drained or draining node waits for a fact before it is undone
     clock_skew_limit_seconds: float = 60.0
+    lock_ttl_seconds: float = 0.0                    # --lock-ttl: see `absence_seconds`; never frees a claim by itself
     fleet_max_age_seconds: float = 10.0              # how old the list of nodes may be at the cordon
     forecast_max_age_seconds: float = 10.0           # how old a forecast may be to count as fresh
     confirm_max_age_seconds: float = 5.0             # between the confirmed claim and the reboot
+
+    @property
+    def absence_seconds(self) -> float:
+        """How long a holder's Node must be gone, or be another one, before its claim counts as nobody's."""
+        return max(self.reboot_deadline_seconds, self.lock_ttl_seconds)

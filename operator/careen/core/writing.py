@@ -103,7 +103,7 @@ def move(
     )
 
 
-def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = ()) -> Decision:
+def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = (), then: Iterable[Action] = ()) -> Decision:
     """Remove everything of ours from the Node: nothing is claimed and the need is over."""
     assert is_allowed(situation.phase, Phase.IDLE)
     ours = (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.RETRY)
@@ -116,7 +116,7 @@ def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[
     return Decision(
         phase=Phase.IDLE, reason=Reason(code=code, sentence=sentence), look_again_seconds=5.0,
         memory=replace(Memory(node_uid=situation.node.uid, is_reconciled=situation.memory.is_reconciled), said=code.value),
-        actions=(*first, patch, *_event(situation, situation.memory, code, sentence)),
+        actions=(*first, patch, *then, *_event(situation, situation.memory, code, sentence)),
     )
 
 

@@ -104,7 +104,7 @@ FORCE = {"force_reboot": True}
 
 
 @pytest.mark.parametrize(("policy", "memory", "expected"), [
-    pytest.param({}, asked("a", attempts=9), False, id="force is off"),
+    pytest.param({}, asked("a", attempts=9, answer=EvictAnswer.DENIED), False, id="force is off"),
     pytest.param(FORCE, Memory(), False, id="never asked"),
     pytest.param(FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="asked too seldom"),
     pytest.param(FORCE, asked("a", attempts=3, answer=EvictAnswer.DENIED), True, id="a webhook said no three times"),

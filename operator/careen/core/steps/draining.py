@@ -57,7 +57,7 @@ def _drain(situation: Situation) -> Decision:
     situation = replace(situation, memory=memory)
     plan = drain_plan.plan(pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now)
     if plan.is_done:
-        return _empty(situation)
+        return _go_on(situation, Code.REBOOT_ANNOUNCED, "drained, and no gate refuses: reboots")
     elapsed = situation.elapsed(situation.progress.drain_started) or 0.0
     if policy.timeout_seconds > 0 and elapsed > policy.timeout_seconds:
         return _timed_out(situation, plan)
@@ -78,7 +78,7 @@ def _forget_gone(situation: Situation) -> Memory:
 def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
     policy, described = situation.policy.drain, drain_plan.describe(plan, situation.memory)
     if drain_plan.is_force_earned(plan, policy, situation.memory):
-        return rebooting.announce(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
+        return _go_on(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
     if policy.force_reboot and not _is_hopeless(situation, plan):
         actions = (Evict(pods=drain_plan.requests(plan, policy), parallel=policy.parallel),) if plan.now else ()
         return stay(situation, Code.DRAINING, f"asks again before it is forced: {described}", look=plan.look_again_seconds, actions=actions)
@@ -91,8 +91,8 @@ def _is_hopeless(situation: Situation, plan: DrainPlan) -> bool:
     return all(count >= situation.policy.drain.attempts_before_force for count in attempts)
 
 
-def _empty(situation: Situation) -> Decision:
-    """The node is empty. --reboot-delay runs first, so that the gates are asked after it."""
+def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
+    """The node is empty, or force was earned. --reboot-delay runs first, so that the gates are asked after it."""
     delay = situation.policy.reboot_delay_seconds
     if delay > 0:
         waited = situation.elapsed(situation.progress.drained)
@@ -101,4 +101,4 @@ def _empty(situation: Situation) -> Decision:
             return move(situation, Phase.DRAINING, Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s", progress=progress, look=min(delay, LOOK_SECONDS))
         if waited < delay:
             return stay(situation, Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s", look=min(delay - waited, LOOK_SECONDS))
-    return late_gates.decide(situation) or rebooting.announce(situation, Code.REBOOT_ANNOUNCED, "drained, and no gate refuses: reboots")
+    return late_gates.decide(situation) or rebooting.announce(situation, code, sentence)

@@ -61,7 +61,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
         return _adopt_after_boot(situation, entry)
     if entry.uid == situation.node.uid and _looks_like_ours(situation):
         return _adopt_to_undo(situation, entry)
-    watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.reboot_deadline_seconds)
+    watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.absence_seconds)
     memory = replace(memory, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
     if entry not in watch.proven:
         return stay(situation, Code.ENTRY_RELEASED, "a claim of this node's former Node stands in the lock", look=_LOOK_SECONDS, memory=memory, is_silent=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from careen.core import ghosts, keys, lock, order
+from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.gates import asked, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.lock import Entry, LockContent
 from careen.core.memory import Memory
-from careen.core.observation import Holders, NeedAnswer, NodeView, Unknown
+from careen.core.observation import Holders, NeedAnswer, NodeView
 from careen.core.order import Turn, whose_turn
 from careen.core.phases import Evidence, Phase
 from careen.core.reasons import Code
@@ -32,7 +33,8 @@ from scheduler_core.simulation.forecast import Forecast
 
 LOOK_SECONDS = 30.0                  # while a gate refuses: windows and pods change by the minute
 COSTLY_PAUSE_SECONDS = 30.0          # alerts and forecasts are not asked again sooner after a refusal
-GHOST_LOOK_SECONDS = 30.0            # how often the next in line looks behind a full lock
+GHOST_LOOK_SECONDS = 30.0            # how often the first in line looks behind a full lock that does not change
+OTHERS_GHOST_LOOK_SECONDS = 3600.0   # and those whom nobody named: the whole line may be dead
 
 # Refusals that any other node would meet as well: the turn stays where it is, the next one would fare no better.
 _CLUSTER_WIDE = frozenset({Code.NODES_DOWN, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR})
@@ -43,7 +45,9 @@ def decide(situation: Situation) -> Decision:
     if situation.progress.is_giving_back or situation.progress.claim:
         return giving_back.decide(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
-        return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+        return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot", then=leave_line(situation))
+    if situation.wants_retry:
+        return _forgive(situation)
     if (mended := _mend_taint(situation)) is not None:
         return mended
     cheap = asked(When.READY, Cost.CHEAP)
@@ -57,8 +61,31 @@ def decide(situation: Situation) -> Decision:
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
+    """Not ready: all cheap refusals are told, costly ones that stand there stay, and a place in the line is given up."""
     kept = tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
-    return stay(situation, Code.REFUSED, refused[0].sentence, look=_pause(situation, LOOK_SECONDS), refusals=(*refused, *kept), label="required")
+    return stay(
+        situation, Code.REFUSED, refused[0].sentence, look=_pause(situation, LOOK_SECONDS), refusals=(*refused, *kept), label="required",
+        actions=leave_line(situation),
+    )
+
+
+def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
+    """Whoever is named and cannot come makes room, or the others would wait a minute for nobody. A paused lock is left alone."""
+    content, name = situation.lock, situation.node.name
+    if not isinstance(content, LockContent) or content.is_paused or name not in content.next:
+        return ()
+    names = tuple(each for each in content.next if each != name)
+    left = lock.name_next(content, names, max(0, content.waiting - 1), content.next_at)
+    return (write_lock(situation, f"{name} leaves the line", left),)
+
+
+def _forgive(situation: Situation) -> Decision:
+    """A person asked for another try: what counted against this node is forgotten."""
+    progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
+    return move(
+        situation, Phase.WAITING, Code.RETRY, "a person asked for another try", progress=progress,
+        change=NodeChange(annotations={keys.RETRY: None}), label=_label(situation.node),
+    )
 
 
 _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
@@ -78,8 +105,11 @@ def _ready(situation: Situation, content: LockContent) -> Decision:
         turn = _first_of_all(situation, content, turn)
     if turn.is_ours:
         return _our_turn(_with_memory(situation, replace(turn.memory, passed=turn.passed)), content)
-    if lock.free_slots(content, situation.policy.concurrency) == 0 and _is_next(situation, content):
-        return _look_behind(_with_memory(situation, turn.memory), content)
+    if lock.free_slots(content, situation.policy.concurrency) == 0:
+        situation = _with_memory(situation, _watching(situation, content, turn.memory))
+        turn = replace(turn, memory=situation.memory)
+        if situation.memory.behind_at <= situation.seen.uptime:
+            return _look_behind(situation, content)
     if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
         return _join_line(_with_memory(situation, turn.memory), content)
     return _say_waiting(situation, content, turn.memory, look=_turn_look(situation, content))
@@ -215,23 +245,32 @@ def _pause(situation: Situation, seconds: float) -> float:
     return max(seconds, waiting / order.LOOKS_PER_SECOND) if seconds >= LOOK_SECONDS else seconds
 
 
-def _is_next(situation: Situation, content: LockContent) -> bool:
-    return not content.next or content.next[0] == situation.node.name
+def _watching(situation: Situation, content: LockContent, memory: Memory) -> Memory:
+    """When to look behind the claims: only after the same nodes have held the lock for a while, and the first in line before the others."""
+    key = " ".join(f"{entry.node}/{entry.id}" for entry in content.entries)
+    if memory.behind_key == key:
+        return memory
+    return replace(memory, behind_key=key, behind_at=situation.seen.uptime + _behind_pause(situation, content))
+
+
+def _behind_pause(situation: Situation, content: LockContent) -> float:
+    name = situation.node.name
+    if not content.next:
+        return GHOST_LOOK_SECONDS
+    return GHOST_LOOK_SECONDS * (1 + content.next.index(name)) if name in content.next else OTHERS_GHOST_LOOK_SECONDS
 
 
 def _look_behind(situation: Situation, content: LockContent) -> Decision:
-    """The lock is full and we are first in line: is there anybody behind each claim?"""
+    """The lock is full and has not changed for a while: is there anybody behind each claim?"""
     memory, uptime = situation.memory, situation.seen.uptime
     look = _turn_look(situation, content)
-    if memory.holders_not_before > uptime:
-        return _say_waiting(situation, content, memory, look=look)
     holders = situation.seen.holders
     if situation.seen.lacks(Evidence.HOLDERS):
-        return want(situation, Evidence.HOLDERS)
-    memory = replace(memory, holders_not_before=uptime + GHOST_LOOK_SECONDS)
-    if isinstance(holders, Unknown) or not isinstance(holders, Holders):
+        return want(situation, Evidence.HOLDERS, memory=memory)
+    memory = replace(memory, behind_at=uptime + _behind_pause(situation, content))
+    if not isinstance(holders, Holders):
         return _say_waiting(situation, content, memory, look=look)
-    watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.reboot_deadline_seconds)
+    watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.absence_seconds)
     memory = replace(memory, ghosts=watch.since)
     if not watch.proven:
         return _say_waiting(situation, content, memory, look=look)

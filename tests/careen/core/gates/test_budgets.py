@@ -99,6 +99,12 @@ def test_the_quorum_is_guarded_whatever_the_limits_allow() -> None:
     assert refused.sentence == "without this node 2 of 5 control-plane nodes would be up; 3 are needed"
 
 
+def test_a_worker_does_not_depend_on_the_quorum() -> None:
+    own = a_node("n1")
+    fleet = a_fleet(own, *members(4, down=9))
+    assert budgets._quorum_refusal(a_situation(own, a_policy(concurrency=9), fleet=fleet), LockContent(), fleet) is None
+
+
 @pytest.mark.parametrize("fleet", [Unknown("503"), NOT_ASKED])
 def test_an_unknown_fleet_refuses(fleet: Any) -> None:
     refused = budgets.ask(a_situation(fleet=fleet), When.CLAIMED)

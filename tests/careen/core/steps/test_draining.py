@@ -196,6 +196,12 @@ def test_force_is_earned_by_real_attempts(drain: DrainPolicy, memory: Memory, ph
         assert the_record(decision).is_forced
 
 
+def test_force_passes_over_pods_and_not_over_gates() -> None:
+    policy = a_policy(drain=FORCE, window=Window(days=frozenset()))
+    decision = draining(policy=policy, pods=(a_pod("web-1"),), memory=refused(3, answer=EvictAnswer.DENIED))
+    assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
+
+
 # The gates once more.
 
 SHUT = Window(days=frozenset())

@@ -98,6 +98,13 @@ def test_an_unknown_need_is_said_and_is_neither_yes_nor_no() -> None:
     assert "permission denied" in decision.reason.sentence
 
 
+@pytest.mark.parametrize("left", [{"labels": {keys.REBOOT_LABEL: "required"}}, {"annotations": {keys.RETRY: "2026-03-04T12:00:00Z"}}])
+def test_a_single_leftover_is_enough_to_clean_up(left: dict[str, Any]) -> None:
+    assert decided(need=NO, node=left).reason.code is Code.HOME
+    assert decided(need=NO, node={"annotations": {keys.KURED_IN_PROGRESS: "x", keys.HOLD: "people", keys.LAST_REBOOT: "{}"}}).reason.code is Code.NO_NEED
+    assert decided(need=NO, node={"annotations": {keys.KURED_IN_PROGRESS: "x"}}, policy=a_policy(annotate_nodes=True)).reason.code is Code.HOME
+
+
 def test_what_an_earlier_agent_left_is_removed() -> None:
     left = {keys.PROGRESS: to_annotation(Progress(taint_key=OURS.key)), keys.REASON: "old", keys.HOLD: "people", keys.LAST_REBOOT: "{}"}
     decision = decided(need=NO, node={"annotations": left, "labels": {keys.REBOOT_LABEL: "required"}, "taints": (OURS, THEIRS)})

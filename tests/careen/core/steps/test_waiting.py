@@ -186,33 +186,72 @@ def test_with_other_holders_it_is_asked_again_at_once() -> None:
 
 
 def test_a_short_line_is_filled_by_whoever_sees_it() -> None:
-    decision = waiting(lock=held(an_entry("n9")), waiters=(N2,), holders=Holders(), memory=remembering(holders_not_before=UPTIME + 9))
-    assert decision.reason.code is Code.WAITING_FOR_TURN
     named = waiting(lock=held(an_entry("n9"), next=("n2",)), waiters=(N2,))
     assert the_lock(named).next == ("n2", "n1")
     assert the_lock(named).holders == ("n9",)
 
 
-def test_a_claim_without_a_holder_is_freed_by_proof_by_the_first_in_line() -> None:
-    content = held(an_entry("n9"), next=("n1",))
-    assert waiting(lock=content, holders=NOT_ASKED).wants == {Evidence.HOLDERS}
+LINE = held(an_entry("n9"), next=("n2", "n1", *(f"m{number}" for number in range(20))))
+
+
+@pytest.mark.parametrize(("content", "pause"), [
+    (replace(LINE, next=("n1", *LINE.next[2:])), 30), (LINE, 60), (replace(LINE, next=LINE.next[2:]), 3600), (replace(LINE, next=("n2",) * 20), 3600),
+])
+def test_a_full_lock_that_does_not_change_is_looked_behind_by_the_first_in_line_first(content: LockContent, pause: float) -> None:
+    first = waiting(lock=content, holders=NOT_ASKED)
+    assert first.wants == frozenset()
+    early = waiting(lock=content, holders=NOT_ASKED, memory=first.memory, uptime=UPTIME + pause - 1)
+    assert early.wants == frozenset()
+    assert waiting(lock=content, holders=NOT_ASKED, memory=first.memory, uptime=UPTIME + pause).wants == {Evidence.HOLDERS}
+    changed = replace(content, entries=(an_entry("n9", "another"),))
+    assert waiting(lock=changed, holders=NOT_ASKED, memory=first.memory, uptime=UPTIME + pause).wants == frozenset()
+
+
+def behind(holders: Holders, uptime: float = UPTIME, memory: Memory | None = None) -> Decision:
+    memory = memory or waiting(lock=LINE).memory
+    return waiting(lock=LINE, holders=holders, memory=replace(memory, behind_at=0), uptime=uptime)
+
+
+def test_a_claim_without_a_holder_is_freed_by_proof() -> None:
     living = a_marked_node(a_progress(Phase.DRAINING), name="n9")
-    kept = waiting(lock=content, holders=Holders(nodes=(living,)))
-    assert WriteLock not in kinds(kept)
-    freed = waiting(lock=content, holders=Holders(nodes=(a_node("n9"),)))
+    assert WriteLock not in kinds(behind(Holders(nodes=(living,))))
+    freed = behind(Holders(nodes=(a_node("n9"),)))
     assert freed.reason.code is Code.GHOST_FREED
     assert the_lock(freed).entries == ()
 
 
 def test_a_deleted_node_frees_its_claim_only_after_the_reboot_deadline() -> None:
-    content = held(an_entry("n9"), next=("n1",))
     gone = Holders(absent=frozenset({"n9"}))
-    first = waiting(lock=content, holders=gone)
+    first = behind(gone)
     assert WriteLock not in kinds(first)
-    early = waiting(lock=content, holders=gone, memory=replace(first.memory, holders_not_before=0), uptime=UPTIME + 899)
-    assert WriteLock not in kinds(early)
-    late = waiting(lock=content, holders=gone, memory=replace(first.memory, holders_not_before=0), uptime=UPTIME + 901)
-    assert the_lock(late).entries == ()
+    assert WriteLock not in kinds(behind(gone, UPTIME + 899, first.memory))
+    assert the_lock(behind(gone, UPTIME + 901, first.memory)).entries == ()
+
+
+def test_a_longer_lock_ttl_waits_longer_for_a_deleted_node() -> None:
+    assert a_policy(lock_ttl_seconds=60).absence_seconds == 900
+    assert a_policy(lock_ttl_seconds=7200).absence_seconds == 7200
+
+
+@pytest.mark.parametrize("changes", [{"node": {"annotations": {keys.HOLD: "people"}}}, {"need": NO}])
+def test_whoever_is_named_and_cannot_come_makes_room(changes: dict[str, Any]) -> None:
+    decision = waiting(lock=NAMED, **changes)
+    assert the_lock(decision).next == ("n2",)
+
+
+def test_a_paused_lock_is_not_written_for_that() -> None:
+    assert WriteLock not in kinds(waiting(lock=lock.pause(NAMED, "", 1)))
+
+
+def test_a_person_asks_for_another_try_of_a_node_that_reached_its_limit() -> None:
+    record = replace(RECORD, reboots_for_need=5, tries=3, failures=2)
+    refused = decided(record, node=READY)
+    assert codes(refused.refusals) == [Code.LOOP_LIMIT]
+    decision = decided(record, node={**READY, "annotations": {keys.RETRY: "2026-03-04T12:00:00Z"}})
+    assert decision.reason.code is Code.RETRY
+    after = the_record(decision)
+    assert (after.reboots_for_need, after.tries, after.failures) == (0, 0, 0)
+    assert the_patch(decision).annotations[keys.RETRY] is None
 
 
 def test_a_taint_that_somebody_removed_is_put_back_while_the_need_lasts() -> None:
