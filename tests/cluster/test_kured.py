@@ -29,9 +29,10 @@ def multiple(*nodes: str) -> str:
 def test_a_lock_that_kured_left_for_a_node_that_is_gone_stops_nobody_for_ever(story: Story, form: object) -> None:
     assert callable(form)
     story.write_lock(form("long-gone"))
-    hosts = story.nodes(2, "--reboot-deadline=10s")
-    story.need_reboot(hosts)
-    story.finishes(hosts, 180)
+    (host,) = story.nodes(1, "--reboot-deadline=10s")
+    story.need_reboot([host])
+    story.stays("time alone frees nothing", lambda: "long-gone" in story.holders(), 8)
+    story.finishes([host], 120)
     story.judge()
 
 

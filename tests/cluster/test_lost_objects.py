@@ -9,25 +9,28 @@ import pytest
 from tests.cluster.harness.cluster import CAREEN, manifest_files
 from tests.cluster.harness.hosts import Host
 from tests.cluster.harness.story import Story
-from tests.cluster.harness.workloads import deployment, on_node
+from tests.cluster.harness.workloads import deployment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
 
 
 def somebody_drains_slowly(story: Story, hosts: list[Host]) -> Host:
-    """Every node has a pod that takes its time to stop; returns the node that is being drained."""
-    story.workloads(*(deployment(f"slow-{host.name}", 1, stop_seconds=8, **on_node(host.name)) for host in hosts))
+    """Every node has pods that take their time to stop; returns the node from which they are being evicted."""
+    story.workloads(deployment("slow", 2 * len(hosts), stop_seconds=8))
     story.observer.forget()
     story.need_reboot(hosts)
-    return story.any_of(hosts, "Draining")
+    holder = story.any_of(hosts, "Draining")
+    story.wait_for("its pods are being evicted", lambda: any(life.deleting_at for life in story.observer.pods() if life.node == holder.name))
+    return holder
 
 
 def test_the_api_server_is_away_for_a_minute_in_the_middle_of_a_drain(story: Story) -> None:
     hosts = story.nodes(3)
-    somebody_drains_slowly(story, hosts)
+    holder = somebody_drains_slowly(story, hosts)
     story.plane.stop_api_server()
     time.sleep(60)
     story.plane.start_api_server()
+    story.finishes_one(holder)
     story.finishes(hosts, 180)
     story.judge()
     story.is_clean(hosts)

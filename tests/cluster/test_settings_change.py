@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
@@ -12,11 +13,14 @@ from tests.cluster.harness.story import Story
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
 
 
-def most_down(story: Story, since: float = 0.0) -> int:
-    """Of all nodes, counting only what began to be down after the instant."""
+def most_down(story: Story, since: float = 0.0, until: float = math.inf) -> int:
+    """Of all nodes, counting only what began to be down between the instants."""
     end = time.time()
     return most_at_once(
-        span for host in story.hosts.values() for span in down_spans(story.observer.node_history(host.name), end) if span.start > since
+        span
+        for host in story.hosts.values()
+        for span in down_spans(story.observer.node_history(host.name), end)
+        if since < span.start < until
     )
 
 
@@ -25,9 +29,11 @@ def test_a_raised_concurrency_takes_effect_without_a_restart(story: Story) -> No
     hosts = story.nodes(6, change=lambda host: setattr(host, "boot_seconds", 6.0))
     story.need_reboot(hosts)
     story.any_of(hosts, "Draining", "Rebooting")
+    changed = time.time()
     story.settings(concurrency=3)
     story.finishes(hosts, 240)
     story.judge(concurrency=3)
+    assert most_down(story, until=changed) == 1
     assert most_down(story) > 1
     assert sum(host.starts for host in hosts) == 12  # nobody was restarted but by the reboots
 
@@ -49,10 +55,14 @@ def test_a_rolling_update_to_another_concurrency_breaks_no_lock(story: Story, be
     hosts = story.nodes(4, f"--concurrency={before}", change=lambda host: setattr(host, "boot_seconds", 6.0))
     story.need_reboot(hosts)
     story.any_of(hosts, "Rebooting")
+    changed = time.time()
     story.flags = [f"--concurrency={after}"]
     for host in hosts:
         story.the_fleet().stop_agent(host)
         time.sleep(1)
+    updated = time.time() + 5  # the last one has started with the new flag
     story.finishes(hosts, 240)
     story.judge(concurrency=max(before, after))
+    assert most_down(story, until=changed) <= before
+    assert most_down(story, since=updated) <= after
     story.is_clean(hosts)
