@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import TextIO
@@ -56,6 +57,8 @@ def answer_line(line: str) -> tuple[str, str]:
         return write_answers(case.id, judge(case)), ""
     except (CaseError, ConfigurationError, ValueError) as trouble:
         return "", str(trouble)
+    except Exception as failure:  # a mistake of ours in one case must not cost the others their answers
+        return "", "not judged, please report this: " + "".join(traceback.format_exception(failure)[-2:]).strip()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from scheduler_core.__main__ import main
 from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.judge.answer import judge
-from scheduler_core.judge.cases import CaseError, read_case, write_answers
+from scheduler_core.judge.cases import Case, CaseError, read_case, write_answers
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 
@@ -111,6 +111,22 @@ def test_the_command_goes_on_after_a_bad_line_and_ends_with_2(monkeypatch: pytes
     said = capsys.readouterr()
     assert [json.loads(text)["id"] for text in said.out.splitlines()] == ["c", "c"]
     assert said.err.startswith("case 2: not a case: ")
+
+
+def test_a_mistake_of_ours_in_one_case_does_not_cost_the_others_their_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken_for_three_nodes(case: Case) -> dict[str, dict[str, Any]]:
+        if len(case.objects) == 4:
+            raise KeyError("a bug")
+        return judge(case)
+
+    monkeypatch.setattr("scheduler_core.judge.answer.judge", broken_for_three_nodes)
+    good, bad = line(a_node("n1"), a_pod("p"), pods=["default/p"]), line(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p"), pods=["default/p"])
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{good}\n{bad}\n{good}\n"))
+    assert main(["judge", "--processes", "1"]) == 2
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 2
+    assert said.err.startswith("case 2: not judged, please report this: ")
+    assert "KeyError: 'a bug'" in said.err
 
 
 @pytest.mark.parametrize("arguments", [[], ["judge", "--processes", "0"], ["nonsense"]])
