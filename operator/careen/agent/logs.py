@@ -34,7 +34,8 @@ class TextFormat(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, and a traceback below it if there is one."""
-        place = " ".join(part for part in (_of(record, "node"), _of(record, "phase") and f"{_of(record, 'phase')}({_of(record, 'reason')})") if part)
+        where = f"{_of(record, 'phase')}({_of(record, 'reason')})" if _of(record, "reason") else ""
+        place = " ".join(part for part in (_of(record, "node"), where) if part)
         fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
         line = f"{_time(record)} {record.levelname:<7} {place}: {record.getMessage()}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line

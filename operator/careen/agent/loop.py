@@ -116,9 +116,10 @@ class Loop:
         """Log, metrics: a line when phase or reason changed, not each turn."""
         decision, node = turned.decision, self._place.node
         self._metrics.show_need(turned.observation.need)
-        self._metrics.show_phase(decision.phase, at=self._clock.now().timestamp())
+        if turned.phase is not None:
+            self._metrics.show_phase(turned.phase, at=self._clock.now().timestamp())
         self._metrics.show_refusals(decision.refusals)
-        place = (decision.phase.value, decision.reason.code.value)
+        place = (turned.phase.value if turned.phase else "", decision.reason.code.value)
         if place == (self._place.phase, self._place.reason):
             return
         self._place.phase, self._place.reason = place

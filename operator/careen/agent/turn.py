@@ -28,6 +28,8 @@ class Turned:
     decision: Decision
     observation: Observation
     stop: Stop | None
+    phase: Phase | None
+    """Where the node stands, as far as this process knows: a Node that cannot be read has not moved, nor one whose patch did not land; None before the first look."""
 
 
 class NeverDecided(Exception):
@@ -41,7 +43,7 @@ class Mind:
         self._observer = observer
         self._hands = hands
         self.memory = Memory()
-        self.phase = Phase.IDLE
+        self.phase: Phase | None = None
 
     async def turn(self, policy: Policy) -> Turned:
         """One turn, to its end or to the first action that did not surely succeed."""
@@ -52,11 +54,13 @@ class Mind:
         self.memory = applied.memory
         if applied.node is not None or applied.stop is not None:
             self._observer.saw_node(applied.node)
-        self.phase = decision.phase
-        return Turned(decision=decision, observation=seen, stop=applied.stop)
+        # A decision's phase holds when all its actions have landed.
+        if isinstance(seen.node, NodeView) and applied.stop is None:
+            self.phase = decision.phase
+        return Turned(decision=decision, observation=seen, stop=applied.stop, phase=self.phase)
 
     async def _decide(self, policy: Policy) -> tuple[Observation, Decision]:
-        seen = await self._observer.begin(self.memory, self.phase, policy)
+        seen = await self._observer.begin(self.memory, self.phase or Phase.IDLE, policy)
         for _ in range(_MOST_ROUNDS):
             decision = decide(seen, policy)
             if not decision.wants:

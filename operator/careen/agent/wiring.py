@@ -50,6 +50,7 @@ _LOG = logging.getLogger("careen.agent")
 STOP_SECONDS = 3.0
 _RETRY_SECONDS = 2.0
 _RIGHTS_SECONDS = 600.0
+_RIGHTS_UNKNOWN_SECONDS = 60.0
 
 
 class Agent:
@@ -212,24 +213,29 @@ class Agent:
         self._in_background(post_event(self._api, subject, reason="BadSettings", sentence=sentence, is_warning=True, host=self._node))
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
-        """Names missing rights, once when nothing is in progress, and again as long as some are missing."""
+        """Names missing rights, once when nothing is in progress, and again as long as some are missing.
+
+        After a reboot there are more urgent things to ask the server than whether it would answer.
+        """
         settings = live.settings
         rights = needed_rights(
             node=self._node, namespace=settings.ds_namespace, daemonset=settings.ds_name, config_map=settings.config_map, forecast=settings.forecast != "off"
         )
         while True:
-            if mind.phase in (Phase.IDLE, Phase.WAITING):
+            pause = _RIGHTS_SECONDS
+            if mind.phase in (None, Phase.IDLE, Phase.WAITING):
                 try:
                     missing = await missing_rights(self._api, rights)
                 except ClusterError as error:
                     _LOG.info("whether rights are missing is not known: %s", error)
+                    pause = _RIGHTS_UNKNOWN_SECONDS
                 else:
                     for right in missing:
                         _LOG.error("a right is missing: %s; without it %s", right.title, right.because)
                     self._metrics.missing_rights.labels(self._node).set(len(missing))
                     if not missing:
                         return
-            await self._clock.sleep(_RIGHTS_SECONDS)
+            await self._clock.sleep(pause)
 
     # ---- the parts ----
 

@@ -78,7 +78,7 @@ def turned(before: Phase = Phase.SETTLING, after: Phase = Phase.IDLE, *, forecas
     node = NodeView(name="n1", uid="u", resource_version="1", annotations={"careen.dev/progress": to_annotation(record), "careen.dev/forecast": json.dumps(said)})
     seen = Observation(now=SINCE, uptime=0.0, chance=Chance(claim_id="c", jitter=0.0), memory=Memory(), clock_skew_seconds=0.0, node=node, boot_id="b", need=Need(answer=NeedAnswer.NO))
     decision = Decision(phase=after, reason=Reason(code=Code.RELEASED, sentence="."), memory=Memory(), look_again_seconds=1.0)
-    return Turned(decision=decision, observation=seen, stop=stop)
+    return Turned(decision=decision, observation=seen, stop=stop, phase=after)
 
 
 @pytest.mark.parametrize("after", [Phase.IDLE, Phase.WAITING])
@@ -105,4 +105,4 @@ def test_a_node_without_a_forecast_is_not_judged() -> None:
     without = turned()
     assert isinstance(without.observation.node, NodeView)
     bare = replace(without.observation.node, annotations={"careen.dev/progress": without.observation.node.annotations["careen.dev/progress"]})
-    assert finished_drain(Turned(decision=without.decision, observation=replace(without.observation, node=bare), stop=None)) is None
+    assert finished_drain(Turned(decision=without.decision, observation=replace(without.observation, node=bare), stop=None, phase=Phase.IDLE)) is None

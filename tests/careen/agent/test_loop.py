@@ -58,7 +58,7 @@ class ScriptedMind:
             phase=self.phase, reason=Reason(code=Code.NO_NEED, sentence="nothing to do"), memory=Memory(),
             look_again_seconds=outcome if isinstance(outcome, float) else 99.0, refusals=self.refusals,
         )
-        return Turned(decision=decision, observation=seen, stop=outcome if isinstance(outcome, Stop) else None)
+        return Turned(decision=decision, observation=seen, stop=outcome if isinstance(outcome, Stop) else None, phase=self.phase)
 
 
 class Stage:

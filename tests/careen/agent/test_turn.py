@@ -95,3 +95,22 @@ async def test_after_a_stop_the_node_is_read_anew_even_when_idle(shell: Shell, m
     assert turned.stop is not None
     await mind.turn(POLICY)
     assert shell.requests.count("GET /api/v1/nodes/n1") == 2
+
+
+async def test_a_node_that_cannot_be_read_has_not_moved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise metrics and log would say Idle of a drained node while the API server is down."""
+    shell.put_node("n1")
+    think(monkeypatch, lambda seen, _: decision(seen, phase=Phase.DRAINING), lambda seen, _: decision(seen, phase=Phase.IDLE))
+    mind = Mind(shell.observer(), shell.hands)
+    assert (await mind.turn(POLICY)).phase is Phase.DRAINING
+    shell.wire.before = lambda _: Unclear("down")
+    assert (await mind.turn(POLICY)).phase is Phase.DRAINING
+
+
+async def test_a_node_whose_patch_did_not_land_has_not_moved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.put_node("n1")
+    think(monkeypatch, lambda seen, _: decision(seen, phase=Phase.WAITING), lambda seen, _: decision(seen, phase=Phase.CLAIMING, actions=(patch(seen, a="1"),)))
+    mind = Mind(shell.observer(), shell.hands)
+    assert (await mind.turn(POLICY)).phase is Phase.WAITING
+    shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
+    assert (await mind.turn(POLICY)).phase is Phase.WAITING

@@ -1,0 +1,257 @@
+"""The real decisions through the real shell on a real API server, on virtual time: from the sentinel to the released claim.
+
+The process is killed before and after every single request, and every answer is lost once: each time the node must
+reboot exactly once and come home, with nothing of ours left on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.agent.turn import Mind
+from careen.cluster.api import ApiServer
+from careen.cluster.client import connect
+from careen.cluster.errors import Unclear
+from careen.cluster.transport import Request, Response
+from careen.core.observation import Need, NeedAnswer
+from careen.core.phases import Phase
+from careen.core.policy import Policy
+from careen.demo.testing import running_server
+from careen.host import reboot
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from tests.careen.agent.conftest import KEY, Shell
+from tests.careen.virtual_shell import Meddling, VirtualClock
+
+POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="careen")
+
+
+class Killed(BaseException):
+    """The process is gone between two instructions."""
+
+
+class OnVirtualTime(Meddling):
+    """As if the server's clock were ours."""
+
+    clock: VirtualClock
+
+    async def send(self, request: Request) -> Response:
+        response = await super().send(request)
+        return replace(response, headers={**response.headers, "date": format_datetime(self.clock.now(), usegmt=True)})
+
+
+class Life(Shell):
+    """A node's agents, one process after another, until the node is home."""
+
+    reboots_seen = 0
+    starts = 0
+
+    def prepare(self) -> None:
+        self.put_node("n1", labels={"kubernetes.io/hostname": "n1"}, spec={"taints": [{"key": "theirs", "effect": "NoSchedule"}]}, status=self.status("boot-n1"))
+        self.put_node("n2")
+        self.server.seed(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "shop", "uid": "uid-web", "generation": 1}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}},
+        )
+        for name in ("web-1", "web-2"):
+            self.put_pod(name, metadata={"uid": name, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-web", "controller": True}]})
+        self.host.need = Need(answer=NeedAnswer.YES)
+        self.host.ask_reboot = self.reboot  # type: ignore[method-assign]
+        self.forecaster.answer = Forecast(
+            node="n1", made_at="2026-03-04T12:00:00Z",
+            pods=tuple(PodForecast(namespace="shop", name=name, uid=name, outcome=Outcome.MOVES, sentence="", landing=("n2",)) for name in ("web-1", "web-2")),
+        )
+
+    def status(self, boot: str) -> dict[str, Any]:
+        return {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot}}
+
+    async def reboot(self) -> reboot.Answer:
+        """The host goes down under the agent, and comes back with a new boot and without a need."""
+        self.check_at_reboot()
+        self.reboots_seen += 1
+        self.host.boot = f"boot-{self.reboots_seen}"
+        self.host.need = Need(answer=NeedAnswer.NO)
+        node = self.node("n1")
+        self.server.seed({**node, "status": self.status(self.host.boot)})
+        raise Killed
+
+    def check_at_reboot(self) -> None:
+        """Rule 2: with its own live claim, cordoned, drained."""
+        assert self.node("n1")["spec"].get("unschedulable") is True
+        assert [name for name in ("web-1", "web-2") if self.server.get("pods", name, "shop")] == []
+        assert [entry["nodeID"] for entry in self.lock_content()["locks"]] == ["n1"]
+
+    def lock_content(self) -> dict[str, Any]:
+        found = self.server.get("daemonsets", "careen", "careen")
+        assert found is not None
+        return dict(json.loads(found["metadata"].get("annotations", {}).get(KEY, "{}")))
+
+    async def live(self, *, most_turns: int = 150) -> None:
+        """Turns until the node is idle after a reboot; each `Killed` begins a new process."""
+        mind = self.new_process()
+        for _ in range(most_turns):
+            try:
+                turned = await mind.turn(POLICY)
+            except Killed:
+                await self.settle_background()
+                await self.clock.sleep(5.0)
+                mind = self.new_process()
+                continue
+            await self.settle_background()
+            if turned.phase is Phase.IDLE and turned.stop is None and self.reboots_seen:
+                return
+            await self.clock.sleep(1.0 if turned.stop else max(turned.decision.look_again_seconds, 0.02))
+        raise AssertionError(f"not home after {most_turns} turns: {mind.phase}, {self.node('n1')['metadata'].get('annotations')}")
+
+    def new_process(self) -> Mind:
+        self.starts += 1
+        return Mind(self.observer(), self.hands)
+
+    async def settle_background(self) -> None:
+        tasks, self.background[:] = self.background[:], []
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def check_home(self) -> None:
+        """Nothing of ours is left, and what was somebody else's still is there."""
+        node = self.node("n1")
+        assert self.reboots_seen == 1
+        assert "unschedulable" not in node["spec"]
+        assert node["spec"]["taints"] == [{"key": "theirs", "effect": "NoSchedule"}]
+        assert node["metadata"]["labels"] == {"kubernetes.io/hostname": "n1"}
+        assert set(node["metadata"].get("annotations", {})) <= {"careen.dev/last-reboot"}
+        assert self.lock_content().get("locks", []) == []
+
+
+@asynccontextmanager
+async def a_life(folder: Path) -> AsyncIterator[Life]:
+    clock = VirtualClock()
+    async with running_server() as server:
+        transport = connect(server.write_kubeconfig(folder / "kubeconfig"), part="test")
+        wire = OnVirtualTime(transport)
+        wire.clock = clock
+        life = Life(server=server, wire=wire, api=ApiServer(wire, clock, chance=lambda: 0.0), clock=clock)
+        life.put_daemonset()
+        life.prepare()
+        yield life
+        await life.settle_background()
+        transport.close()
+
+
+async def test_a_node_reboots_once_and_comes_home(tmp_path: Path) -> None:
+    async with a_life(tmp_path) as life:
+        await life.live()
+        life.check_home()
+        assert life.starts == 2, "the agent before the reboot and the one after it"
+        assert len(life.wire.asked) < 60
+
+
+def nth(number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True) -> Callable[[Request], Any]:
+    """Does `what` at the n-th request that counts."""
+    seen = 0
+
+    def at(request: Request) -> BaseException | None:
+        nonlocal seen
+        if not only(request):
+            return None
+        seen += 1
+        return what() if seen == number else None
+
+    return at
+
+
+def is_the_turns(request: Request) -> bool:
+    """Events are posted beside the turn."""
+    return not request.path.endswith("/events")
+
+
+def is_write(request: Request) -> bool:
+    return request.method != "GET" and "dryRun" not in request.query and is_the_turns(request)
+
+
+async def count(folder: Path, only: Callable[[Request], bool]) -> int:
+    async with a_life(folder) as life:
+        await life.live()
+        return sum(only(request) for request in life.wire.asked)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_killed_around_any_request_the_next_process_brings_the_node_home(tmp_path: Path, moment: str) -> None:
+    """Crash safety is a property of decisions and shell together: between any two requests there is no state that leads nowhere."""
+    requests = await count(tmp_path, is_the_turns)
+    assert requests > 20
+    for number in range(1, requests + 1):
+        async with a_life(tmp_path) as life:
+            setattr(life.wire, moment, nth(number, Killed, only=is_the_turns))
+            await life.live()
+            life.check_home()
+            assert life.starts == 3, f"request {number}"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_whichever_write_loses_its_answer_the_node_reboots_once_and_comes_home(tmp_path: Path, moment: str) -> None:
+    """Lost before the server saw it, or after it was done: the agent cannot tell, and need not."""
+    writes = await count(tmp_path, is_write)
+    assert writes > 6
+    for number in range(1, writes + 1):
+        async with a_life(tmp_path) as life:
+            setattr(life.wire, moment, nth(number, lambda: Unclear("connection reset"), only=is_write))
+            await life.live()
+            life.check_home()
+
+
+@pytest.mark.timeout(300)
+async def test_whichever_write_arrives_late_it_does_no_harm(tmp_path: Path) -> None:
+    """The connection breaks, and a proxy delivers the write some seconds later, when the agent has gone on."""
+    writes = await count(tmp_path, is_write)
+    for number in range(1, writes + 1):
+        async with a_life(tmp_path) as life:
+            held_back: list[Request] = []
+
+            def hold_back(request: Request, number: int = number, seen: list[int] = [0], held: list[Request] = held_back) -> BaseException | None:  # noqa: B006 - a counter per run
+                if not is_write(request):
+                    return None
+                seen[0] += 1
+                if seen[0] == number:
+                    held.append(request)
+                    return Unclear("timed out")
+                return None
+
+            hold_back.__defaults__ = (number, [0], held_back)
+            life.wire.before = hold_back
+            sleep = life.clock.sleep
+
+            async def sleep_and_deliver(seconds: float, held: list[Request] = held_back, life: Life = life, sleep: Any = sleep) -> None:
+                await sleep(seconds)
+                while held:
+                    await life.wire.inner.send(held.pop())
+
+            life.clock.sleep = sleep_and_deliver  # type: ignore[method-assign]
+            await life.live()
+            life.check_home()
+
+
+@pytest.mark.timeout(300)
+async def test_an_api_server_that_is_down_for_a_while_at_any_moment_only_delays(tmp_path: Path) -> None:
+    requests = await count(tmp_path, lambda _: True)
+    for number in range(1, requests + 1, 3):
+        async with a_life(tmp_path) as life:
+            back_at: list[float] = []
+
+            def down(_: Request, life: Life = life, back_at: list[float] = back_at, number: int = number) -> BaseException | None:
+                if len(life.wire.asked) == number:
+                    back_at.append(life.clock.seconds + 60)
+                return Unclear("down") if back_at and life.clock.seconds < back_at[0] else None
+
+            life.wire.before = down
+            await life.live()
+            life.check_home()
