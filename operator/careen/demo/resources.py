@@ -101,7 +101,6 @@ REVIEW_KINDS: dict[tuple[str, str], str] = {
 }
 
 BY_PATH: dict[tuple[str, str, str], ResourceType] = {(r.group, r.version, r.plural): r for r in RESOURCE_TYPES}
-BY_STORAGE: dict[tuple[str, str], ResourceType] = {(r.group, r.plural): r for r in RESOURCE_TYPES}
 BY_KIND: dict[tuple[str, str], ResourceType] = {(r.api_version, r.kind): r for r in RESOURCE_TYPES}
 
 

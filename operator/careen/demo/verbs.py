@@ -17,7 +17,7 @@ from typing import Any
 from careen.demo import api_errors
 from careen.demo.admission import admitted_pod
 from careen.demo.object_rules import Object, prepared_for_create, prepared_for_update, refuse_if_invalid, refuse_stale
-from careen.demo.resources import BY_KIND, RESOURCE_TYPES, ResourceType, resource_named
+from careen.demo.resources import RESOURCE_TYPES, ResourceType, resource_named
 from careen.demo.selectors import Matches
 from careen.demo.store import HistoryGone, Key, Store, Stored
 
@@ -283,8 +283,3 @@ def with_condition(conditions: list[Object], kind: str, status: str, now: str, *
     if before is None:
         return [*conditions, made]
     return [made if c is before else c for c in conditions]
-
-
-def resource_of(obj: Mapping[str, Any]) -> ResourceType:
-    """The row for an object that says its apiVersion and kind; KeyError for a kind the server does not know."""
-    return BY_KIND[obj["apiVersion"], obj["kind"]]
