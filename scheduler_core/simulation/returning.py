@@ -1,46 +1,53 @@
-"""Which pending pods wait out the reboot: those that no other node could ever hold, however empty it were.
+"""Which pending pods wait out the reboot: those that no other node could ever hold, however empty and healthy it were.
 
-Load is not asked here: a pod that fits nowhere else only because the other nodes are full is pending, and a drain must not cause it.
+Load is not asked here: a pod that fits nowhere else only because the other nodes are full is pending, and a drain must not cause it. Nor are
+passing troubles: a node that is cordoned, or tainted because it is not ready yet, is looked at as it will stand some day.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from scheduler_core.cycle import Scheduler
-from scheduler_core.framework.verdict import Code, Verdict
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.verdict import Code
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
-from scheduler_core.model.taints import first_untolerated
-from scheduler_core.simulation.remedies import uncordoned
+from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 
-# Taints that the control plane sets and lifts with a node's condition say nothing about where a pod belongs.
+# Set and lifted with a node's condition by the control plane (node lifecycle controller, cloud provider).
 _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def only_drained_nodes_can_hold(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], pod: Pod) -> bool:
-    """Whether the pod fits on a drained node once it is back, and every other node refuses it for good.
-
-    Judged with nobody cordoned, because a cordon is lifted some day.
-    """
-    open_world = world
-    for node in world.nodes:
-        if node.unschedulable:
-            open_world = open_world.with_node_replaced(uncordoned(node))
-    result = scheduler.schedule(open_world, pod)
+    """Whether the pod fits on a drained node once it is back, and every other node refuses it for good."""
+    some_day = _without_passing_troubles(world)
+    result = scheduler.schedule(some_day, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:
         return False
-    return all(
-        _is_for_good(verdict, world.node(name), pod) for name, verdict in result.statuses.items() if name not in mine
-    )
+    others = [name for name, verdict in result.statuses.items() if name not in mine and verdict.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE]
+    return all(_some_plugin_refuses_for_good(scheduler, some_day, pod, others))
 
 
-def _is_for_good(verdict: Verdict, node: Node, pod: Pod) -> bool:
-    if verdict.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-        return False
-    if verdict.plugin != "TaintToleration":
-        return True
-    lasting = [taint for taint in node.taints if not taint.key.startswith(_PASSING_TAINTS)]
-    return first_untolerated(lasting, pod.spec.tolerations) is not None
+def _some_plugin_refuses_for_good(scheduler: Scheduler, world: Snapshot, pod: Pod, names: Sequence[str]) -> Iterator[bool]:
+    """For each node: a lack of room is found before a volume that belongs elsewhere, so every plugin is asked, beyond the first refusal."""
+    runner, state = scheduler.runner(pod), CycleState()
+    runner.pre_filter(state, pod, NodeList(world, None, scheduler.rules))
+    infos = (world.node_info(world.row(name), scheduler.rules) for name in names)
+    for info in infos:
+        yield any(verdict.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for verdict in runner.every_verdict(state, pod, info).values())
+
+
+def _without_passing_troubles(world: Snapshot) -> Snapshot:
+    for node in world.nodes:
+        if (sound := _sound(node)) != node:
+            world = world.with_node_replaced(sound)
+    return world
+
+
+def _sound(node: Node) -> Node:
+    lasting = tuple(taint for taint in node.taints if not taint.key.startswith(_PASSING_TAINTS))
+    return node if not node.unschedulable and lasting == node.taints else replace(node, unschedulable=False, taints=lasting)

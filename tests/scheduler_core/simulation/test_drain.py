@@ -86,6 +86,37 @@ def test_a_cordon_elsewhere_does_not_bind_a_pod_to_the_drained_node() -> None:
     assert forecast.counts == {Outcome.PENDING: 1}
 
 
+_NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}
+
+
+@pytest.mark.parametrize("trouble", [pytest.param({}, id="healthy"), pytest.param({"unschedulable": True}, id="cordoned"), pytest.param(_NOT_READY, id="not ready yet")])
+def test_a_pod_bound_to_its_node_returns_whatever_passing_trouble_the_others_have(trouble: Manifest) -> None:
+    forecast = drain("n1", a_node("n1"), {**a_node("n2"), "spec": trouble}, a_pod("p", "n1", nodeSelector={"kubernetes.io/hostname": "n1"}))
+    assert forecast.counts == {Outcome.RETURNS: 1}
+
+
+def test_a_taint_that_a_person_set_binds_a_pod_to_the_node_without_it() -> None:
+    forecast = drain("n1", a_node("n1"), {**a_node("n2"), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}, a_pod("p", "n1"))
+    assert forecast.counts == {Outcome.RETURNS: 1}
+
+
+def test_a_pod_whose_volume_is_on_its_node_returns_though_the_others_are_full_as_well() -> None:
+    local = {
+        "kind": "PersistentVolume", "metadata": {"name": "disk"}, "status": {"phase": "Bound"},
+        "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": {"namespace": "shop", "name": "data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}]}]}},
+        },
+    }
+    claim = {
+        "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}, "status": {"phase": "Bound"},
+    }
+    pinned = a_pod("p", "n1", cpu="3", owner="StatefulSet", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("q", "n2", cpu="3", app="other"), local, claim, pinned)
+    assert forecast.pods[0].outcome is Outcome.RETURNS
+
+
 def test_the_drained_node_stays_a_topology_domain() -> None:
     spread = {"topologySpreadConstraints": [
         {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}},
