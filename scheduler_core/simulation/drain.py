@@ -32,15 +32,35 @@ def simulate_drain(
     `made_at` (RFC 3339) says when the snapshot was read and is passed through. Raises UnknownNodeError for a node that the snapshot
     does not have; the snapshot itself is never changed.
     """
-    drain = _Drain(snapshot, node_names, Scheduler(configuration, kube_version))
+    return run_drain(snapshot, node_names, Scheduler(configuration, kube_version), made_at=made_at).forecasts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedDrain:
+    """The forecasts, and the cluster as the drain leaves it: nodes cordoned, budgets spent as far as no replacement refilled them.
+
+    Replacements that landed stand in `world` as the scheduler bound them, not running yet; `displaced` has them and those that wait.
+    """
+
+    forecasts: tuple[Forecast, ...]
+    world: Snapshot
+    displaced: tuple[Displaced, ...]
+
+
+def run_drain(snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, *, made_at: str = "", tries_remedies: bool = True) -> FinishedDrain:
+    """As `simulate_drain`, for callers that go on from there. Trying what would place a pending pod costs more than the drain itself."""
+    drain = _Drain(snapshot, node_names, scheduler, tries_remedies)
     drain.run()
-    return tuple(
+    forecasts = tuple(
         Forecast(node=name, made_at=made_at, pods=tuple(drain.outcomes(name)), notes=tuple(drain.notes)) for name in node_names
     )
+    spent = drain.ledger.budgets()
+    world = drain.world if spent == snapshot.objects.budgets else drain.world.with_objects(budgets=spent)
+    return FinishedDrain(forecasts=forecasts, world=world, displaced=tuple(drain.displaced.values()))
 
 
 @dataclass(slots=True)
-class _Displaced:
+class Displaced:
     """A pod that left its place and the replacement that looks for another; `arrival` is the place in the queue."""
 
     pod: Pod
@@ -58,9 +78,10 @@ class _Drain:
     before: Snapshot
     node_names: Sequence[str]
     scheduler: Scheduler
+    tries_remedies: bool
     world: Snapshot = field(init=False)
     ledger: BudgetLedger = field(init=False)
-    displaced: dict[str, _Displaced] = field(init=False, default_factory=dict)    # by the evicted pod's key
+    displaced: dict[str, Displaced] = field(init=False, default_factory=dict)    # by the evicted pod's key
     refused: dict[str, EvictionRefusal] = field(init=False, default_factory=dict)
     notes: list[str] = field(init=False, default_factory=list)
     arrivals: int = field(init=False, default=0)
@@ -107,7 +128,7 @@ class _Drain:
 
     def _enqueue(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
-            self.displaced[pod.key] = _Displaced(pod, replacement_of(pod), self.arrivals)
+            self.displaced[pod.key] = Displaced(pod, replacement_of(pod), self.arrivals)
             self.arrivals += 1
 
     def _schedule(self) -> None:
@@ -119,7 +140,7 @@ class _Drain:
                 return
             self._enqueue(victim for victim in preempted if recreation_of(victim) in (Recreation.AT_ONCE, Recreation.AFTER_IT_IS_GONE))
 
-    def _place(self, each: _Displaced) -> list[Pod]:
+    def _place(self, each: Displaced) -> list[Pod]:
         """One cycle for one pod; gives the pods that lost their place to it by preemption."""
         try:
             each.result = self.scheduler.schedule(self.world, each.replacement)
@@ -157,7 +178,7 @@ class _Drain:
             return _say(pod, Outcome.LOST, "has no controller that would recreate it")
         return self._landing(self.displaced[pod.key])
 
-    def _landing(self, each: _Displaced) -> PodForecast:
+    def _landing(self, each: Displaced) -> PodForecast:
         if each.unknown:
             return _say(each.pod, Outcome.UNKNOWN, each.unknown)
         result = each.result
@@ -168,7 +189,7 @@ class _Drain:
             return _say(each.pod, Outcome.MOVES, _landing_sentence(result.best), landing=result.best, **_scores(result))
         if only_drained_nodes_can_hold(self.scheduler, self.world, self.node_names, each.replacement):
             return _say(each.pod, Outcome.RETURNS, "only this node can hold it: it waits out the reboot")
-        ways_out = remedies(self.scheduler, self.world, each.replacement, result, frozenset(self.node_names))
+        ways_out = remedies(self.scheduler, self.world, each.replacement, result, frozenset(self.node_names)) if self.tries_remedies else ()
         return _say(each.pod, Outcome.PENDING, result.sentence, remedies=ways_out)
 
     def _note_preempted(self) -> None:

@@ -6,7 +6,7 @@ The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.pod import Pod
@@ -26,9 +26,10 @@ class BudgetLedger:
     """The budgets of a cluster and what a drain has spent of them so far. Mutable; one simulated drain owns one."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
+        self._given = tuple(budgets)
         self._by_namespace: dict[str, list[DisruptionBudget]] = {}
         self._allowed: dict[str, int] = {}
-        for budget in budgets:
+        for budget in self._given:
             self._by_namespace.setdefault(budget.namespace, []).append(budget)
             self._allowed[budget.key] = budget.disruptions_allowed
 
@@ -55,6 +56,16 @@ class BudgetLedger:
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] += 1
+
+    def budgets(self) -> tuple[DisruptionBudget, ...]:
+        """The budgets as their status stands after what was booked, in the order given."""
+        return tuple(self._as_it_stands(budget) for budget in self._given)
+
+    def _as_it_stands(self, budget: DisruptionBudget) -> DisruptionBudget:
+        allowed = self._allowed[budget.key]
+        if allowed == budget.disruptions_allowed:
+            return budget
+        return replace(budget, disruptions_allowed=allowed, current_healthy=budget.current_healthy + allowed - budget.disruptions_allowed)
 
     def _covering(self, pod: Pod) -> list[DisruptionBudget]:
         if _needs_no_budget(pod):
