@@ -28,6 +28,7 @@ class Metrics:
         self._phase = Gauge("careen_phase", "1 for the phase the node is in.", ["node", "phase"], registry=registry)
         self._phase_since = Gauge("careen_phase_since_seconds", "When this process first saw the present phase (unix time).", ["node"], registry=registry)
         self._refused = Gauge("careen_refused", "1 for each gate that refuses now.", ["node", "gate", "code"], registry=registry)
+        self._refused_since = Gauge("careen_refused_since_seconds", "Since when each gate has refused (unix time).", ["node", "gate", "code"], registry=registry)
         self.turns = Counter("careen_turns", "Turns, by how they ended: done, stopped (an action did not surely succeed), broken (a bug).", ["node", "end"], registry=registry)
         self.turn_seconds = Histogram("careen_turn_seconds", "How long a turn took.", ["node"], buckets=(0.01, 0.1, 1, 5, 15, 60, 300), registry=registry)
         self.last_turn = Gauge("careen_last_turn_seconds", "When the last turn ended (unix time).", ["node"], registry=registry)
@@ -37,6 +38,7 @@ class Metrics:
         self.reasons = Counter("careen_changes_of_mind", "How often a reason was newly given.", ["node", "code"], registry=registry)
         self.forecasts = Counter("careen_forecasts", "Forecasts made, by result: made, unknown.", ["node", "result"], registry=registry)
         self.forecast_seconds = Histogram("careen_forecast_seconds", "How long a forecast took.", ["node"], buckets=(0.5, 1, 2, 5, 10, 30, 60), registry=registry)
+        self.forecast_overdue = Gauge("careen_forecast_overdue", "1 while the forecast has refused for longer than --forecast-patience.", ["node"], registry=registry)
         self.forecast_pods = Counter("careen_forecast_pods", "Evicted pods whose landing was forecast, by where their replacements went: hit, miss.", ["node", "result"], registry=registry)
         self._config_ok = Gauge("careen_config_ok", "0 while the ConfigMap holds settings that cannot be used; the last good ones stay in force.", ["node"], registry=registry)
         self._single = Gauge("careen_only_agent", "1 while this process holds the host's lock for agents, 0 while another does, -1 if there is none.", ["node"], registry=registry)
@@ -61,7 +63,10 @@ class Metrics:
     def show_refusals(self, refusals: Iterable[Refusal]) -> None:
         """The gates that refuse now; the others' series go away."""
         self._refused.clear()
+        self._refused_since.clear()
         for refusal in refusals:
+            if refusal.since is not None:
+                self._refused_since.labels(self._node, refusal.gate, refusal.code.value).set(refusal.since.timestamp())
             self._refused.labels(self._node, refusal.gate, refusal.code.value).set(1)
 
     def show_config(self, *, ok: bool) -> None:

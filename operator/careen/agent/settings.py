@@ -90,6 +90,7 @@ class Settings:
     drain_parallel: int = _ours(10, kinds.whole_number(1, 100), "How many evictions are under way at once.")
     skip_wait_for_delete_timeout: int = _kured(0, kinds.whole_number(0), "Do not wait for pods that have been terminating for more than so many seconds; 0: always wait.")
     force_reboot: bool = _kured(False, kinds.SWITCH, "Reboot even if --drain-timeout passed before the node was empty; never if the cordon failed.")
+    force_reboot_past_budgets: bool = _ours(False, kinds.SWITCH, "With --force-reboot: also when a disruption budget still keeps a pod on the node.")
     late_policy: str = _ours("undo", kinds.word("undo", "reboot"), "What a refusal after the finished drain means: undo everything, or reboot all the same.")
     settle_policy: str = _ours("halt", kinds.word("halt", "continue"), "What happens when displaced workloads are not as healthy as before in time.")
     settle_timeout: float = _ours(600.0, kinds.DURATION, "How long displaced workloads have to become as healthy as before.")

@@ -54,5 +54,6 @@ def _drain(settings: Settings) -> DrainPolicy:
         selector=settings.drain_pod_selector,
         skip_wait_for_delete_seconds=float(settings.skip_wait_for_delete_timeout),
         force_reboot=settings.force_reboot,
+        force_past_budgets=settings.force_reboot_past_budgets,
         parallel=settings.drain_parallel,
     )

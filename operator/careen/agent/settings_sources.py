@@ -99,6 +99,8 @@ def contradictions(settings: Settings) -> list[str]:
         found.append("--alert-filter-match-only needs --alert-filter-regexp: without it no alert could ever forbid a reboot")
     if (settings.alert_filter_regexp or settings.alert_firing_only) and not settings.prometheus_url:
         found.append("--alert-filter-regexp and --alert-firing-only need --prometheus-url: without it no alert is looked at")
+    if settings.force_reboot_past_budgets and not settings.force_reboot:
+        found.append("--force-reboot-past-budgets needs --force-reboot")
     groups = [(each.kind, each.selector.text if each.selector else "") for each in settings.budget]
     if len(set(groups)) < len(groups):
         found.append("--budget names the same group twice: keep one of them")

@@ -20,6 +20,7 @@ from careen.agent import forecast_check, handlers, logs
 from careen.agent.apply import Hands
 from careen.agent.clock import SystemClock
 from careen.agent.forecast import ChildForecaster, Limits
+from careen.agent.forecast_patience import ForecastPatience
 from careen.agent.http_server import Heartbeat, HttpServer
 from careen.agent.live_settings import Given, LiveSettings, SeenConfigMap
 from careen.agent.loop import Loop
@@ -38,6 +39,7 @@ from careen.cluster.events import Subject, post_event
 from careen.cluster.lock_store import LockStore
 from careen.cluster.transport import Request, Response
 from careen.core.actions import Notify, Occasion
+from careen.core.observation import NodeView
 from careen.core.phases import Phase
 from careen.host import single_agent
 from careen.host.commands import HostExec
@@ -110,6 +112,7 @@ class Agent:
         lock = LockStore(self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation)
         need = NeedWatch(host, self._clock, is_command=bool(settings.reboot_sentinel_command), period_seconds=lambda: live.settings.period)
         mind = Mind(Observer(self._senses(live, host, lock, need)), self._hands(live, host, lock))
+        patience = ForecastPatience(lambda: live.settings.forecast_patience)
         loop = Loop(
             mind=mind,
             policy=lambda: live.policy,
@@ -120,7 +123,7 @@ class Agent:
             metrics=self._metrics,
             heartbeat=self._heartbeat,
             after_first_turn=lambda: self._after_first_turn(live, mind, loop),
-            after_turn=self._check_forecast,
+            after_turn=lambda turned: self._after_turn(patience, turned),
         )
         self._loop = loop
         await loop.run()
@@ -272,7 +275,14 @@ class Agent:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _check_forecast(self, turned: Turned) -> None:
+    def _after_turn(self, patience: ForecastPatience, turned: Turned) -> None:
+        is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now)
+        self._metrics.forecast_overdue.labels(self._node).set(is_over)
+        node = turned.observation.node
+        if sentence and isinstance(node, NodeView):
+            _LOG.warning("%s", sentence)
+            subject = Subject(kind="Node", name=node.name, uid=node.uid)
+            self._in_background(post_event(self._api, subject, reason="ForecastOverdue", sentence=sentence, is_warning=True, host=self._node))
         if drain := forecast_check.finished_drain(turned):
             self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from careen.agent.metrics import Metrics
@@ -52,3 +54,10 @@ def test_a_gate_that_no_longer_refuses_has_no_series() -> None:
 
 def test_the_process_itself_is_measured() -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines(Metrics("n1")))
+
+
+def test_since_when_a_gate_refuses_is_shown() -> None:
+    metrics = Metrics("n1")
+    metrics.show_refusals([Refusal(gate="hold", code=Code.HELD, sentence="", since=datetime(2026, 3, 4, 12, 0, tzinfo=UTC))])
+    (line,) = [line for line in lines(metrics) if line.startswith("careen_refused_since_seconds{")]
+    assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()

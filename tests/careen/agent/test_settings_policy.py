@@ -39,6 +39,7 @@ def test_the_defaults_of_the_settings_are_the_defaults_of_the_policy() -> None:
         ({"drain_parallel": "3"}, "drain.parallel", 3),
         ({"skip_wait_for_delete_timeout": "9"}, "drain.skip_wait_for_delete_seconds", 9.0),
         ({"force_reboot": "true"}, "drain.force_reboot", True),
+        ({"force_reboot": "true", "force_reboot_past_budgets": "true"}, "drain.force_past_budgets", True),
         ({"reboot_delay": "1m"}, "reboot_delay_seconds", 60.0),
         ({"reboot_deadline": "1m"}, "reboot_deadline_seconds", 60.0),
         ({"verify_timeout": "1m"}, "verify_timeout_seconds", 60.0),
