@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +39,21 @@ class Forever:
         while True:
             yield pause
             pause = min(pause * 2, 30.0)
+
+
+class FewRetries(logging.Filter):
+    """kopf calls each attempt of its endless retries an error; here the fifth in a row is a warning, and every hundredth."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is worth it."""
+        attempt = re.match(r"Request attempt #(\d+) failed; will retry", record.getMessage())
+        if attempt is None:
+            return True
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        return int(attempt[1]) == 5 or int(attempt[1]) % 100 == 0
+
+
+_FEW_RETRIES = FewRetries()
 
 
 def follow_config_map(
@@ -73,6 +89,8 @@ async def _follow(
 
     # It warns each time that it will not handle signals outside the main thread: that is what we want.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
+    for name_of_logger in ("kopf._cogs.clients.watching", "kopf._core.reactor.observation"):
+        logging.getLogger(name_of_logger).addFilter(_FEW_RETRIES)
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -131,6 +132,16 @@ def test_a_server_that_is_down_for_a_while_is_found_again(server: RunningServer,
 def test_kopfs_pauses_never_end() -> None:
     pauses = iter(handlers.Forever())
     assert [next(pauses) for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
+
+
+@pytest.mark.parametrize(("attempt", "is_told"), [(1, False), (4, False), (5, True), (6, False), (100, True), (200, True)])
+def test_retries_are_told_when_they_last_and_not_as_errors(attempt: int, is_told: bool) -> None:
+    record = logging.makeLogRecord({"msg": f"Request attempt #{attempt} failed; will retry: GET /x", "levelno": logging.ERROR})
+    assert handlers.FewRetries().filter(record) is is_told
+    assert record.levelno == logging.WARNING
+    other = logging.makeLogRecord({"msg": "Watching failed", "levelno": logging.ERROR})
+    assert handlers.FewRetries().filter(other)
+    assert other.levelno == logging.ERROR
 
 
 def test_credentials_become_kopfs() -> None:
