@@ -17,7 +17,6 @@ from email.utils import format_datetime
 from typing import Any
 
 import msgspec
-import yaml
 from aiohttp import web
 
 from careen.demo import api_errors
@@ -30,16 +29,23 @@ from careen.demo.evictions import evict
 from careen.demo.faults import Fault, FaultKind, FaultPlan, no_faults
 from careen.demo.patches import json_patch, merge_patch
 from careen.demo.printed_columns import as_table
-from careen.demo.protobuf_body import CONTENT_TYPE as PROTOBUF
-from careen.demo.protobuf_body import decode_body
 from careen.demo.request_info import RequestInfo, ReviewRequest, request_info
+from careen.demo.request_reading import (
+    body_of,
+    decoded,
+    delete_options,
+    is_dry_run,
+    number,
+    selected,
+    wants_table,
+    watch_request,
+)
 from careen.demo.resources import resource_named
 from careen.demo.scale import scale_of, with_scale
-from careen.demo.selectors import object_selector
 from careen.demo.store import Store, Stored
 from careen.demo.strategic_merge import strategic_merge_patch
 from careen.demo.verbs import DeleteOptions, Verbs
-from careen.demo.watch_stream import WatchEvent, WatchRequest, watch_events
+from careen.demo.watch_stream import WatchEvent, watch_events
 
 _encode = msgspec.json.Encoder().encode
 _PATCHES: dict[str, Callable[[Any, Any], Any]] = {
@@ -47,8 +53,6 @@ _PATCHES: dict[str, Callable[[Any, Any], Any]] = {
     "application/json-patch+json": json_patch,
     "application/strategic-merge-patch+json": strategic_merge_patch,
 }
-# A real server adds up to as much again at random; here runs are meant to repeat.
-_DEFAULT_WATCH_SECONDS = 1800.0
 _MOST_RECORDS = 500_000
 
 
@@ -129,7 +133,7 @@ class ApiServer:
             return known
         asked = request_info(request.method, request.path, request.query)
         if isinstance(asked, ReviewRequest):
-            return self._json(answer_review(asked.kind, await _body(request), exchange.user, self.authorizer), 201)
+            return self._json(answer_review(asked.kind, await body_of(request), exchange.user, self.authorizer), 201)
         exchange.info = asked
         refuse_unless_allowed(self.authorizer, exchange.user, asked)
         exchange.fault = self.plan(asked, exchange.user, asked.verb == "list" and request.query.get("resourceVersion") == "0")
@@ -195,7 +199,7 @@ class ApiServer:
         self.requests.append(RequestRecord(
             at=exchange.started, user=exchange.user, agent=request.headers.get("User-Agent", ""), verb=info.verb, resource=info.resource.plural,
             subresource=info.subresource, namespace=info.namespace, name=info.name, code=code if answered else 0,
-            seconds=self.store.clock() - exchange.started, dry_run=_is_dry_run(request.query), fault=fault.kind.value if fault else ""))
+            seconds=self.store.clock() - exchange.started, dry_run=is_dry_run(request.query), fault=fault.kind.value if fault else ""))
 
     # What was asked ------------------------------------------------------------------------------------------
 
@@ -221,20 +225,20 @@ class ApiServer:
         found = self.verbs.read(info.resource, info.namespace, info.name)
         if info.subresource == "scale":
             return self._json(scale_of(found.content))
-        if _wants_table(request):
+        if wants_table(request):
             return self._json(as_table(info.resource, [found.content], found.version, self.verbs.wall_clock()))
         return self._object(info, found)
 
     def _list(self, request: web.Request, info: RequestInfo, fault: Fault | None) -> web.Response:
         query = request.query
         stale_version = self._version_before(info, fault.seconds) if fault is not None and fault.kind is FaultKind.STALE_LIST else None
-        page = self.verbs.page(info.resource, info.namespace, selected=_selected(query, info), limit=_number(query, "limit"), token=query.get("continue", ""), at_version=stale_version)
+        page = self.verbs.page(info.resource, info.namespace, selected=selected(query, info), limit=number(query, "limit"), token=query.get("continue", ""), at_version=stale_version)
         metadata: dict[str, Any] = {"resourceVersion": str(page.version)}
         if page.next_token:
             metadata["continue"] = page.next_token
             if page.remaining is not None:
                 metadata["remainingItemCount"] = page.remaining
-        if _wants_table(request):
+        if wants_table(request):
             return self._json(as_table(info.resource, [item.content for item in page.items], page.version, self.verbs.wall_clock(), list_metadata=metadata))
         if is_converted(info.resource):
             items = [_encode(to_served(info.resource, item.content)) for item in page.items]
@@ -250,7 +254,7 @@ class ApiServer:
         return older[-1] if older else None
 
     async def _create(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
-        body, dry_run = await _body(request), _is_dry_run(request.query)
+        body, dry_run = await body_of(request), is_dry_run(request.query)
         if info.subresource == "eviction":
             options = DeleteOptions.from_body(body.get("deleteOptions") or {}, dry_run=dry_run or "All" in (body.get("dryRun") or []))
             evict(self.verbs, info.namespace, info.name, options, actor=user)
@@ -268,7 +272,7 @@ class ApiServer:
         return self._object(info, self.verbs.create(info.resource, namespace, obj, actor=user, dry_run=dry_run), 201)
 
     async def _update(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
-        body, dry_run = await _body(request), _is_dry_run(request.query)
+        body, dry_run = await body_of(request), is_dry_run(request.query)
         if info.subresource == "scale":
             changed = self.verbs.change(info.resource, info.namespace, info.name, lambda old: with_scale(old, body), actor=user, dry_run=dry_run, verb="update")
             return self._json(scale_of(changed.content))
@@ -276,11 +280,11 @@ class ApiServer:
         return self._object(info, self.verbs.replace(info.resource, info.namespace, info.name, obj, actor=user, subresource=info.subresource, dry_run=dry_run))
 
     async def _patch(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
-        content_type, dry_run = request.content_type, _is_dry_run(request.query)
+        content_type, dry_run = request.content_type, is_dry_run(request.query)
         apply_patch = _PATCHES.get(content_type)
         if apply_patch is None:
             raise api_errors.unsupported_media_type(content_type, tuple(_PATCHES))
-        patch = _decoded(await request.read())
+        patch = decoded(await request.read())
         if info.subresource == "scale":
             changed = self.verbs.change(info.resource, info.namespace, info.name, lambda old: with_scale(old, apply_patch(scale_of(old), patch)), actor=user, dry_run=dry_run)
             return self._json(scale_of(changed.content))
@@ -291,7 +295,7 @@ class ApiServer:
         return self._object(info, edited)
 
     async def _delete(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
-        options = _delete_options(await _body(request), request.query)
+        options = delete_options(await body_of(request), request.query)
         gone = self.verbs.delete(info.resource, info.namespace, info.name, options, actor=user)
         # The real server answers a pod's graceful deletion with the Pod, everything else with Success.
         if info.resource.plural == "pods" or "deletionTimestamp" in gone.content["metadata"]:
@@ -300,8 +304,8 @@ class ApiServer:
         return self._json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 
     async def _delete_collection(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
-        options = _delete_options(await _body(request), request.query)
-        page = self.verbs.page(info.resource, info.namespace, selected=_selected(request.query, info))
+        options = delete_options(await body_of(request), request.query)
+        page = self.verbs.page(info.resource, info.namespace, selected=selected(request.query, info))
         for item in page.items:
             self.verbs.delete(info.resource, item.key[0], item.key[1], options, actor=user)
         head = {"kind": f"{info.resource.kind}List", "apiVersion": info.resource.api_version, "metadata": {"resourceVersion": str(self.store.version)}}
@@ -310,12 +314,12 @@ class ApiServer:
     # Watching ------------------------------------------------------------------------------------------------
 
     async def _watch(self, request: web.Request, info: RequestInfo) -> web.StreamResponse:
-        watch = _watch_request(request.query, info)
+        watch = watch_request(request.query, info)
         response = web.StreamResponse(headers={"Content-Type": "application/json", **self._dated()})
         response.enable_chunked_encoding()
         await response.prepare(request)
         loop = asyncio.get_running_loop()
-        as_tables = _wants_table(request)
+        as_tables = wants_table(request)
         try:
             async for event in watch_events(self.store, watch, bookmark_seconds=self.bookmark_seconds, now=loop.time):
                 if self.is_down:
@@ -360,68 +364,6 @@ def _cut(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=503)
-
-
-async def _body(request: web.Request) -> dict[str, Any]:
-    raw = await request.read()
-    if not raw:
-        return {}
-    if request.content_type == PROTOBUF:
-        return decode_body(raw)
-    content = yaml.safe_load(raw) if request.content_type == "application/yaml" else _decoded(raw)
-    if not isinstance(content, dict):
-        raise api_errors.bad_request("the body of the request is no object")
-    return content
-
-
-def _decoded(raw: bytes) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
-        raise api_errors.bad_request(f"the body of the request is not JSON: {error}") from error
-
-
-def _wants_table(request: web.Request) -> bool:
-    """kubectl names Table first in its Accept header, and plain JSON as what else it takes."""
-    return "as=Table" in request.headers.get("Accept", "")
-
-
-def _is_dry_run(query: Mapping[str, str]) -> bool:
-    value = query.get("dryRun", "")
-    if value not in ("", "All"):
-        raise api_errors.bad_request(f'dryRun: Invalid value: "{value}": supported values: "All"')
-    return value == "All"
-
-
-def _number(query: Mapping[str, str], name: str) -> int:
-    text = query.get(name, "") or "0"
-    if not text.isdigit():
-        raise api_errors.bad_request(f"{name}: Invalid value: {text!r}: must be a whole number")
-    return int(text)
-
-
-def _selected(query: Mapping[str, str], info: RequestInfo) -> Callable[[Mapping[str, Any]], bool] | None:
-    return object_selector(query.get("labelSelector", ""), query.get("fieldSelector", ""), info.resource.storage)
-
-
-def _delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
-    given = dict(body)
-    if "gracePeriodSeconds" in query:
-        given["gracePeriodSeconds"] = _number(query, "gracePeriodSeconds")
-    if "propagationPolicy" in query:
-        given["propagationPolicy"] = query["propagationPolicy"]
-    return DeleteOptions.from_body(given, dry_run=_is_dry_run(query))
-
-
-def _watch_request(query: Mapping[str, str], info: RequestInfo) -> WatchRequest:
-    version = query.get("resourceVersion", "")
-    if version and not version.isdigit():
-        raise api_errors.bad_request(f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax')
-    return WatchRequest(
-        resource=info.resource, namespace=info.namespace, name=info.name, selected=_selected(query, info),
-        from_version=int(version) if version not in ("", "0") else None, initial_events=query.get("sendInitialEvents") == "true",
-        bookmarks=query.get("allowWatchBookmarks") in ("true", "1"),
-        timeout_seconds=float(_number(query, "timeoutSeconds") or _DEFAULT_WATCH_SECONDS))
 
 
 def embedded_api(*, clock: Callable[[], float], wall_clock: Callable[[], datetime], seed: int = 0, history_length: int = 20_000,
