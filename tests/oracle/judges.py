@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import IO, Any
 
+SOME_CASES_MISSING = 2  # exit code of scheduler_core's judge
 OURS = (sys.executable, "-m", "scheduler_core", "judge")
 
 
@@ -22,9 +23,9 @@ def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subp
 
 
 def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float = 3600) -> dict[str, dict[str, Any]]:
-    """Answers by case id. Raises RuntimeError when the judge failed; it has said why."""
+    """Answers by case id; a case that scheduler_core could not judge is missing. Raises RuntimeError when a judge failed altogether; it has said why."""
     process, answers = started
-    if process.wait(timeout=timeout) != 0:
+    if process.wait(timeout=timeout) not in (0, SOME_CASES_MISSING):
         raise RuntimeError(f"{process.args} ended with exit code {process.returncode}: see its message above")
     answers.seek(0)
     found = {}
