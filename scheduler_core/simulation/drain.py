@@ -156,7 +156,8 @@ class _Drain:
             return []
         for victim in victims:
             self.world = self.world.without_pod(victim.key)
-        self.world = self.world.with_pod_placed(each.replacement, node)
+        # A cycle's own landing also promises volumes to the pod's claims; after a preemption that choice belongs to a later cycle.
+        self.world = self.world.with_pod_placed(each.replacement, node) if each.result.node is None else self.scheduler.place(self.world, each.result)
         each.replacement = each.replacement.on_node(node)
         each.landed = True
         if not victims:

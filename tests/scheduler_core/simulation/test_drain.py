@@ -117,6 +117,21 @@ def test_a_pod_whose_volume_is_on_its_node_returns_though_the_others_are_full_as
     assert forecast.pods[0].outcome is Outcome.RETURNS
 
 
+def test_two_replacements_are_not_promised_the_same_volume() -> None:
+    waiting = {"kind": "StorageClass", "metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+    disk = {
+        "kind": "PersistentVolume", "metadata": {"name": "disk"}, "status": {"phase": "Available"},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local"},
+    }
+    claims = [{
+        "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "shop"}, "status": {"phase": "Pending"},
+        "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    } for name in ("one", "two")]
+    pods = [a_pod(name, "n1", app=name, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": name}}]) for name in ("one", "two")]
+    forecast = drain("n1", a_node("n1"), a_node("n2"), waiting, disk, *claims, *pods)
+    assert [pod.outcome for pod in forecast.pods] == [Outcome.MOVES, Outcome.PENDING]
+
+
 def test_the_drained_node_stays_a_topology_domain() -> None:
     spread = {"topologySpreadConstraints": [
         {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}},
