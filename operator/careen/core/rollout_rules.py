@@ -1,0 +1,224 @@
+"""The agents' own rules over a simulated roll-out: the gates, the lock and the order, asked at simulated instants.
+
+Asked are the gates that depend on nodes, pods and the clock. What a plan cannot foresee (alerts, package managers, other coordinators, the
+appearance of blocking pods) counts as a yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from careen.core import keys, lock, order
+from careen.core.decision import Refusal
+from careen.core.gates import budgets, drain_forecast, dry_run, hold, maintenance_window, minimum_interval
+from careen.core.gates.question import Gate, When
+from careen.core.lock import Entry, LockContent
+from careen.core.memory import Memory
+from careen.core.observation import (
+    NOT_ASKED,
+    Chance,
+    DryRunAnswer,
+    Evictable,
+    Fleet,
+    LockReading,
+    Need,
+    NeedAnswer,
+    NodeView,
+    Observation,
+    PodView,
+)
+from careen.core.policy import LatePolicy, Policy, Window
+from careen.core.progress import Progress, to_annotation
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from scheduler_core.simulation.timeline import Obstacle
+
+# In the order of `gates.GATES`: what can be told without a forecast, and what needs one.
+BEFORE_THE_FORECAST: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE, minimum_interval.GATE, budgets.GATE)
+WITH_THE_FORECAST: tuple[Gate, ...] = (drain_forecast.GATE, dry_run.GATE)
+LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
+
+_LONGEST_WINDOW = timedelta(days=8)      # days of the week repeat: what does not change in eight days never does
+
+
+class Line(StrEnum):
+    """In which order the nodes go."""
+
+    OLDEST = "oldest"                # the agents': oldest need first, zone by zone, control plane last
+    ZONE = "zone"                    # one zone at a time, the next only when nobody of the last is at work; no agent follows it
+    FEWEST_MOVES = "fewest-moves"    # who has the fewest pods to move at that moment; no agent follows it
+
+
+class RolloutRules:
+    """`Rules` of scheduler_core's rollout.py, as the agents under this policy would go. Mutable: it keeps the lock's content."""
+
+    def __init__(self, nodes: Iterable[NodeView], policy: Policy, *, line: Line = Line.OLDEST) -> None:
+        """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a claim."""
+        self._policy = policy
+        self._line = line
+        self._content = LockContent()
+        self._zone = ""
+        fleet = {node.name: node for node in nodes}
+        self._fleet = tuple(_plain(node) for node in fleet.values())
+        self._waiters = {name: _ready(node) for name, node in fleet.items()}
+        self._shut_until: tuple[datetime, datetime | None] | None = None
+
+    # ---- what rollout.py asks ----
+
+    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+        """The next few of the waiting; nobody while no place is free or the window is shut for all of them."""
+        nodes = [self._waiters[name] for name in waiting if name not in self._content.holders]
+        if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(nodes, at):
+            return ()
+        if self._line is Line.OLDEST:
+            names = order.next_names(nodes, self._content, self._policy, zone=self._zone)
+            self._content = lock.name_next(self._content, names, len(nodes), "")
+            return names
+        if self._line is Line.ZONE:
+            return self._one_zone(nodes)
+        return [node.name for node in sorted(nodes, key=lambda node: (node.is_control_plane, movable(node.name), order.need_since(node), node.name))]
+
+    def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
+        """The first gate that refuses."""
+        situation = self._situation(node, at, forecast)
+        for gate in WITH_THE_FORECAST if forecast else BEFORE_THE_FORECAST:
+            when = When.READY if When.READY in gate.when else When.CLAIMED
+            if (refused := gate.ask(situation, when)) is not None:
+                return Obstacle(rule=refused.gate, subject=_subject(refused, forecast), sentence=refused.sentence)
+        return None
+
+    def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
+        """As `steps/late_gates.py` decides: a person's word always, the rest by --late-policy."""
+        situation = self._situation(node, at, None)
+        for gate in LATE:
+            refused = gate.ask(situation, When.BEFORE_REBOOT)
+            if refused is not None and (gate is hold.GATE or self._policy.late_policy is LatePolicy.UNDO):
+                return Obstacle(rule=refused.gate, subject=_subject(refused, None), sentence=f"{refused.sentence}: the drain is undone")
+        return None
+
+    def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
+        """Puts the claim into the lock; the rollout asks only when a place is free."""
+        view = self._waiters[node]
+        entry = Entry(node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))))
+        added = lock.add(self._content, entry, self._policy.concurrency)
+        assert added is not None, "a node was let in beyond the limit"
+        self._content = added
+
+    def released(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
+        """Takes the claim out of the lock; its zone is finished first."""
+        self._content = lock.remove(self._content, node, node)
+        self._zone = self._waiters[node].zone
+
+    def next_opening(self, at: datetime) -> datetime | None:
+        """The window's next opening while it is shut, or the end of a hold or of a minimum interval."""
+        instants = [each for node in self._waiters.values() for each in self._personal(node) if each > at]
+        if not maintenance_window.is_open(self._policy.window, at):
+            opening = self._opening(at)
+            instants += [opening] if opening else []
+        return min(instants, default=None)
+
+    def next_closing(self, at: datetime) -> datetime | None:
+        """The end of the window that is open at this instant, or of the next one."""
+        window = self._policy.window
+        opened = at if maintenance_window.is_open(window, at) else self._opening(at)
+        return None if opened is None else change_after(window, opened)
+
+    # ---- how ----
+
+    def _may_anybody(self, nodes: Sequence[NodeView], at: datetime) -> bool:
+        return maintenance_window.is_open(self._policy.window, at) or any(maintenance_window.is_waived(node, at) for node in nodes)
+
+    def _one_zone(self, nodes: Sequence[NodeView]) -> Sequence[str]:
+        in_order = sorted(nodes, key=lambda node: (node.is_control_plane, node.zone, order.need_since(node), node.name))
+        at_work = {self._waiters[name].zone for name in self._content.holders}
+        zone = next(iter(at_work), in_order[0].zone if in_order else "")
+        return [node.name for node in in_order if node.zone == zone and at_work <= {zone}]
+
+    def _opening(self, at: datetime) -> datetime | None:
+        if self._shut_until is None or not self._shut_until[0] <= at or (self._shut_until[1] is not None and at >= self._shut_until[1]):
+            self._shut_until = (at, change_after(self._policy.window, at))
+        return self._shut_until[1]
+
+    def _personal(self, node: NodeView) -> list[datetime]:
+        found = [hold.until_of(node.annotations.get(keys.HOLD, ""))]
+        last = minimum_interval.last_reboot(node)
+        if last is not None and self._policy.minimum_interval_seconds:
+            found.append(last + timedelta(seconds=self._policy.minimum_interval_seconds))
+        return [each for each in found if each is not None]
+
+    def _situation(self, name: str, at: datetime, forecast: Forecast | None) -> Situation:
+        node = self._waiters[name]
+        pods = tuple(_pod(pod) for pod in forecast.pods if pod.outcome is not Outcome.STAYS) if forecast else NOT_ASKED
+        seen = Observation(
+            now=at, uptime=0.0, chance=Chance(claim_id=name, jitter=0.0), memory=Memory(), clock_skew_seconds=0.0, node=node, boot_id="boot",
+            need=Need(answer=NeedAnswer.YES), lock=LockReading(content=lock.render(self._content), resource_version="", daemonset_uid=""),
+            fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0), forecast=forecast or NOT_ASKED, pods=pods,
+            evictability={pod.uid: _answer(pod) for pod in forecast.pods} if forecast else NOT_ASKED,
+        )
+        return Situation(seen=seen, policy=self._policy, node=node, progress=Progress(), memory=Memory())
+
+
+def change_after(window: Window, at: datetime) -> datetime | None:
+    """When the window, open or shut at this instant, is first the other thing, to the second; None when it never is."""
+    now = maintenance_window.is_open(window, at)
+    instant = at.replace(second=0, microsecond=0)
+    while instant < at + _LONGEST_WINDOW:
+        minute = instant
+        instant += timedelta(minutes=1)
+        if maintenance_window.is_open(window, instant) is now:
+            continue
+        return next(
+            each for second in range(1, 61)
+            if (each := minute + timedelta(seconds=second)) > at and maintenance_window.is_open(window, each) is not now
+        )
+    return None
+
+
+def _ready(node: NodeView) -> NodeView:
+    """As the order looks at it: ready to go, with its need's beginning and nothing else of a record."""
+    since = order.need_since(node)
+    annotations = {key: value for key, value in node.annotations.items() if key != keys.PROGRESS}
+    if since[:1] == "2":                                          # a year, not the mark of an unknown beginning
+        annotations[keys.PROGRESS] = to_annotation(Progress(need_since=since))
+    return replace(node, labels={**node.labels, keys.REBOOT_LABEL: order.READY}, annotations=annotations)
+
+
+def _plain(node: NodeView) -> NodeView:
+    """As the budgets look at it: only what is wrong with it for other reasons than ours."""
+    return replace(node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL})
+
+
+def _pod(pod: PodForecast) -> PodView:
+    return PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+
+
+def _answer(pod: PodForecast) -> DryRunAnswer:
+    if pod.outcome is Outcome.BLOCKED:
+        return DryRunAnswer(answer=Evictable.BUDGET, detail=pod.sentence)
+    return DryRunAnswer(answer=Evictable.ALLOWED)
+
+
+_SUBJECTS: Mapping[Code, str] = {
+    Code.OUTSIDE_WINDOW: "outside the window", Code.MINIMUM_INTERVAL: "the last reboot is too recent", Code.QUORUM: "the control plane's quorum",
+    Code.LIMIT_REACHED: "--concurrency is used up", Code.HELD: "held by a person",
+}
+
+
+def _subject(refused: Refusal, forecast: Forecast | None) -> str:
+    """What is in the way in words that nodes share, so that they can be counted together."""
+    if refused.code in {Code.BUDGET_SPENT, Code.NODES_DOWN}:
+        first, _, last = refused.sentence.rpartition("; ")
+        return last if refused.code is Code.BUDGET_SPENT else first
+    if forecast is None:
+        return _SUBJECTS.get(refused.code, refused.sentence)
+    spent = sorted({f"{pod.budget.namespace}/{pod.budget.name}" for pod in forecast.with_outcome(Outcome.BLOCKED) if pod.budget})
+    if spent:
+        return f"the disruption budget{'s' if len(spent) > 1 else ''} {', '.join(spent)}"
+    homeless = sorted({pod.owner or pod.title for pod in forecast.with_outcome(Outcome.PENDING)})
+    if homeless:
+        return f"no room for {', '.join(homeless[:3])}{f' and {len(homeless) - 3} more' if len(homeless) > 3 else ''}"
+    return "pods that cannot be predicted"

@@ -1,0 +1,168 @@
+"""What a simulated roll-out came to: who was down when, which pods moved how often, who waited, and what stood in the way.
+
+Values only, without numpy, because whoever prints them does not compute them: `rollout.py` does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    """What a node does under its claim, in this order."""
+
+    HELD_BACK = "held back"          # claimed, not yet cordoned: the pause before the drain
+    DRAINING = "draining"
+    REBOOTING = "rebooting"          # until the node is given back
+    SETTLING = "settling"            # back in service; its claim is still held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One step of one node."""
+
+    step: Step
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One claim of one node, from taking it to giving it back. `undone` says why the drain was undone; empty when the node rebooted."""
+
+    node: str
+    spans: tuple[Span, ...]
+    moves: int
+    undone: str = ""
+
+    @property
+    def start(self) -> datetime:
+        return self.spans[0].start
+
+    @property
+    def end(self) -> datetime:
+        return self.spans[-1].end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One pod that found another node. `pod` is the name it had at the beginning, `choices` how many nodes were equally good."""
+
+    pod: str
+    source: str
+    target: str
+    at: datetime
+    choices: int = 1
+    is_preempted: bool = False       # it did not stand on a drained node; a displaced pod took its place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A displaced pod without a node. `until` None: it still had none at the end. `returns`: only the drained node can hold it."""
+
+    pod: str
+    node: str
+    since: datetime
+    until: datetime | None
+    returns: bool
+    why: str
+
+    def seconds(self, end: datetime) -> float:
+        """How long, counted to `end` when it is not over."""
+        return ((self.until or end) - self.since).total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a node may not go now: which rule, what is in the way in a few words that several nodes share, and the whole sentence."""
+
+    rule: str
+    subject: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hindrance:
+    """An obstacle that left a free place unused, with the seconds that it did so and the nodes that met it."""
+
+    rule: str
+    subject: str
+    seconds: float
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """An end of the window, and how many nodes had not rebooted by then."""
+
+    at: datetime
+    left: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A node that did not go, and why."""
+
+    node: str
+    obstacle: Obstacle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """A whole roll-out. `nodes` is everything that was to go; `ends` the last give-back, or the beginning when nobody went."""
+
+    begins: datetime
+    ends: datetime
+    nodes: tuple[str, ...]
+    visits: tuple[Visit, ...] = ()
+    moves: tuple[Move, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    lost: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    hindrances: tuple[Hindrance, ...] = ()
+    closings: tuple[Closing, ...] = ()
+    left: tuple[Left, ...] = ()
+
+    @property
+    def reboots(self) -> tuple[Visit, ...]:
+        """The visits that ended with a reboot, in the order of their beginning."""
+        return tuple(visit for visit in self.visits if not visit.undone)
+
+    @property
+    def undone(self) -> tuple[Visit, ...]:
+        """The visits whose drain was undone."""
+        return tuple(visit for visit in self.visits if visit.undone)
+
+    @property
+    def moves_by_pod(self) -> Counter[str]:
+        """How often each pod moved."""
+        return Counter(move.pod for move in self.moves)
+
+    @property
+    def double_moves(self) -> int:
+        """Moves beyond each pod's first."""
+        return len(self.moves) - len(self.moves_by_pod)
+
+    @property
+    def pending(self) -> tuple[Wait, ...]:
+        """The waits of pods that found no room, without those that wait out the reboot."""
+        return tuple(wait for wait in self.waits if not wait.returns)
+
+    @property
+    def pending_seconds(self) -> float:
+        """The sum over `pending`."""
+        return sum(wait.seconds(self.ends) for wait in self.pending)
+
+    def most_at_once(self, members: Iterable[str] | None = None) -> int:
+        """The largest number of these nodes (default: all) that were under a claim at one instant."""
+        chosen = set(self.nodes if members is None else members)
+        edges = sorted(edge for visit in self.visits if visit.node in chosen for edge in ((visit.start, 1), (visit.end, -1)))
+        down = most = 0
+        for _, change in edges:      # at one instant -1 sorts before +1: a claim given back is free for the next
+            down += change
+            most = max(most, down)
+        return most
