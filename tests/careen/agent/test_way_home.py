@@ -17,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from careen.agent.http_server import Heartbeat
+from careen.agent.logs import Place
+from careen.agent.loop import Loop
 from careen.agent.turn import Mind
 from careen.cluster.api import ApiServer
 from careen.cluster.client import connect
@@ -24,7 +27,9 @@ from careen.cluster.errors import Unclear
 from careen.cluster.transport import Request, Response
 from careen.core.observation import Need, NeedAnswer
 from careen.core.phases import Phase
-from careen.core.policy import Policy
+from careen.core.policy import Policy, Window
+from careen.core.progress import Progress, to_annotation
+from careen.core.selectors import Selector
 from careen.demo.testing import running_server
 from careen.host import reboot
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
@@ -255,3 +260,110 @@ async def test_an_api_server_that_is_down_for_a_while_at_any_moment_only_delays(
             life.wire.before = down
             await life.live()
             life.check_home()
+
+
+async def live_twice(life: Life, lag: int) -> None:
+    """Two processes for one node, as after a force-deleted pod, request by request beside each other; the second starts some turns late."""
+    first, second = life.new_process(), life.new_process()
+    for number in range(200):
+        both = [first.turn(POLICY)] if number < lag else [first.turn(POLICY), second.turn(POLICY)]
+        tasks = [asyncio.ensure_future(each) for each in both]
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in pending:  # the host went down: nobody survives
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        await life.settle_background()
+        errors = [task.exception() for task in done]
+        if any(isinstance(error, Killed) for error in errors):
+            await life.clock.sleep(5.0)
+            first, second = life.new_process(), life.new_process()
+            continue
+        assert errors == [None] * len(errors), errors
+        await life.clock.sleep(0.5)
+        if life.reboots_seen and all(task.result().phase is Phase.IDLE and task.result().stop is None for task in done):
+            return
+    raise AssertionError("not home")
+
+
+@pytest.mark.parametrize("lag", [0, 1, 3, 5])
+async def test_two_agents_of_one_node_reboot_it_once(tmp_path: Path, lag: int) -> None:
+    """Without the lock on the host, the versions of Node and lock must do."""
+    async with a_life(tmp_path) as life:
+        await live_twice(life, lag)
+        life.check_home()
+
+
+# ---- with the loop, on virtual time ----
+
+
+async def run_for(life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None) -> None:
+    """The loop of one process for so long; `at` changes the world at instants."""
+    place, mind = Place("n1"), life.new_process()
+    loop = Loop(
+        mind=mind, policy=lambda: policy, need=life.need, clock=life.clock, chance=lambda: 0.0, place=place, metrics=life.metrics,
+        heartbeat=Heartbeat(life.clock.monotonic), after_first_turn=lambda: None,
+    )
+    sleep, end, changes = life.clock.sleep, life.clock.seconds + seconds, dict(at or {})
+
+    async def sleep_and_look(pause: float) -> None:
+        await sleep(pause)
+        await life.settle_background()
+        for instant in [each for each in changes if each <= life.clock.seconds]:
+            changes.pop(instant)()
+        if life.clock.seconds >= end:
+            loop.stop()
+
+    life.clock.sleep = sleep_and_look  # type: ignore[method-assign]
+    try:
+        await loop.run()
+    finally:
+        life.clock.sleep = sleep  # type: ignore[method-assign]
+
+
+async def test_an_idle_hour_costs_a_read_of_the_own_node_every_five_minutes_and_nothing_else(tmp_path: Path) -> None:
+    async with a_life(tmp_path) as life:
+        life.host.need = Need(answer=NeedAnswer.NO)
+        await run_for(life, 60)
+        life.wire.asked.clear()
+        await run_for(life, 3600)
+        lock = "GET /apis/apps/v1/namespaces/careen/daemonsets/careen"
+        assert [request for request in life.requests if request not in ("GET /api/v1/nodes/n1", lock)] == []
+        assert 12 <= life.requests.count("GET /api/v1/nodes/n1") <= 14
+        assert life.requests.count(lock) <= 1, "a new process compares lock and Node once"
+
+
+@pytest.mark.parametrize(
+    "blocked",
+    [
+        pytest.param({"window": Window(days=frozenset())}, id="outside every window"),
+        pytest.param({"concurrency": 1}, id="the lock held by another"),
+        pytest.param({"blocking_pod_selectors": (Selector.parse("app=block"),)}, id="a blocking pod"),
+    ],
+)
+async def test_the_taint_follows_the_need_within_ten_seconds_whatever_refuses(tmp_path: Path, blocked: dict[str, Any]) -> None:
+    """On an idle node, whose own Node was read minutes ago and was changed by its kubelet since."""
+    async with a_life(tmp_path) as life:
+        life.host.need = Need(answer=NeedAnswer.NO)
+        life.put_pod("blocker", metadata={"labels": {"app": "block"}})
+        if "concurrency" in blocked:
+            life.put_daemonset(annotations={KEY: json.dumps({"nodeID": "n2", "locks": [{"nodeID": "n2", "id": "c2"}], "maxOwners": 1})})
+            life.put_node("n2", labels={"careen.dev/reboot": "in-progress"}, annotations={"careen.dev/progress": to_annotation(Progress(phase="Draining", claim="c2"))})
+        needed: list[float] = []
+
+        def ask() -> None:
+            needed.append(life.clock.seconds)
+            life.host.need = Need(answer=NeedAnswer.YES)
+            life.server.seed({**life.node("n1"), "status": {**life.status("boot-n1"), "daemonEndpoints": {}}})
+
+        tainted: list[float] = []
+
+        def look(request: Request) -> None:
+            if not tainted and any(taint["key"] == "careen.dev/reboot" for taint in life.node("n1")["spec"]["taints"]):
+                tainted.append(life.clock.seconds)
+
+        life.wire.after = look
+        await run_for(life, 160, replace(POLICY, **blocked), {123.0: ask})
+        assert needed
+        assert tainted
+        assert 0 <= tainted[0] - needed[0] <= 10
+        assert life.reboots_seen == 0
