@@ -64,7 +64,8 @@ async def _run(order: Order, seconds: float) -> Forecast | Unknown:
     except OSError as error:
         return Unknown(f"the simulation could not be started: {error}")
     try:
-        output, errors = await asyncio.wait_for(process.communicate(order.to_json()), seconds)
+        async with asyncio.timeout(seconds):
+            output, errors = await process.communicate(order.to_json())
     except TimeoutError:
         await _kill(process)
         return Unknown(f"the simulation took longer than {seconds:.0f} s: raise --forecast-timeout")

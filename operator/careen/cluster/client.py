@@ -118,7 +118,8 @@ class ClientTransport:
         call = loop.run_in_executor(self._threads, self._exchange, self._api, request)
         try:
             # urllib3's read deadline is per read: a server that drips would never run into it.
-            return await asyncio.wait_for(call, CONNECT_SECONDS + 2 * request.timeout_seconds)
+            async with asyncio.timeout(CONNECT_SECONDS + 2 * request.timeout_seconds):
+                return await call
         except TimeoutError as error:
             raise Unclear(f"{request.method} {request.path}: no full answer within {2 * request.timeout_seconds:.0f} s") from error
 

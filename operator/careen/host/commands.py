@@ -65,7 +65,8 @@ async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
     except (OSError, ValueError) as error:
         return NotStarted(f"cannot start {full[0]}: {error}")
     try:
-        output, errors = await asyncio.wait_for(process.communicate(), deadline_seconds)
+        async with asyncio.timeout(deadline_seconds):
+            output, errors = await process.communicate()
     except TimeoutError:
         await _kill_group(process)
         return TimedOut(deadline_seconds)

@@ -63,7 +63,8 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
 async def read_file_in_thread(root: Path, path: str, *, deadline_seconds: float) -> Need:
     """`read_file` for a host whose file system may hang (NFS): a deadline instead of a frozen agent."""
     try:
-        return await asyncio.wait_for(asyncio.to_thread(read_file, root, path), deadline_seconds)
+        async with asyncio.timeout(deadline_seconds):
+            return await asyncio.to_thread(read_file, root, path)
     except TimeoutError:
         return _unknown(f"looking at the sentinel file {path} took longer than {deadline_seconds:.0f} s")
 

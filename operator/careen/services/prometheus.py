@@ -32,7 +32,8 @@ class Prometheus:
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
         """Asks once, in a thread, with a deadline of its own besides the client's."""
         try:
-            rows = await asyncio.wait_for(asyncio.to_thread(self._query), 2 * self._timeout_seconds)
+            async with asyncio.timeout(2 * self._timeout_seconds):
+                rows = await asyncio.to_thread(self._query)
             return tuple(sorted((_alert(row) for row in rows), key=lambda alert: (alert.name, alert.state, sorted(alert.labels.items()))))
         except TimeoutError:
             return Unknown(f"Prometheus at {self._url} did not answer within {2 * self._timeout_seconds:g} s")
