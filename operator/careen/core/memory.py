@@ -76,6 +76,7 @@ class Memory:
     behind_key: str = ""                                           # the claims being watched for having nobody behind them
     behind_at: float = 0.0                                         # when to look behind them
     holders_not_before: float = 0.0                                # an own entry without a record is not looked at again before
+    costly_refusals: int = 0                                       # how often in a row
     costly_gate: str = ""                                          # which gate refused then
     costly_holders: tuple[str, ...] = ()                           # who held claims then: with others holding, it is asked again at once
     said: str = ""                                                 # the reason code of the last Event: one per change of mind

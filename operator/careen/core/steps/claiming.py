@@ -159,7 +159,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     return move(
         situation, Phase.DRAINING, Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go", progress=progress,
         change=NodeChange(labels=dict(policy.pre_reboot_labels), unschedulable=True, annotations=forecast_annotation(situation)),
-        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
+        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds, memory=replace(situation.memory, costly_refusals=0),
         then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}"),),
     )
 
@@ -171,10 +171,12 @@ def _baseline(situation: Situation, displaced: set[str]) -> tuple[OwnerHealth, .
 
 def _back(situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY) -> Decision:
     """Out of the lock, then off the Node. The first patch marks the way back, so that no cordon still under way can land."""
-    pause = _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter)
+    is_asked_again_soon = not refused or label != order.READY
+    pause = _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter) if is_asked_again_soon else waiting.costly_pause_seconds(situation)
     content = situation.lock
     memory = replace(
         situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused[0].gate if refused else "", claimers={},
+        costly_refusals=situation.memory.costly_refusals + (0 if is_asked_again_soon else 1),
         costly_holders=waiting.others_holding(situation, content) if isinstance(content, LockContent) else (),
     )
     return undo(situation, Phase.WAITING, code, sentence, refusals=refused, memory=memory, label=label)

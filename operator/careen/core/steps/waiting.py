@@ -32,7 +32,8 @@ from careen.core.writing import (
 from scheduler_core.simulation.forecast import Forecast
 
 LOOK_SECONDS = 30.0                  # while a gate refuses: windows and pods change by the minute
-COSTLY_PAUSE_SECONDS = 30.0          # alerts and forecasts are not asked again sooner after a refusal
+COSTLY_PAUSE_SECONDS = 10.0          # alerts and forecasts are not asked again sooner; doubles with each refusal in a row
+COSTLY_PAUSE_LIMIT_SECONDS = 60.0    # a forecast is a second of work and lists of the whole cluster
 GHOST_LOOK_SECONDS = 30.0            # how often the first in line looks behind a full lock that does not change
 OTHERS_GHOST_LOOK_SECONDS = 3600.0   # and those whom nobody named: the whole line may be dead
 
@@ -181,10 +182,10 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
     is_everybodys = refused.code in _CLUSTER_WIDE
     if not is_everybodys and situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.next:
         return want(situation, Evidence.WAITERS)
-    pause = COSTLY_PAUSE_SECONDS * (0.5 if is_everybodys else 1.0) * (0.75 + 0.5 * situation.seen.chance.jitter)
+    pause = costly_pause_seconds(situation)
     memory = replace(
         situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused.gate,
-        costly_holders=others_holding(situation, content),
+        costly_refusals=situation.memory.costly_refusals + 1, costly_holders=others_holding(situation, content),
     )
     is_named = situation.node.name in content.next
     handed = lock.name_next(content, content.next, content.waiting, rfc3339(situation.seen.now)) if is_everybodys else _handed_on(situation, content)
@@ -193,6 +194,12 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         refusals=(refused,), memory=memory, label=order.READY, annotations=forecast_annotation(situation),
         actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),) if is_named else (),
     )
+
+
+def costly_pause_seconds(situation: Situation) -> float:
+    """The first refusals often pass within seconds (a taint that goes away, a replica that becomes ready); later ones do not."""
+    pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly_refusals, 10)
+    return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
 
 
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:

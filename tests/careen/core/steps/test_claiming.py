@@ -104,6 +104,14 @@ def test_anything_but_yes_leads_back(changes: dict[str, Any], code: Code) -> Non
     assert the_patch(decision).unschedulable is None
 
 
+@pytest.mark.parametrize(("changes", "pause", "refusals"), [
+    ({"lock": held(an_entry("n2", "c2"))}, 5, 1), ({"node": {"annotations": {keys.HOLD: "people"}}}, 5, 1), ({"forecast": Unknown("out of memory")}, 20, 2),
+])
+def test_a_lost_race_is_tried_again_soon_and_a_costly_refusal_later_and_later(changes: dict[str, Any], pause: float, refusals: int) -> None:
+    after = claiming(memory=remembering(costly_refusals=1), **changes).memory
+    assert (after.costly_not_before, after.costly_refusals) == (UPTIME + pause, refusals)
+
+
 def test_stepping_back_takes_the_entry_out_only_after_the_patch() -> None:
     decision = claiming(foreign=("kured runs",))
     assert kinds(decision) == [PatchNode, WriteLock]
@@ -144,6 +152,10 @@ def test_the_cordon_and_its_record_are_one_patch_that_must_not_be_sent_late() ->
     assert patch.labels == {keys.REBOOT_LABEL: "in-progress", "pool": "away", "x": "1"}
     assert (record.is_cordoned_by_us, record.prior_unschedulable, record.prior_labels) == (True, False, {"pool": "web"})
     assert (record.owners, record.displaced, record.boot_left) == ((an_owner(),), 2, "boot-1")
+
+
+def test_with_the_cordon_earlier_refusals_are_forgotten() -> None:
+    assert claiming(memory=remembering(costly_refusals=4)).memory.costly_refusals == 0
 
 
 def test_a_persons_cordon_is_remembered_and_not_taken_for_ours() -> None:

@@ -178,6 +178,14 @@ def test_after_a_costly_refusal_nothing_costly_is_asked_for_a_while() -> None:
     assert again.phase is Phase.WAITING
 
 
+@pytest.mark.parametrize(("refusals", "pause"), [(0, 10), (1, 20), (2, 40), (3, 60), (99, 60)])
+def test_the_pause_doubles_with_each_refusal_in_a_row(refusals: int, pause: float) -> None:
+    memory = remembering(costly_refusals=refusals)
+    after = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,), memory=memory).memory
+    assert after.costly_not_before == UPTIME + pause
+    assert after.costly_refusals == refusals + 1
+
+
 def test_with_other_holders_it_is_asked_again_at_once() -> None:
     refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     policy = a_policy(concurrency=2)

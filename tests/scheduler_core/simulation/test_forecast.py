@@ -1,0 +1,53 @@
+"""The forecast's values and their JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler_core.simulation.forecast import BudgetNumbers, Forecast, Outcome, PodForecast, UnreadableForecastError
+
+numbers = st.builds(
+    BudgetNumbers, namespace=st.text(), name=st.text(), disruptions_allowed=st.integers(), current_healthy=st.integers(),
+    desired_healthy=st.integers(), expected_pods=st.integers(),
+)
+pods = st.builds(
+    PodForecast, namespace=st.text(), name=st.text(), uid=st.text(), outcome=st.sampled_from(Outcome), sentence=st.text(),
+    landing=st.lists(st.text()).map(tuple), is_never=st.booleans(), budget=st.none() | numbers, owner=st.text(), loses_data=st.booleans(),
+)
+forecasts = st.builds(Forecast, node=st.text(), made_at=st.text(), pods=st.lists(pods, max_size=5).map(tuple), notes=st.lists(st.text()).map(tuple))
+
+
+@given(forecasts)
+def test_it_survives_json(forecast: Forecast) -> None:
+    assert Forecast.from_mapping(json.loads(json.dumps(forecast.to_mapping()))) == forecast
+
+
+@pytest.mark.parametrize("mapping", [
+    {}, {"version": 2, "node": "n", "madeAt": "", "notes": [], "pods": []}, {"version": 1, "node": "n", "madeAt": "", "notes": [], "pods": [{}]},
+    {"version": 1, "node": "n", "madeAt": "", "notes": [], "pods": [{"namespace": "a", "name": "b", "uid": "c", "outcome": "explodes", "sentence": ""}]},
+])
+def test_what_is_no_forecast_is_refused(mapping: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableForecastError):
+        Forecast.from_mapping(mapping)
+
+
+def test_outcomes_are_counted_in_their_order_and_never_is_told_apart_from_not_now() -> None:
+    def pod(name: str, outcome: Outcome, *, never: bool = False) -> PodForecast:
+        return PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="", is_never=never)
+
+    forecast = Forecast(node="n1", made_at="", pods=(pod("a", Outcome.BLOCKED), pod("b", Outcome.MOVES), pod("c", Outcome.BLOCKED, never=True)))
+    assert list(forecast.counts.items()) == [(Outcome.MOVES, 1), (Outcome.BLOCKED, 2)]
+    assert [found.title for found in forecast.never] == ["shop/c"]
+    assert [found.name for found in forecast.with_outcome(Outcome.BLOCKED)] == ["a", "c"]
+
+
+def test_reading_a_forecast_does_not_load_numpy() -> None:
+    code = "import sys, scheduler_core.simulation.forecast; print('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
