@@ -40,8 +40,9 @@ async def test_an_ordered_reboot_is_not_called_back(tmp_path: Path) -> None:
     pid = int(pid_file.read_text())
     await asyncio.sleep(0.1)
     os.kill(pid, 9)  # raises if it were gone
-    await gone(pid)
-    await asyncio.sleep(0.2)  # the loop learns of the end and closes its pipes; left open they would be reported in a later test
+    while Path(f"/proc/{pid}").exists():  # until the loop has reaped it and closes its pipes; left open they would be reported in a later test
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.3)
 
 
 async def cancel_after_start(pid_file: Path, *, outlives_us: bool) -> None:
