@@ -266,6 +266,8 @@ def _telling(situation: Situation, reason: Reason, refusals: tuple[Refusal, ...]
 
 
 def _having_said(memory: Memory, code: Code) -> Memory:
+    if code is Code.NO_NEED:
+        return replace(memory, said="")                          # what is said after that is news again
     return memory if code in _QUIET else replace(memory, said=code.value)
 
 

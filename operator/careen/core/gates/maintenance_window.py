@@ -26,11 +26,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     window, now = situation.policy.window, situation.seen.now
     if is_open(window, now) or is_waived(situation.node, now):
         return None
-    local = now.astimezone(window.zone)
-    return Refusal(
-        gate=GATE.name, code=Code.OUTSIDE_WINDOW,
-        sentence=f"the window is {describe(window)}; it is {_DAYS[local.weekday()]} {local:%H:%M}",
-    )
+    # Without the time of day: words that change with every look would be written with every look.
+    return Refusal(gate=GATE.name, code=Code.OUTSIDE_WINDOW, sentence=f"outside the maintenance window {describe(window)}")
 
 
 def is_open(window: Window, now: datetime) -> bool:

@@ -37,6 +37,9 @@ COSTLY_PAUSE_LIMIT_SECONDS = 60.0    # a forecast is a second of work and lists 
 GHOST_LOOK_SECONDS = 30.0            # how often the first in line looks behind a full lock that does not change
 OTHERS_GHOST_LOOK_SECONDS = 3600.0   # and those whom nobody named: the whole line may be dead
 
+# The same words at every look: with holders or places in them, every release would cost a patch of every waiting node.
+_WAITS = "the gates pass; waits for its turn"
+
 # Refusals that any other node would meet as well: the turn stays where it is, the next one would fare no better.
 _CLUSTER_WIDE = frozenset({Code.NODES_DOWN, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR})
 
@@ -98,7 +101,7 @@ def _ready(situation: Situation, content: LockContent) -> Decision:
     if memory.costly_not_before > situation.seen.uptime and memory.costly_holders == others_holding(situation, content):
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
-        return _say_waiting(situation, content, memory, look=0.0)            # seen by whoever names the next, and by the list below
+        return _say_waiting(situation, memory, look=0.0)            # seen by whoever names the next, and by the list below
     turn = whose_turn(name, content, situation.policy, memory, situation.seen.uptime)
     if not turn.is_ours and turn.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
@@ -113,7 +116,7 @@ def _ready(situation: Situation, content: LockContent) -> Decision:
             return _look_behind(situation, content)
     if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
         return _join_line(_with_memory(situation, turn.memory), content)
-    return _say_waiting(situation, content, turn.memory, look=_turn_look(situation, content))
+    return _say_waiting(situation, turn.memory, look=_turn_look(situation, content))
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
@@ -123,10 +126,10 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
     waiters, shown = situation.seen.waiters, lock.show_up(content, situation.node.name)
     names = order.next_names(_with_own(situation, waiters), shown, situation.policy) if isinstance(waiters, tuple) else content.next
     if not isinstance(waiters, tuple) or (names == content.next and shown == content):
-        return _say_waiting(situation, content, situation.memory, look=_turn_look(situation, content))
+        return _say_waiting(situation, situation.memory, look=_turn_look(situation, content))
     handed = lock.name_next(shown, names, len(waiters), rfc3339(situation.seen.now))
     return stay(
-        situation, Code.WAITING_FOR_TURN, _waiting_sentence(situation, handed), look=order.NEXT_LOOK_SECONDS, label=order.READY,
+        situation, Code.WAITING_FOR_TURN, _WAITS, look=order.NEXT_LOOK_SECONDS, label=order.READY,
         actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),), is_silent=True,
     )
 
@@ -221,22 +224,16 @@ def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...
 def _pausing(situation: Situation, content: LockContent) -> Decision:
     """A costly gate refused a moment ago; its refusal stands until it is asked again."""
     kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly_gate)
-    sentence = kept[0].sentence if kept else _waiting_sentence(situation, content)
+    sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly_not_before - situation.seen.uptime
     look = max(0.5, min(left, _turn_look(situation, content)))
     return stay(situation, Code.REFUSED, sentence, look=look, refusals=kept, label=order.READY)
 
 
-def _say_waiting(situation: Situation, content: LockContent, memory: Memory, *, look: float) -> Decision:
+def _say_waiting(situation: Situation, memory: Memory, *, look: float) -> Decision:
     return stay(
-        situation, Code.WAITING_FOR_TURN, _waiting_sentence(situation, content), look=look, memory=memory, label=order.READY,
+        situation, Code.WAITING_FOR_TURN, _WAITS, look=look, memory=memory, label=order.READY,
     )
-
-
-def _waiting_sentence(situation: Situation, content: LockContent) -> str:
-    holders = f"{', '.join(content.holders)} hold{'s' if len(content.holders) == 1 else ''} the lock" if content.holders else "the lock is free"
-    place = f"; named as number {content.next.index(situation.node.name) + 1}" if situation.node.name in content.next else ""
-    return f"waits for its turn: {holders}{place}"
 
 
 def _turn_look(situation: Situation, content: LockContent) -> float:
@@ -276,11 +273,11 @@ def _look_behind(situation: Situation, content: LockContent) -> Decision:
         return want(situation, Evidence.HOLDERS, memory=memory)
     memory = replace(memory, behind_at=uptime + _behind_pause(situation, content))
     if not isinstance(holders, Holders):
-        return _say_waiting(situation, content, memory, look=look)
+        return _say_waiting(situation, memory, look=look)
     watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.absence_seconds)
     memory = replace(memory, ghosts=watch.since)
     if not watch.proven:
-        return _say_waiting(situation, content, memory, look=look)
+        return _say_waiting(situation, memory, look=look)
     return _free(situation, content, watch.proven, memory)
 
 

@@ -54,7 +54,7 @@ def test_a_person_waives_it_until_the_instant_named(annotation: str | None, expe
     assert (refused.code if refused else None) is expected
 
 
-def test_the_refusal_names_the_window_and_the_time_there() -> None:
+def test_the_refusal_names_the_window_and_not_the_time_so_that_it_need_not_be_written_again() -> None:
     refused = maintenance_window.ask(a_situation(policy=a_policy(window=FRIDAY_NIGHT), now=at(6, "21:00")), When.READY)
     assert refused is not None
-    assert refused.sentence == "the window is fri 22:00–04:00 UTC; it is fri 21:00"
+    assert refused.sentence == "outside the maintenance window fri 22:00–04:00 UTC"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from careen.core import keys, lock
+from careen.core.actions import PostEvent
 from careen.core.lock import LockContent
 from careen.core.observation import NOT_ASKED, Need, NeedAnswer, Taint, Unknown
 from careen.core.phases import Phase
@@ -89,6 +90,16 @@ def test_kureds_two_annotations_are_kept_when_asked_for(annotate: bool, before: 
 def test_without_a_need_nothing_is_done() -> None:
     decision = decided(need=NO)
     assert (decision.phase, decision.reason.code, decision.actions) == (Phase.IDLE, Code.NO_NEED, ())
+
+
+def test_an_unknown_need_is_told_once_and_again_after_it_was_known() -> None:
+    def events(decision: Any) -> int:
+        return sum(isinstance(action, PostEvent) for action in decision.actions)
+
+    first = decided(need=UNKNOWN_NEED)
+    second = decided(need=UNKNOWN_NEED, memory=first.memory)
+    known = decided(need=NO, memory=second.memory)
+    assert [events(first), events(second), events(known), events(decided(need=UNKNOWN_NEED, memory=known.memory))] == [1, 0, 0, 1]
 
 
 def test_an_unknown_need_is_said_and_is_neither_yes_nor_no() -> None:

@@ -140,6 +140,12 @@ def test_out_of_turn_it_waits_and_asks_nothing_costly(content: LockContent) -> N
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.WAITING_FOR_TURN)
 
 
+def test_a_change_of_holders_costs_the_waiting_no_request() -> None:
+    first = waiting(lock=LINE)
+    told = {"annotations": {keys.REASON: first.reason.sentence}}
+    assert waiting(lock=replace(LINE, entries=(an_entry("n8", "c8"),), next=("n1",)), node=told, memory=first.memory, uptime=UPTIME + 60).actions == ()
+
+
 def test_costly_evidence_is_asked_one_after_the_other() -> None:
     policy = a_policy(alerts=AlertPolicy())
     lacking: dict[str, Any] = dict.fromkeys(("foreign", "fleet", "alerts", "forecast"), NOT_ASKED)
