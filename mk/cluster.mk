@@ -8,8 +8,8 @@ KUBERNETES_RELEASE := $(shell sed -n "s/^\tk8s.io.kubernetes \(v[0-9.]*\)$$/\1/p
 
 # One file, one story or a few words of pytest: make test-cluster STORIES='tests/cluster/test_blocked.py -k alert'
 STORIES ?= tests/cluster
-# Each worker has a control plane of its own. Stories mostly wait, so two of them take half the time on two cores.
-CLUSTER_WORKERS ?= 2
+# Each worker has a control plane of its own (1 GB with its agents). Stories mostly wait, so three of them suit two cores.
+CLUSTER_WORKERS ?= 3
 # For bench-rollout, see `python -m bench.rollout --help`.
 AGENT ?=
 KURED_BIN ?=

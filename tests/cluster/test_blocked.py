@@ -85,6 +85,7 @@ def test_a_held_node_waits_until_the_hold_is_lifted(story: Story) -> None:
     assert story.command("hold", host.name, "--reason", "the backup of the year").returncode == 0
     story.need_reboot([host])
     is_tainted_and_says(story, host, "held", "the backup of the year")
+    assert f'kured_reboot_required{{node="{host.name}"}} 1.0' in story.metrics(host).splitlines()
     assert story.command("unhold", host.name).returncode == 0
     is_let_go(story, host)
 

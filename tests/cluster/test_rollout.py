@@ -48,6 +48,7 @@ def test_twelve_nodes_reboot_one_after_another_and_their_workloads_live_on(story
         assert host.reboots[0].boot_left in report.values()
         assert host.reboots[0].boot in report.values()
         tainted_before_cordon(story, host.name)
+    assert {event["involvedObject"]["name"] for event in story.events("Rebooted")} == {host.name for host in hosts}
     assert story.forbidden() == []
     assert story.requests().by_verb.keys() <= {"get", "list", "watch", "patch", "create"}
     story.wait_for("every workload is whole again", story.pods_are_ready)

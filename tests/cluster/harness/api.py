@@ -6,7 +6,6 @@ It shares no code with careen on purpose: what judges the agents must not make t
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -117,17 +116,3 @@ class Api:
         if response.status >= 300:
             raise ApiError(response.status, answer)
         return answer
-
-
-def apply_to(api: Api, path: str, name: str, change: Any, tries: int = 20) -> Object:
-    """Reads, lets `change(object)` edit it in place, writes; again on a conflict."""
-    for _ in range(tries):
-        found = api.get(f"{path}/{name}")
-        change(found)
-        try:
-            return api.replace(f"{path}/{name}", found)
-        except ApiError as error:
-            if error.status != 409:
-                raise
-            time.sleep(0.05)
-    raise AssertionError(f"{path}/{name}: still in conflict after {tries} tries")

@@ -78,7 +78,6 @@ class Cluster:
             lambda: self.plane.admin,
             self.observer,
             command,
-            folder=self.folder,
             guardian=self.plane.guardian,
             token=self._token,
         )
@@ -164,6 +163,7 @@ class Cluster:
             meta = pod["metadata"]
             admin.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", now)
         admin.delete("/api/v1/nodes", now)
+        admin.delete("/api/v1/namespaces/default/events", now)
         self.wait_for(
             "the cluster is empty",
             lambda: not (admin.list("/api/v1/pods") or admin.list("/api/v1/nodes") or admin.list("/apis/apps/v1/daemonsets")),

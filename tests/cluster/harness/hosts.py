@@ -286,8 +286,7 @@ class Fleet:
     """The hosts of one story and the thread that plays them."""
 
     def __init__(
-        self, api: Callable[[], Api], observer: Observer, start_agent: AgentCommand, *, folder: Path, guardian: Guardian,
-        token: Callable[[Host], str],
+        self, api: Callable[[], Api], observer: Observer, start_agent: AgentCommand, *, guardian: Guardian, token: Callable[[Host], str]
     ) -> None:
         self.hosts: dict[str, Host] = {}
         self.problems: list[str] = []
@@ -295,7 +294,6 @@ class Fleet:
         self._observer = observer
         self._start_agent = start_agent
         self._token = token
-        self._folder = folder
         self._guardian = guardian
         self._ended = threading.Event()
         self._lock = threading.RLock()

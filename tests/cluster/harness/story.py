@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -188,13 +187,6 @@ class Story(Cluster):
         return subprocess.run(
             [sys.executable, "-m", "careen", *words], capture_output=True, text=True, timeout=60, check=False, env=env, cwd=self.folder
         )
-
-    def why(self, host: Host) -> dict[str, Any]:
-        """`careen why NODE --output json`."""
-        answer = self.command("why", host.name, "--output", "json")
-        assert answer.returncode in (0, 1), answer.stderr + answer.stdout
-        found: dict[str, Any] = json.loads(answer.stdout)
-        return found
 
     def requests(self) -> Requests:
         """What the agents asked of the API server since the story began."""
