@@ -47,6 +47,9 @@ class TimedOut:
 
 Outcome = Exited | NotStarted | TimedOut
 
+# asyncio also kills the child of a process object that is collected; those that outlive us are kept for as long as we run.
+_kept: list[asyncio.subprocess.Process] = []
+
 
 async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: float, outlives_us: bool = False) -> Outcome:
     """Runs `argv` to its end or to the deadline; never raises for what the command does.
@@ -55,13 +58,7 @@ async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
     """
     full = [*NSENTER, *argv] if how is HostExec.NSENTER else list(argv)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *full,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # a signal to our process group must not end a reboot half-way
-        )
+        process = await _started(full, outlives_us=outlives_us)
     except (OSError, ValueError) as error:
         return NotStarted(f"cannot start {full[0]}: {error}")
     try:
@@ -81,10 +78,35 @@ async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
     return Exited(code=process.returncode, output=_text(output), errors=_text(errors))
 
 
+async def _started(argv: Sequence[str], *, outlives_us: bool) -> asyncio.subprocess.Process:
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # a signal to our process group must not end a reboot half-way
+        )
+    )
+    if not outlives_us:
+        return await starting
+    starting.add_done_callback(_keep)
+    return await asyncio.shield(starting)  # asyncio kills a child whose start is cancelled
+
+
+def _keep(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        _kept.append(starting.result())
+
+
 async def _kill_group(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
+    # Its pipes are read to their end, so that they are closed; a grandchild in a session of its own may hold them open.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            await process.communicate()
 
 
 def _text(raw: bytes) -> str:
