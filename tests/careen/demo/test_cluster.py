@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from careen.demo.api_errors import ApiError
 from careen.demo.cluster import EmbeddedCluster, running_cluster
 from careen.demo.controllers.ownership import PODS
 from careen.demo.disturbances import edit_node, with_cordon
@@ -70,7 +71,15 @@ async def test_an_evicted_pod_comes_back_on_another_node_and_its_budget_waits_fo
         again = [p for p in pods(cluster) if p["metadata"]["labels"]["app"] == "cache"]
         assert first["metadata"]["name"] not in [p["metadata"]["name"] for p in again]
         assert node not in [p["spec"]["nodeName"] for p in again if p["metadata"]["name"] != second["metadata"]["name"]]
-        evict(cluster.api.verbs, "shop", second["metadata"]["name"], DeleteOptions(), actor="agent")
+        await until(lambda: is_evicted(cluster, second["metadata"]["name"]))  # as soon as the budget's status has followed
+
+
+def is_evicted(cluster: EmbeddedCluster, name: str) -> bool:
+    try:
+        evict(cluster.api.verbs, "shop", name, DeleteOptions(), actor="agent")
+    except ApiError:
+        return False
+    return True
 
 
 async def test_a_pod_without_room_says_why_and_is_placed_when_there_is_some(tmp_path: Path) -> None:
