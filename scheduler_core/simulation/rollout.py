@@ -77,7 +77,7 @@ class Rules(Protocol):
         """The first instant after `at` at which the clock alone may turn a refusal into a yes; None when it never does."""
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The end of the window that is open at `at`, or of the next one; None when it never ends or never opens."""
+        """The last second of the window that is open at `at`, or of the next one; None when it never ends or never opens."""
 
 
 def simulate_rollout(
@@ -380,7 +380,7 @@ class _Rollout:
             closings.append(Closing(at=at, left=left))
             if at >= ends:
                 break
-            opening = self.rules.next_opening(at)
+            opening = self.rules.next_opening(at + timedelta(seconds=1))
             at = self.rules.next_closing(opening) if opening else None
         return tuple(closings)
 

@@ -31,6 +31,7 @@ COMMANDS: tuple[Entry, ...] = (
     Entry("status", "careen.cli.status", "status", "Every node's phase, reason and since when; who holds the lock."),
     Entry("why", "careen.cli.why", "why", "Why a node does not reboot: each gate's answer and what would change it."),
     Entry("forecast", "careen.cli.forecast", "forecast", "Where each pod of a node would land if it were drained now."),
+    Entry("plan", "careen.cli.plan", "plan", "The whole roll-out beforehand: order, moves, risks, finish time."),
     Entry("explain", "careen.cli.explain", "explain", "What each plugin of the scheduler says about a pod on each node."),
     Entry("snapshot", "careen.cli.snapshot", "snapshot", "What a forecast reads of the cluster, in a file."),
     Entry("lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."),

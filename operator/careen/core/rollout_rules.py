@@ -122,10 +122,11 @@ class RolloutRules:
         return min(instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The end of the window that is open at this instant, or of the next one."""
+        """The last second of the window that is open at this instant, or of the next one."""
         window = self._policy.window
         opened = at if maintenance_window.is_open(window, at) else self._opening(at)
-        return None if opened is None else change_after(window, opened)
+        shut = None if opened is None else change_after(window, opened)
+        return None if shut is None else shut - timedelta(seconds=1)
 
     # ---- how ----
 

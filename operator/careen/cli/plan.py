@@ -1,0 +1,284 @@
+"""`careen plan`: the whole roll-out beforehand, from the cluster or from a dump, by the agents' own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from careen.agent.clock import SystemClock
+from careen.agent.forecast_child import supported
+from careen.agent.settings import SETTINGS, Settings, flag
+from careen.agent.settings_kinds import duration
+from careen.agent.settings_policy import policy_of
+from careen.agent.settings_sources import BadSettings, resolve
+from careen.cli.agents_policy import Agents, agents_of
+from careen.cli.connection import Cluster, Connection, connection_options, look_at_lock, output_option, show
+from careen.cluster.nodes import list_nodes
+from careen.cluster.snapshot_reader import pages, server_version
+from careen.core import keys
+from careen.core.gates.budgets import works
+from careen.core.lock import LockContent
+from careen.core.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
+from careen.core.observation import NodeView, Taint
+from careen.core.policy import Policy
+from careen.core.progress import Progress, from_annotation
+from careen.core.rollout_rules import Line, RolloutRules
+from careen.core.times import from_rfc3339
+from careen.report.html import plan_html
+from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
+from careen.report.tables import count_of, listed
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.fields import ConfigurationError
+from scheduler_core.cycle import Scheduler
+from scheduler_core.model.node import Node
+from scheduler_core.simulation.rollout import Durations, simulate_rollout
+from scheduler_core.simulation.timeline import Timeline
+from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
+from scheduler_core.snapshot.snapshot import Snapshot
+
+# Exit codes for scripts, as those of `careen forecast`.
+NOT_CLEAN = 3
+
+_FOLLOWED = ("concurrency", "budget", "reboot_days", "start_time", "end_time", "time_zone", "minimum_interval", "forecast", "late_policy")
+_NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+class _Duration(click.ParamType[float]):
+    """Go's notation, as every duration of the agents."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return value if isinstance(value, float) else duration(value)
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+class _Instant(click.ParamType[datetime]):
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        at = value if isinstance(value, datetime) else from_rfc3339(value)
+        return at or self.fail(f"{value!r}: expected an instant with its offset, such as 2026-01-31T22:00:00Z", param, ctx)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _World:
+    """What is planned on: the cluster, and what is known of its agents."""
+
+    snapshot: Snapshot
+    views: tuple[NodeView, ...]
+    version: str
+    taken_at: datetime
+    agents: Agents
+    notes: tuple[str, ...]
+
+
+@click.command()
+@click.argument("nodes", nargs=-1, metavar="[NODE]...")
+@click.option("--waiting", is_flag=True, help="Only the nodes that ask for a reboot now; otherwise, without NODE, all of them.")
+@click.option("--from", "dump", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="A dump of `careen snapshot` instead of a cluster.")
+@click.option("--start", "begins", type=_Instant(), metavar="INSTANT", help="When the roll-out begins (RFC 3339); otherwise now, or when the dump was taken.")
+@click.option("--order", "line", type=click.Choice([each.value for each in Line]), default=Line.OLDEST.value, show_default=True, help="oldest is the agents' order. zone (one zone after the other) and fewest-moves show what another order would cost; no agent follows them.")
+@click.option("--compare", is_flag=True, help="Simulate all orders and show them side by side.")
+@click.option("--boot", type=_Duration(), metavar="DURATION", help="From the drained node to the node given back; otherwise measured by each node's last reboot, 3m where none is.")
+@click.option("--drain", type=_Duration(), metavar="DURATION", help="From the cordon to the empty node; otherwise 1m.")
+@click.option("--settle", type=_Duration(), metavar="DURATION", help="From the node given back to workloads as healthy as before; otherwise 30s.")
+@click.option("--handover", type=_Duration(), default=5.0, show_default="5s", metavar="DURATION", help="From a claim given back to the next one taken.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="Plan with another value of an agents' setting, such as concurrency=3 or end-time=06:00; repeatable.")
+@click.option("--days", type=click.FloatRange(min=0.01, max=366), default=30.0, show_default=True, help="How many days to simulate at most.")
+@click.option("--scheduler-config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.")
+@click.option("--report", type=click.Path(dir_okay=False, writable=True, path_type=Path), metavar="FILE.html", help="Also write one self-contained page with the timeline, the moves and the risks.")
+@output_option
+@connection_options
+def plan(
+    connection: Connection, *, nodes: tuple[str, ...], waiting: bool, dump: Path | None, begins: datetime | None, line: str, compare: bool,
+    boot: float | None, drain: float | None, settle: float | None, handover: float, assignments: tuple[str, ...], days: float,
+    scheduler_config: Path | None, report: Path | None, output: str,
+) -> None:
+    """The whole roll-out beforehand: which node when, what moves, what is at risk, and whether it fits the window. Nothing is changed.
+
+    Each drain is simulated on the cluster that the ones before left. Exit code 0: every node reboots within one window and no pod is
+    left without room. 3: something of that does not hold, and the plan says what.
+    """
+    changed = _changed(assignments)
+    world = _from_dump(dump) if dump else connection.ask(_from_cluster)
+    policy = policy_of(_with(world.agents.settings, changed))
+    chosen = _chosen(world, nodes, waiting=waiting)
+    world, notes = _nobody_at_work(world, chosen)
+    durations, told = _durations(world, policy, boot=boot, drain=drain, settle=settle, handover=handover)
+    scheduler = Scheduler(_configuration(scheduler_config, world.agents.scheduler_config), world.version)
+
+    def simulate(each: Line) -> Timeline:
+        rules = RolloutRules(world.views, policy, line=each)
+        with _progress(each, len(chosen)) as on_progress:
+            return simulate_rollout(
+                world.snapshot, chosen, scheduler, rules, begins=begins or world.taken_at, durations=durations, taint_key=policy.taint_key,
+                most_days=days, on_progress=on_progress,
+            )
+
+    wanted = Line(line)
+    others = {each: simulate(each) for each in Line if each is not wanted} if compare else {}
+    made = Plan(
+        timeline=simulate(wanted), line=wanted, concurrency=policy.concurrency, zone=policy.window.zone, others=others,
+        notes=(*told, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
+    )
+    if report:
+        report.write_text(plan_html(made), encoding="utf-8")
+        click.echo(f"The report is in {report}.", err=True)
+    show(output, text=lambda width: plan_text(made, width=width), value=lambda: plan_json(made))
+    raise click.exceptions.Exit(0 if is_clean(made) else NOT_CLEAN)
+
+
+# ---- what is planned on ----
+
+
+async def _from_cluster(cluster: Cluster) -> _World:
+    version, note = supported(await server_version(cluster.api))
+    taken_at = cluster.clock.now()
+    snapshot = Snapshot.from_pages([page async for page in pages(cluster.api)])
+    views = {view.name: view for view in await list_nodes(cluster.api) if view.name in snapshot.columns.row_of}
+    lock, _ = await look_at_lock(cluster)
+    notes = [note] if note else []
+    if isinstance(lock, LockContent) and lock.is_paused:
+        notes.append("the cluster is paused now; the plan counts from its resumption")
+    return _World(
+        snapshot=snapshot, views=tuple(views.get(node.name) or _view(node) for node in snapshot.nodes), version=version, taken_at=taken_at,
+        agents=await agents_of(cluster), notes=(*notes, *_unread(snapshot)),
+    )
+
+
+def _from_dump(path: Path) -> _World:
+    try:
+        with path.open("rb") as file:
+            dump = read_dump(file)
+    except UnreadableDumpError as error:
+        raise click.UsageError(f"{path}: {error}") from error
+    version, note = supported(dump.header.kube_version)
+    notes = ["a dump has no annotations: holds, measured durations and the age of needs are not known", *([note] if note else []), *_unread(dump.snapshot)]
+    return _World(
+        snapshot=dump.snapshot, views=tuple(_view(node) for node in dump.snapshot.nodes), version=version,
+        taken_at=from_rfc3339(dump.header.taken_at) or SystemClock().now(), agents=Agents(), notes=tuple(notes),
+    )
+
+
+def _unread(snapshot: Snapshot) -> list[str]:
+    return [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
+
+
+def _view(node: Node) -> NodeView:
+    """A Node of a dump as the gates look at it; the node-lifecycle controller's taints say whether it was ready."""
+    return NodeView(
+        name=node.name, uid=node.uid, resource_version="", labels=node.labels, unschedulable=node.unschedulable,
+        taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value or None) for taint in node.taints),
+        ready=not any(taint.key in _NOT_READY for taint in node.taints),
+    )
+
+
+def _chosen(world: _World, names: Sequence[str], *, waiting: bool) -> tuple[str, ...]:
+    if names and waiting:
+        raise click.UsageError("give either names of Nodes or --waiting")
+    known = [view.name for view in world.views]
+    if unknown := [name for name in names if name not in known]:
+        raise click.UsageError(f"there is no Node {listed([repr(name) for name in unknown])} among the {count_of(len(known), 'Node')} of this cluster")
+    if waiting:
+        return tuple(view.name for view in world.views if keys.REBOOT_LABEL in view.labels)
+    return tuple(names) or tuple(known)
+
+
+def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
+    """The cluster before the roll-out: a node that careen has in hand now is planned as if it had not begun."""
+    busy = {view.name: view for view in world.views if works(view) and view.name in chosen}
+    if not busy:
+        return world, []
+    snapshot, views = world.snapshot, list(world.views)
+    for place, view in enumerate(views):
+        progress = from_annotation(view.annotations.get(keys.PROGRESS))
+        if view.name in busy and isinstance(progress, Progress) and progress.is_cordoned_by_us:
+            views[place] = replace(view, unschedulable=progress.prior_unschedulable)
+            if not progress.prior_unschedulable:
+                snapshot = snapshot.with_node_uncordoned(view.name)
+    note = f"{listed(sorted(busy))} {'is' if len(busy) == 1 else 'are'} at work already, and planned as if {'it' if len(busy) == 1 else 'they'} had not begun"
+    return replace(world, snapshot=snapshot, views=tuple(views)), [note]
+
+
+# ---- how it is planned ----
+
+
+def _changed(assignments: Sequence[str]) -> dict[str, Any]:
+    """The settings given with --set, parsed as the agents parse their flags."""
+    given: dict[str, list[str]] = {}
+    for text in assignments:
+        name, is_there, value = text.partition("=")
+        field = name.strip().removeprefix("--").replace("-", "_")
+        if not is_there or field not in SETTINGS:
+            raise click.UsageError(f"--set {text}: expected NAME=VALUE with a setting of the agents, such as {listed([flag(each) for each in _FOLLOWED], most=9)}")
+        given.setdefault(field, []).append(value)
+    try:
+        settings = resolve(flags=given, environment={}, is_whole=False).settings if "node_id" in given else resolve(flags={**given, "node_id": ["-"]}, environment={}, is_whole=False).settings
+    except BadSettings as error:
+        raise click.UsageError(str(error)) from error
+    return {name: getattr(settings, name) for name in given}
+
+
+def _with(settings: Settings | None, changed: dict[str, Any]) -> Settings:
+    return replace(settings or Settings(node_id="-"), **changed)
+
+
+def _durations(world: _World, policy: Policy, *, boot: float | None, drain: float | None, settle: float | None, handover: float) -> tuple[Durations, list[str]]:
+    drained = ASSUMED_DRAIN_SECONDS if drain is None else drain
+    settled = ASSUMED_SETTLE_SECONDS if settle is None else settle
+    measured = measured_boots(world.views, drain_seconds=drained)
+    assumed = [f"--{name}" for name, value in (("drain", drain), ("settle", settle)) if value is None]
+    notes = []
+    if boot is None and measured.measured:
+        notes.append(f"{count_of(measured.measured, 'node')} of {len(world.views)} {'says' if measured.measured == 1 else 'say'} how long the last reboot took; the others are planned with the median")
+    elif boot is None:
+        assumed.append("--boot")
+    if assumed:
+        notes.append(f"durations are assumed, not measured; give {listed(assumed)} to plan with yours")
+    durations = Durations(
+        held_back=policy.drain.delay_seconds, drain=drained + policy.reboot_delay_seconds, settle=max(settled, policy.lock_release_delay_seconds), handover=handover,
+        boot=measured.others if boot is None else boot, boot_of=measured.of if boot is None else {},
+    )
+    return durations, notes
+
+
+def _configuration(path: Path | None, text_of_agents: str) -> Configuration | None:
+    text = path.read_text() if path else text_of_agents
+    if not text:
+        return None
+    try:
+        return Configuration.from_mapping(yaml.safe_load(text))
+    except (ConfigurationError, yaml.YAMLError) as error:
+        raise click.UsageError(f"{path or 'the scheduler configuration of the agents'}: {error}") from error
+
+
+def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:
+    if agents.settings is None and not agents.note:
+        return ["the agents' settings are not in a dump: the defaults stand in, change them with --set"]
+    return [agents.note] if agents.note and not (given_config and agents.settings) else []
+
+
+@contextmanager
+def _progress(line: Line, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with Bar(TextColumn(f"order {line}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("plan", total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,232 @@
+"""A simulated roll-out for people and programs: the nodes in order, what moves, what is at risk and what to do about it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+
+from careen.core.rollout_rules import Line
+from careen.core.times import rfc3339
+from careen.report.tables import count_of, duration, listed, paragraph, table
+from scheduler_core.simulation.timeline import Obstacle, Timeline, Visit, Wait
+
+NO_AGENT_FOLLOWS = "the agents do not follow this order: they go by the oldest need, zone by zone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A timeline, and what a reader must know of how it was made. `zone` is the one in which times are shown."""
+
+    timeline: Timeline
+    line: Line
+    concurrency: int
+    zone: tzinfo = UTC
+    notes: tuple[str, ...] = ()
+    others: Mapping[Line, Timeline] = field(default_factory=dict)    # the same roll-out in other orders, to compare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """Something that a person should look at before the roll-out, and what can be done about it."""
+
+    what: str
+    remedy: str
+
+
+def is_clean(plan: Plan) -> bool:
+    """Whether every node reboots, in one window, and no pod is left without room."""
+    timeline = plan.timeline
+    return not (timeline.left or timeline.pending or timeline.undone or timeline.unknown or timeline.closings)
+
+
+def plan_text(plan: Plan, *, width: int | None = None) -> str:
+    """The whole plan for a terminal."""
+    timeline = plan.timeline
+    lines = [paragraph(headline(plan), width=width)]
+    if timeline.visits:
+        lines += ["", table(["NODE", "START", "END", "MOVES", "NOTE"], [_row(plan, visit) for visit in timeline.visits], width=width)]
+    lines += ["", *(paragraph(sentence, width=width) for sentence in summary(plan))]
+    if plan.others:
+        lines += ["", comparison_text(plan, width=width)]
+    if found := risks(plan):
+        lines += ["", "At risk:", *(paragraph(f"- {risk.what}. {risk.remedy}", indent="  ", width=width) for risk in found)]
+    lines += [paragraph(f"Note: {note}.", width=width) for note in plan.notes]
+    return "\n".join(lines)
+
+
+def headline(plan: Plan) -> str:
+    """What was planned, in one sentence."""
+    marked = f" ({NO_AGENT_FOLLOWS})" if plan.line is not Line.OLDEST else ""
+    nodes = count_of(len(plan.timeline.nodes), "node")
+    return f"Plan for {nodes} from {instant(plan, plan.timeline.begins)}, {plan.concurrency} at a time, order {plan.line}{marked}."
+
+
+def summary(plan: Plan) -> list[str]:
+    """The figures, a sentence each."""
+    timeline = plan.timeline
+    rebooted, total = len(timeline.reboots), len(timeline.nodes)
+    took = duration(timeline.ends - timeline.begins)
+    sentences = [f"{rebooted} of {count_of(total, 'node')} reboot" + (f"; finished {instant(plan, timeline.ends)}, after {took}." if rebooted == total and total else ".")]
+    sentences += [f"Does not fit the window: {count_of(closing.left, 'node')} left at {instant(plan, closing.at)}." for closing in timeline.closings[:3]]
+    if len(timeline.closings) > 3:
+        last = timeline.closings[-1]
+        sentences.append(f"{count_of(len(timeline.closings), 'window')} end with nodes left; the last one leaves {last.left} at {instant(plan, last.at)}.")
+    pods = len(timeline.moves_by_pod)
+    sentences.append(f"{count_of(len(timeline.moves), 'move')} of {count_of(pods, 'pod')}, {count_of(timeline.double_moves, 'double move')} among them.")
+    if ties := sum(1 for move in timeline.moves if move.choices > 1):
+        sentences.append(f"{count_of(ties, 'move')} could as well have gone to another node of the same score: another draw gives a slightly other plan.")
+    if pending := timeline.pending:
+        longest = max(pending, key=lambda wait: wait.seconds(timeline.ends))
+        sentences.append(f"{count_of(len(pending), 'time')} a pod finds no room, for {_seconds(timeline.pending_seconds)} in all; the longest: {longest.pod}, {waited(timeline, longest)}.")
+    if returns := len(timeline.waits) - len(timeline.pending):
+        sentences.append(f"{count_of(returns, 'pod')} can run on one node only and wait{'s' if returns == 1 else ''} out its reboot.")
+    sentences += [f"In the way: {each.subject} ({each.rule}): {listed(each.nodes)}, an unused place for {_seconds(each.seconds)}." for each in timeline.hindrances if each.seconds]
+    return sentences
+
+
+def risks(plan: Plan) -> list[Risk]:
+    """What a person should look at, worst first."""
+    timeline = plan.timeline
+    found = [
+        Risk(what=f"{listed(names)} cannot go: {sentence}", remedy=_remedy(obstacle))
+        for obstacle, sentence, names in _left_by_reason(plan)
+    ]
+    if undone := timeline.undone:
+        found.append(Risk(
+            what=f"{count_of(len(undone), 'drain')} would be undone ({listed([visit.node for visit in undone])}): {undone[0].undone}",
+            remedy="Start earlier, lengthen the window by a drain's length, or set --late-policy=reboot.",
+        ))
+    if timeline.closings:
+        first = timeline.closings[0]
+        found.append(Risk(
+            what=f"the window ends at {instant(plan, first.at)} with {count_of(first.left, 'node')} left",
+            remedy="Lengthen the window, or raise --concurrency as far as the budgets allow.",
+        ))
+    for node, waits in _by_node(timeline.pending):
+        longest = max(waits, key=lambda wait: wait.seconds(timeline.ends))
+        found.append(Risk(
+            what=f"draining {node} leaves {listed([wait.pod for wait in waits], most=3)} without room, {waited(timeline, longest)}: {longest.why}",
+            remedy=f"Add room or scale down before; `careen forecast {node}` names the single change that would place each pod.",
+        ))
+    if timeline.lost:
+        found.append(Risk(what=f"{listed(timeline.lost)} {'has' if len(timeline.lost) == 1 else 'have'} no controller and will not come back", remedy="Recreate them by hand, or give them a controller."))
+    if timeline.unknown:
+        found.append(Risk(what=f"where {listed(timeline.unknown)} would go cannot be told", remedy="Give their scheduler's configuration with --scheduler-config, or look at them by hand."))
+    return found
+
+
+def comparison(plan: Plan) -> list[tuple[Line, Timeline]]:
+    """The plan and the same roll-out in the other orders."""
+    return [(plan.line, plan.timeline), *plan.others.items()]
+
+
+def comparison_text(plan: Plan, *, width: int | None = None) -> str:
+    """The orders side by side."""
+    rows = [
+        [line.value, str(len(each.reboots)), duration(each.ends - each.begins), str(len(each.moves)), str(each.double_moves), _seconds(each.pending_seconds), "" if line is Line.OLDEST else "no agent follows it"]
+        for line, each in comparison(plan)
+    ]
+    return table(["ORDER", "REBOOTS", "TAKES", "MOVES", "DOUBLE", "PENDING", "NOTE"], rows, width=width)
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """The whole plan for programs; instants in UTC, lengths in seconds."""
+    return {
+        "order": plan.line.value, "concurrency": plan.concurrency, "notes": list(plan.notes), **_timeline_json(plan.timeline),
+        "risks": [{"what": risk.what, "remedy": risk.remedy} for risk in risks(plan)],
+        "comparison": {line.value: _figures(timeline) for line, timeline in comparison(plan)},
+    }
+
+
+def instant(plan: Plan, at: datetime) -> str:
+    """`Thu 2026-01-01 06:00`, in the window's zone, with the seconds where there are any."""
+    local = at.astimezone(plan.zone)
+    return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
+
+
+def waited(timeline: Timeline, wait: Wait) -> str:
+    """How long, or that it never ends."""
+    return f"for {_seconds(wait.seconds(timeline.ends))}" if wait.until else "to the end of the plan and beyond"
+
+
+def visit_note(plan: Plan, visit: Visit) -> str:
+    """What is special about this visit, in a few words."""
+    waiting = [wait for wait in plan.timeline.waits if wait.node == visit.node and visit.start <= wait.since <= visit.end]
+    pending = sum(1 for wait in waiting if not wait.returns)
+    parts = [f"undone: {visit.undone}"] if visit.undone else []
+    parts += [f"{pending} without room"] if pending else []
+    parts += [f"{len(waiting) - pending} wait out the reboot"] if len(waiting) > pending else []
+    return ", ".join(parts)
+
+
+def _row(plan: Plan, visit: Visit) -> list[str]:
+    return [visit.node, instant(plan, visit.start), f"{visit.end.astimezone(plan.zone):%H:%M:%S}", str(visit.moves), visit_note(plan, visit)]
+
+
+def _left_by_reason(plan: Plan) -> list[tuple[Obstacle, str, list[str]]]:
+    groups: dict[tuple[str, str], list[tuple[str, Obstacle]]] = defaultdict(list)
+    for left in plan.timeline.left:
+        groups[(left.obstacle.rule, left.obstacle.subject)].append((left.node, left.obstacle))
+    return [(members[0][1], members[0][1].sentence, [node for node, _ in members]) for members in groups.values()]
+
+
+_REMEDIES: Mapping[str, str] = {
+    "hold": "Lift the hold with `careen unhold` when it is no longer needed.",
+    "maintenance-window": "Widen the window, or mark the node with careen.dev/reboot-now.",
+    "minimum-interval": "Wait, or lower --minimum-interval.",
+    "budgets": "Bring the nodes that are down back into service, or raise the budget.",
+    "forecast": "Add room, lower a disruption budget's demand, or allow it with --forecast-pending-allowed; `careen forecast` has the details.",
+    "dry-run-evictions": "Add a replica or relax the disruption budget; `careen forecast` names it.",
+    "time": "Plan for more days with --days.",
+}
+
+
+def _remedy(obstacle: Obstacle) -> str:
+    return _REMEDIES.get(obstacle.rule, "Look at it with `careen why`.")
+
+
+def _by_node(waits: Sequence[Wait]) -> list[tuple[str, list[Wait]]]:
+    groups: dict[str, list[Wait]] = defaultdict(list)
+    for wait in waits:
+        groups[wait.node].append(wait)
+    return list(groups.items())
+
+
+def _seconds(seconds: float) -> str:
+    return duration(timedelta(seconds=seconds))
+
+
+def _figures(timeline: Timeline) -> dict[str, Any]:
+    return {
+        "reboots": len(timeline.reboots), "seconds": round((timeline.ends - timeline.begins).total_seconds()), "moves": len(timeline.moves),
+        "doubleMoves": timeline.double_moves, "pending": len(timeline.pending), "pendingSeconds": round(timeline.pending_seconds), "left": len(timeline.left),
+    }
+
+
+def _timeline_json(timeline: Timeline) -> dict[str, Any]:
+    return {
+        "begins": rfc3339(timeline.begins), "ends": rfc3339(timeline.ends), "nodes": list(timeline.nodes), "mostAtOnce": timeline.most_at_once(),
+        "figures": _figures(timeline),
+        "visits": [
+            {
+                "node": visit.node, "start": rfc3339(visit.start), "end": rfc3339(visit.end), "moves": visit.moves, "undone": visit.undone or None,
+                "steps": [{"step": span.step.value, "start": rfc3339(span.start), "end": rfc3339(span.end)} for span in visit.spans],
+            }
+            for visit in timeline.visits
+        ],
+        "moves": [
+            {"pod": move.pod, "from": move.source, "to": move.target, "at": rfc3339(move.at), "choices": move.choices, "preempted": move.is_preempted}
+            for move in timeline.moves
+        ],
+        "waits": [
+            {"pod": wait.pod, "node": wait.node, "since": rfc3339(wait.since), "until": rfc3339(wait.until) if wait.until else None, "returns": wait.returns, "why": wait.why}
+            for wait in timeline.waits
+        ],
+        "lost": list(timeline.lost), "unknown": list(timeline.unknown),
+        "hindrances": [{"rule": each.rule, "subject": each.subject, "seconds": round(each.seconds), "nodes": list(each.nodes)} for each in timeline.hindrances],
+        "closings": [{"at": rfc3339(closing.at), "left": closing.left} for closing in timeline.closings],
+        "left": [{"node": left.node, "rule": left.obstacle.rule, "sentence": left.obstacle.sentence} for left in timeline.left],
+    }

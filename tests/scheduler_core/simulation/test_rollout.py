@@ -1,0 +1,247 @@
+"""Roll-outs of small clusters: each drain meets what the ones before left, and time is kept to the second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.simulation.forecast import Forecast, Outcome
+from scheduler_core.simulation.rollout import Durations, simulate_rollout
+from scheduler_core.simulation.timeline import Closing, Hindrance, Left, Obstacle, Span, Step, Timeline, Wait
+from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
+from scheduler_core.testing.builders import NodeBuilder, PodBuilder, a_budget, a_node, a_pod, manifests
+
+T0 = datetime(2026, 3, 4, 22, 0, tzinfo=UTC)
+ROUND = 60 + 180 + 30
+"""Seconds of one node under the default durations."""
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+@dataclass
+class TestRules:
+    """`limit` at once in the order given; everything else is what a test says."""
+
+    __test__ = False
+
+    limit: int = 1
+    forbids: Callable[[str, datetime, Forecast | None], str] = lambda *_: ""
+    forbids_late: Callable[[str, datetime], str] = lambda *_: ""
+    openings: Sequence[datetime] = ()
+    closings: Sequence[datetime] = ()
+    holders: list[str] = field(default_factory=list)
+
+    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+        return list(waiting) if len(self.holders) < self.limit else ()
+
+    def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
+        return _obstacle(self.forbids(node, at, forecast))
+
+    def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
+        return _obstacle(self.forbids_late(node, at))
+
+    def claimed(self, node: str, at: datetime) -> None:
+        self.holders.append(node)
+
+    def released(self, node: str, at: datetime) -> None:
+        self.holders.remove(node)
+
+    def next_opening(self, at: datetime) -> datetime | None:
+        return next((each for each in self.openings if each > at), None)
+
+    def next_closing(self, at: datetime) -> datetime | None:
+        return next((each for each in self.closings if each >= at), None)
+
+
+def _obstacle(sentence: str) -> Obstacle | None:
+    return Obstacle(rule="test", subject=sentence, sentence=sentence) if sentence else None
+
+
+def a_replica(name: str, node: str, cpu: str = "1", app: str = "web") -> PodBuilder:
+    ready = [{"type": "Ready", "status": "True"}]
+    return a_pod(name).labelled(app=app).requesting(cpu=cpu).owned_by("ReplicaSet", app).on(node).with_field("status.conditions", ready)
+
+
+def rollout(*objects: NodeBuilder | PodBuilder | Any, nodes: Sequence[str], rules: TestRules | None = None, taint_key: str | None = "soft", **more: Any) -> Timeline:
+    snapshot = Snapshot.from_objects(manifests(*objects))
+    given = {"begins": T0, "durations": Durations(), "taint_key": taint_key, **more}
+    return simulate_rollout(snapshot, nodes, Scheduler(), rules or TestRules(), **given)
+
+
+def moves(timeline: Timeline) -> list[tuple[str, str, str]]:
+    return [(move.pod.removeprefix("default/"), move.source, move.target) for move in timeline.moves]
+
+
+def test_a_node_drains_reboots_settles_and_hands_over() -> None:
+    timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"])
+    first, second = timeline.visits
+    assert first.spans == (
+        Span(step=Step.DRAINING, start=at(0), end=at(60)), Span(step=Step.REBOOTING, start=at(60), end=at(240)), Span(step=Step.SETTLING, start=at(240), end=at(270)),
+    )
+    assert (second.node, second.start, timeline.ends, timeline.left) == ("n2", at(ROUND + 5), at(2 * ROUND + 5), ())
+
+
+def test_what_was_measured_for_a_node_counts_for_that_node() -> None:
+    timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], durations=Durations(boot_of={"n2": 1000.0}))
+    assert [(visit.end - visit.start).total_seconds() for visit in timeline.visits] == [ROUND, 60 + 1000 + 30]
+
+
+def test_each_drain_meets_what_the_ones_before_left() -> None:
+    timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1", "n2"])
+    assert moves(timeline) == [("p", "n1", "n2"), ("p", "n2", "n1")]
+    assert timeline.double_moves == 1
+
+
+@pytest.mark.parametrize(("taint_key", "landing"), [("soft", "n3"), (None, "n2")])
+def test_the_soft_taint_keeps_pods_off_nodes_still_to_go(taint_key: str | None, landing: str) -> None:
+    """n3 does not go and is the fuller one: without the taint n2 would be better, and the pod would move twice."""
+    timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n1"), a_replica("q", "n3", app="db"), nodes=["n1", "n2"], taint_key=taint_key)
+    assert moves(timeline)[0] == ("p", "n1", landing)
+
+
+def test_a_node_that_is_back_carries_no_soft_taint_any_more() -> None:
+    """n2's pod could go to n1, back and empty, or to n3, still to go and empty."""
+    timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n1", "n2", "n3"])
+    assert moves(timeline) == [("p", "n2", "n1")]
+
+
+def test_nodes_down_at_once_take_no_pods_from_each_other() -> None:
+    timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n1"), a_replica("q", "n2", app="db"), nodes=["n1", "n2"], rules=TestRules(limit=2))
+    assert moves(timeline)[1] == ("q", "n2", "n3")
+    assert timeline.most_at_once() == 2
+
+
+def test_a_pod_without_room_waits_until_a_node_comes_back() -> None:
+    timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1", cpu="3"), a_replica("q", "n2", cpu="3", app="db"), nodes=["n1"])
+    (wait,) = timeline.waits
+    assert (wait.pod, wait.node, wait.since, wait.until, wait.returns) == ("default/p", "n1", at(0), at(240), False)
+    assert wait.why.startswith("0/2 nodes are available")
+    assert (timeline.pending_seconds, timeline.moves) == (240, ())
+
+
+def test_a_pod_that_only_its_node_can_hold_waits_out_the_reboot() -> None:
+    only_here = a_replica("p", "n1").with_field("spec.nodeSelector", {"kubernetes.io/hostname": "n1"})
+    timeline = rollout(a_node("n1"), a_node("n2"), only_here, nodes=["n1", "n2"])
+    (wait,) = timeline.waits
+    assert (wait.until, wait.returns, timeline.pending) == (at(240), True, ())
+
+
+def test_a_pod_that_never_finds_room_waits_to_the_end() -> None:
+    """Its place was taken: n2's pod, preferred by priority, sits where it was."""
+    timeline = rollout(a_node("n1"), a_node("n2").cordoned(), a_replica("p", "n1", cpu="4"), a_replica("q", "n2", cpu="4", app="db").with_priority(5), nodes=["n2", "n1"])
+    assert moves(timeline)[0] == ("q", "n2", "n1")
+    assert {(wait.pod, wait.until) for wait in timeline.waits} >= {("default/p", None)}
+
+
+def test_a_pod_that_another_preempts_is_said_to_have_moved() -> None:
+    timeline = rollout(
+        a_node("n1"), a_node("n2"), a_node("n3").offering(cpu="1"), a_replica("big", "n1", cpu="4").with_priority(9), a_replica("small", "n2", app="db"), nodes=["n1"],
+    )
+    assert [(move.pod, move.target, move.is_preempted) for move in timeline.moves] == [("default/big", "n2", False), ("default/small", "n3", True)]
+
+
+def test_a_budget_stays_spent_while_the_replacement_waits_and_is_refilled_when_it_lands() -> None:
+    budget = a_budget().selecting(app="web").allowing(1).with_field("status.currentHealthy", 2).with_field("status.desiredHealthy", 1).with_field("status.expectedPods", 2)
+    full = a_replica("other", "n3", cpu="3", app="db")
+    seen: list[tuple[str, float, int]] = []
+
+    def forbids(node: str, now: datetime, forecast: Forecast | None) -> str:
+        blocked = forecast.count(Outcome.BLOCKED) if forecast else 0
+        if forecast and node == "n2":
+            seen.append((node, (now - T0).total_seconds(), blocked))
+        return "the budget" if blocked else ""
+
+    timeline = rollout(
+        a_node("n1"), a_node("n2"), a_node("n3"), full, a_replica("p", "n1", cpu="3"), a_replica("q", "n2", cpu="3"), budget,
+        nodes=["n1", "n2"], rules=TestRules(limit=2, forbids=forbids),
+    )
+    assert [(when, blocked) for _, when, blocked in seen][:2] == [(0, 1), (240, 0)]
+    assert [visit.node for visit in timeline.visits] == ["n1", "n2"]
+    assert timeline.hindrances == (Hindrance(rule="test", subject="the budget", seconds=240, nodes=("n2",)),)
+
+
+def test_a_drained_node_that_may_not_reboot_is_undone_and_tried_again_when_the_window_opens() -> None:
+    day = 86_400
+    rules = TestRules(
+        forbids=lambda _node, now, _: "" if now < at(30) or now >= at(day) else "shut",
+        forbids_late=lambda _node, now: "shut" if at(30) <= now < at(day) else "", openings=[at(day)],
+    )
+    timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1"], rules=rules)
+    assert [(visit.start, visit.end, visit.undone, visit.moves) for visit in timeline.visits] == [(at(0), at(60), "shut", 1), (at(day), at(day + ROUND), "", 0)]
+
+
+def test_an_undone_node_takes_pods_again() -> None:
+    """n1 is uncordoned after its drain was undone, so n2's pod, too big for anything else, finds it."""
+    rules = TestRules(forbids=lambda node, now, _: "shut" if node == "n1" and now > T0 else "", forbids_late=lambda node, _: "shut" if node == "n1" else "")
+    timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n2", cpu="4"), nodes=["n1", "n2"], rules=rules)
+    assert moves(timeline) == [("p", "n2", "n1")]
+    assert timeline.left == (Left(node="n1", obstacle=Obstacle(rule="test", subject="shut", sentence="shut")),)
+
+
+def test_who_may_never_go_is_left_with_the_reason_and_the_others_go() -> None:
+    rules = TestRules(forbids=lambda node, _now, _forecast: "held" if node == "n1" else "")
+    timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], rules=rules)
+    assert [visit.node for visit in timeline.reboots] == ["n2"]
+    assert [(left.node, left.obstacle.sentence) for left in timeline.left] == [("n1", "held")]
+
+
+def test_after_a_pause_before_the_cordon_everything_is_asked_once_more() -> None:
+    rules = TestRules(forbids=lambda _node, now, _: "too late" if now >= at(50) else "")
+    timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1"], rules=rules, durations=Durations(held_back=50.0))
+    assert [(visit.undone, [span.step for span in visit.spans]) for visit in timeline.visits] == [("too late", [Step.HELD_BACK])]
+    assert timeline.moves == ()
+
+
+def test_the_ends_of_windows_say_how_many_are_left() -> None:
+    day = 86_400
+    rules = TestRules(forbids=lambda _node, now, _: "" if now <= at(400) or now >= at(day) else "shut", openings=[at(day)], closings=[at(400), at(day + 400)])
+    timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), nodes=["n1", "n2", "n3"], rules=rules)
+    assert timeline.closings == (Closing(at=at(400), left=2),)
+    assert timeline.ends == at(day + ROUND)
+
+
+def test_the_simulated_time_ends_and_says_so() -> None:
+    timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], most_days=ROUND / 86_400)
+    assert [visit.node for visit in timeline.visits] == ["n1"]
+    assert timeline.left[0].obstacle.sentence == "its turn did not come before 2026-03-04 22:04"
+
+
+def test_a_cordon_from_before_stays() -> None:
+    timeline = rollout(a_node("n1").cordoned(), a_node("n2"), a_replica("p", "n1", cpu="3"), a_replica("q", "n2", cpu="3", app="db"), nodes=["n1"])
+    assert [(wait.pod, wait.until) for wait in timeline.waits] == [("default/p", None)]
+
+
+def test_pods_that_nothing_recreates_are_lost_and_those_of_other_schedulers_unknown() -> None:
+    timeline = rollout(a_node("n1"), a_node("n2"), a_pod("bare").on("n1"), a_replica("odd", "n1").with_field("spec.schedulerName", "mine"), nodes=["n1"])
+    assert (timeline.lost, timeline.unknown, timeline.moves) == (("default/bare",), ("default/odd",), ())
+
+
+def test_the_snapshot_is_not_changed_and_the_same_question_has_the_same_answer() -> None:
+    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_node("n2"), a_replica("p", "n1")))
+    first, again = (
+        simulate_rollout(snapshot, ["n1", "n2"], Scheduler(), TestRules(), begins=T0, durations=Durations(), taint_key="soft") for _ in range(2)
+    )
+    assert first == again
+    assert ([pod.key for pod in snapshot.pods_on("n1")], snapshot.node("n1").taints) == (["default/p"], ())
+
+
+def test_a_node_that_is_not_there_is_an_error_that_names_it() -> None:
+    with pytest.raises(UnknownNodeError, match="n9"):
+        rollout(a_node("n1"), nodes=["n9"])
+
+
+def test_progress_is_told_after_each_reboot() -> None:
+    told: list[int] = []
+    rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], on_progress=told.append)
+    assert told == [1, 2]
+
+
+def test_a_wait_lasts_to_the_end_when_it_has_none() -> None:
+    assert Wait(pod="p", node="n", since=at(10), until=None, returns=False, why="").seconds(at(25)) == 15

@@ -1,0 +1,55 @@
+"""The figures of a roll-out, counted from its visits, moves and waits."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler_core.simulation.timeline import Move, Span, Step, Timeline, Visit, Wait
+
+T0 = datetime(2026, 3, 4, 22, 0, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def a_visit(node: str, start: float, end: float, *, undone: str = "") -> Visit:
+    middle = (start + end) / 2
+    spans = (Span(step=Step.DRAINING, start=at(start), end=at(middle)), Span(step=Step.REBOOTING, start=at(middle), end=at(end)))
+    return Visit(node=node, spans=spans, moves=0, undone=undone)
+
+
+@pytest.mark.parametrize(("visits", "most"), [
+    pytest.param([], 0, id="nobody"),
+    pytest.param([a_visit("a", 0, 10), a_visit("b", 10, 20)], 1, id="one begins at the instant at which the other ends"),
+    pytest.param([a_visit("a", 0, 10), a_visit("b", 9, 20), a_visit("c", 9, 30)], 3, id="three overlap"),
+])
+def test_how_many_are_down_at_once(visits: list[Visit], most: int) -> None:
+    assert Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=tuple(visits)).most_at_once() == most
+
+
+def test_only_the_named_members_are_counted() -> None:
+    timeline = Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=(a_visit("a", 0, 10), a_visit("b", 0, 10), a_visit("c", 0, 10)))
+    assert timeline.most_at_once(["a", "c"]) == 2
+
+
+def test_moves_beyond_a_pods_first_are_double_moves() -> None:
+    moves = tuple(Move(pod=pod, source="a", target="b", at=T0) for pod in ("x", "y", "x", "x"))
+    timeline = Timeline(begins=T0, ends=T0, nodes=(), moves=moves)
+    assert (timeline.double_moves, timeline.moves_by_pod) == (2, {"x": 3, "y": 1})
+
+
+def test_pods_that_wait_out_the_reboot_are_not_pending() -> None:
+    wait = Wait(pod="x", node="a", since=at(10), until=at(40), returns=False, why="")
+    endless = Wait(pod="y", node="a", since=at(50), until=None, returns=False, why="")
+    returning = Wait(pod="z", node="a", since=at(0), until=at(99), returns=True, why="")
+    timeline = Timeline(begins=T0, ends=at(100), nodes=(), waits=(wait, endless, returning))
+    assert (timeline.pending, timeline.pending_seconds) == ((wait, endless), 30 + 50)
+
+
+def test_an_undone_visit_is_no_reboot() -> None:
+    undone, done = a_visit("a", 0, 10, undone="the window closed"), a_visit("a", 20, 30)
+    timeline = Timeline(begins=T0, ends=at(30), nodes=("a",), visits=(undone, done))
+    assert (timeline.reboots, timeline.undone) == ((done,), (undone,))
