@@ -144,6 +144,15 @@ def test_retries_are_told_when_they_last_and_not_as_errors(attempt: int, is_told
     assert other.levelno == logging.ERROR
 
 
+def test_kopf_asks_for_one_object_and_for_nothing_besides() -> None:
+    import kopf
+
+    settings = handlers._settings(kopf, "careen")
+    assert dict(settings.watching.field_selectors) == {"configmaps": "metadata.name=careen"}
+    assert (settings.scanning.disabled, settings.peering.standalone, settings.posting.enabled, settings.watching.server_timeout) == (True, True, False, 3600)
+    assert isinstance(settings.networking.error_backoffs, handlers.Forever)
+
+
 def test_credentials_become_kopfs() -> None:
     import kopf
 

@@ -32,6 +32,11 @@ def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None, option
     }
 
 
+def test_a_dry_run_says_so_in_its_body_too() -> None:
+    """A proxy that drops the query must not turn a rehearsal into an eviction."""
+    assert eviction(POD, dry_run=True)["deleteOptions"]["dryRun"] == ["All"]
+
+
 async def test_a_dry_run_asks_budgets_and_moves_nothing(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
     before = cluster.server.get("pods", "a", "shop")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,11 @@ async def test_giving_back_leaves_neither_taint_nor_cordon(cluster: Cluster) -> 
     assert cluster.node("n1")["spec"] == {}
 
 
+def test_a_cordon_is_lifted_as_kubectl_does_it() -> None:
+    """The API leaves the field out when it is false."""
+    assert merge_patch(PatchNode(purpose="", resource_version="7", unschedulable=False), "7")["spec"] == {"unschedulable": None}
+
+
 def test_what_is_not_named_is_not_in_the_patch() -> None:
     assert merge_patch(PatchNode(purpose="", resource_version="7"), "7") == {"metadata": {"resourceVersion": "7"}}
 
@@ -133,6 +139,15 @@ async def test_a_lost_answer_is_cleared_up_by_reading_again(cluster: Cluster, ar
     path = "/api/v1/nodes/n1"
     again = [] if arrives else [f"PATCH {path}"]
     assert methods(cluster.wire.asked) == [f"PATCH {path}", f"GET {path}", *again]
+
+
+@pytest.mark.parametrize("change", [{"unschedulable": True}, {"taints": (OURS,)}, {"labels": {"a": "b"}}, {"annotations": {"a": "b"}}])
+async def test_every_part_of_a_lost_patch_is_looked_for(cluster: Cluster, change: dict[str, Any]) -> None:
+    version = cluster.put_node("n1")["metadata"]["resourceVersion"]
+    lost = [Unclear("connection reset")]
+    cluster.wire.before = lambda request: lost.pop() if lost and request.method == "PATCH" else None
+    assert isinstance(await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, **change)), Landed)
+    assert methods(cluster.wire.asked).count("PATCH /api/v1/nodes/n1") == 2
 
 
 async def test_a_late_patch_that_lands_after_the_second_one_is_a_conflict(cluster: Cluster) -> None:

@@ -108,7 +108,9 @@ async def test_a_redirect_to_a_login_page_is_unknown(serve: Serve) -> None:
 
 async def test_a_server_that_never_answers_is_unknown_after_the_deadline(serve: Serve) -> None:
     asked: list[str] = []
-    assert isinstance(await ask(serve(b"", hangs=True, asked=asked), seconds=0.2), Unknown)
+    alerts = await ask(serve(b"", hangs=True, asked=asked), seconds=0.2)
+    assert isinstance(alerts, Unknown)
+    assert "Read timed out" in alerts.why, "by the client's own deadline, so that no thread is left waiting"
     assert len(asked) == 1, "the client's own retries are off"
 
 
