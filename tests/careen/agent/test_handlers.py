@@ -148,7 +148,7 @@ def test_kopf_asks_for_one_object_and_for_nothing_besides() -> None:
     import kopf
 
     settings = handlers._settings(kopf, "careen")
-    assert dict(settings.watching.field_selectors) == {"configmaps": "metadata.name=careen"}
+    assert [(selector.any_name, value) for selector, value in settings.watching.field_selectors.items()] == [("configmaps", "metadata.name=careen")]
     assert (settings.scanning.disabled, settings.peering.standalone, settings.posting.enabled, settings.watching.server_timeout) == (True, True, False, 3600)
     assert isinstance(settings.networking.error_backoffs, handlers.Forever)
 
