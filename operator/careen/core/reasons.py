@@ -54,6 +54,7 @@ class Code(StrEnum):
     FORECAST_REFUSES = "forecast-refuses"
     FORECAST_UNKNOWN = "forecast-unknown"
     EVICTION_REFUSED = "eviction-refused"
+    EVICTIONS_UNKNOWN = "evictions-unknown"
     SURPLUS = "surplus"
 
     # Unknown facts that stop a step.
@@ -137,6 +138,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.FORECAST_REFUSES: ReasonText("Pods would not find room, or can never be evicted.", "Add capacity, edit the named budget, or allow it with --forecast-pending-allowed."),
     Code.FORECAST_UNKNOWN: ReasonText("The forecast could not be made.", "See the sentence; --forecast=warn goes on without it.", is_warning=True),
     Code.EVICTION_REFUSED: ReasonText("A dry-run eviction was refused, so nothing was moved.", "Edit the named budget or webhook, or wait until the workload is healthy."),
+    Code.EVICTIONS_UNKNOWN: ReasonText("The evictions could not be tried, so nothing was moved.", "Look at the API server and the agent's rights.", is_warning=True),
     Code.SURPLUS: ReasonText("Other nodes work under claims that this lock does not show.", "Wait until they are done.", is_warning=True),
 
     Code.NODE_UNKNOWN: ReasonText("The agent cannot read its own Node.", "Look at the API server and the agent's rights.", is_warning=True),

@@ -27,13 +27,15 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(pods, (Unknown, NotAsked)):
         return _no(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why if isinstance(pods, Unknown) else 'nobody asked'}")
     if isinstance(answers, (Unknown, NotAsked)):
-        return _no(Code.EVICTION_REFUSED, f"the evictions could not be tried: {answers.why if isinstance(answers, Unknown) else 'nobody asked'}")
+        return _no(Code.EVICTIONS_UNKNOWN, f"the evictions could not be tried: {answers.why if isinstance(answers, Unknown) else 'nobody asked'}")
     policy = situation.policy.drain
     refused = [(pod, answer) for pod in to_evict(pods, policy) if _refuses(answer := answers.get(pod.uid, _UNTRIED), policy)]
     if not refused:
         return None
-    more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
-    return _no(Code.EVICTION_REFUSED, "refused in a dry run: " + ", ".join(_describe(pod, answer) for pod, answer in refused[:3]) + more)
+    told = [each for each in refused if each[1].answer is not Evictable.UNKNOWN]
+    if not told:
+        return _no(Code.EVICTIONS_UNKNOWN, "could not be tried: " + _list(refused))
+    return _no(Code.EVICTION_REFUSED, "refused in a dry run: " + _list(told))
 
 
 _UNTRIED = DryRunAnswer(answer=Evictable.UNKNOWN, detail="not tried")
@@ -45,6 +47,10 @@ def _refuses(answer: DryRunAnswer, policy: DrainPolicy) -> bool:
     if not policy.force_reboot:
         return True
     return answer.answer is Evictable.BUDGET and not policy.force_past_budgets
+
+
+def _list(refused: list[tuple[PodView, DryRunAnswer]]) -> str:
+    return ", ".join(_describe(pod, answer) for pod, answer in refused[:3]) + (f" and {len(refused) - 3} more" if len(refused) > 3 else "")
 
 
 def _describe(pod: PodView, answer: DryRunAnswer) -> str:

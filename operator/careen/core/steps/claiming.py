@@ -25,6 +25,10 @@ from careen.core.writing import NodeChange, forecast_annotation, move, stay, und
 
 _CLAIMER_PATIENCE_SECONDS = 15.0     # longer than any cordon may follow the reading of the lock it rests on
 _STEP_BACK_PAUSE_SECONDS = 5.0
+_UNKNOWN_PATIENCE_SECONDS = 15.0     # a claim that waits longer than this holds up the others
+_PASSING = frozenset({
+    Code.NEED_UNKNOWN, Code.LOCK_UNKNOWN, Code.FLEET_UNKNOWN, Code.PODS_UNKNOWN, Code.OWNERS_UNKNOWN, Code.EVICTIONS_UNKNOWN,
+})
 
 
 def decide(situation: Situation) -> Decision:
@@ -35,7 +39,7 @@ def decide(situation: Situation) -> Decision:
     if lacking := missing(situation, cheap):
         return want(situation, *lacking)
     if refused := refusals(situation, cheap, When.CLAIMED):
-        return _back(situation, refused[0].code, refused[0].sentence, refused, label="required")
+        return _wait_a_little(situation, refused[0]) or _back(situation, refused[0].code, refused[0].sentence, refused, label="required")
     content = situation.lock
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
     if situation.reading.object_id != situation.progress.lock:
@@ -65,6 +69,17 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     )
 
 
+def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
+    """A single answer that did not come is asked again under the same claim; what stays unknown leads back."""
+    if refused.code not in _PASSING:
+        return None
+    since = situation.memory.unknown_since
+    since = situation.seen.uptime if since is None else since
+    if situation.seen.uptime - since >= _UNKNOWN_PATIENCE_SECONDS:
+        return None
+    return stay(situation, refused.code, refused.sentence, look=1.0, is_silent=True, memory=replace(situation.memory, unknown_since=since))
+
+
 def _delay_left(situation: Situation) -> float:
     elapsed = situation.elapsed(situation.progress.claimed)
     return situation.policy.drain.delay_seconds - (elapsed or 0.0)
@@ -79,16 +94,17 @@ def _ask_everything(situation: Situation) -> Decision:
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
         if refused := gate.ask(situation, When.CLAIMED):
-            return _back(situation, refused.code, refused.sentence, (refused,))
+            return _wait_a_little(situation, refused) or _back(situation, refused.code, refused.sentence, (refused,))
     if situation.seen.lacks(Evidence.OWNERS) or situation.seen.lacks(Evidence.PODS):
         return want(situation, *(kind for kind in (Evidence.PODS, Evidence.OWNERS) if situation.seen.lacks(kind)))
     if isinstance(situation.seen.owners, Unknown):
-        return _back(situation, Code.OWNERS_UNKNOWN, f"how healthy the workloads are cannot be told: {situation.seen.owners.why}")
+        unknown = Refusal(gate="owners", code=Code.OWNERS_UNKNOWN, sentence=f"how healthy the workloads are cannot be told: {situation.seen.owners.why}")
+        return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     fleet = situation.seen.fleet
     if isinstance(fleet, NotAsked) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
         return want(situation, Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)
     if refused := budgets.ask(situation, When.CLAIMED):
-        return _back(situation, refused.code, refused.sentence, (refused,))
+        return _wait_a_little(situation, refused) or _back(situation, refused.code, refused.sentence, (refused,))
     assert isinstance(fleet, Fleet)
     return _others_first(situation) or _cordon(situation, fleet)
 
@@ -113,7 +129,9 @@ def _others_first(situation: Situation) -> Decision | None:
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
-        return _back(situation, Code.FLEET_UNKNOWN, f"who else works cannot be told: {peers.why if isinstance(peers, Unknown) else 'nobody asked'}")
+        why = peers.why if isinstance(peers, Unknown) else "nobody asked"
+        unknown = Refusal(gate="peers", code=Code.FLEET_UNKNOWN, sentence=f"who else works cannot be told: {why}")
+        return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     others = [node for node in peers if node.name != situation.node.name and node.name not in content.holders]
     working = sorted(node.name for node in others if budgets.works(node))
     if len(content.holders) + len(working) > lock.limit(content, situation.policy.concurrency):
@@ -159,7 +177,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     return move(
         situation, Phase.DRAINING, Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go", progress=progress,
         change=NodeChange(labels=dict(policy.pre_reboot_labels), unschedulable=True, annotations=forecast_annotation(situation)),
-        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds, memory=replace(situation.memory, costly_refusals=0),
+        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds, memory=replace(situation.memory, costly_refusals=0, unknown_since=None),
         then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}"),),
     )
 

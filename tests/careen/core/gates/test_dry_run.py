@@ -22,8 +22,8 @@ def answers(answer: Evictable) -> dict[str, DryRunAnswer]:
 
 @pytest.mark.parametrize(("evictability", "drain", "expected"), [
     (answers(Evictable.ALLOWED), {}, None), (answers(Evictable.GONE), {}, None), (answers(Evictable.BUDGET), {}, Code.EVICTION_REFUSED),
-    (answers(Evictable.DENIED), {}, Code.EVICTION_REFUSED), (answers(Evictable.UNKNOWN), {}, Code.EVICTION_REFUSED), ({}, {}, Code.EVICTION_REFUSED),
-    (Unknown("503"), {}, Code.EVICTION_REFUSED), (NOT_ASKED, {}, Code.EVICTION_REFUSED),
+    (answers(Evictable.DENIED), {}, Code.EVICTION_REFUSED), (answers(Evictable.UNKNOWN), {}, Code.EVICTIONS_UNKNOWN), ({}, {}, Code.EVICTIONS_UNKNOWN),
+    (Unknown("503"), {}, Code.EVICTIONS_UNKNOWN), (NOT_ASKED, {}, Code.EVICTIONS_UNKNOWN),
     (answers(Evictable.DENIED), {"force_reboot": True}, None), (answers(Evictable.BUDGET), {"force_reboot": True}, Code.EVICTION_REFUSED),
     (answers(Evictable.BUDGET), {"force_reboot": True, "force_past_budgets": True}, None),
 ])
@@ -37,6 +37,13 @@ def test_pods_that_could_not_be_listed_refuse() -> None:
     refused = dry_run.ask(a_situation(pods=Unknown("503")), When.CLAIMED)
     assert refused is not None
     assert refused.code is Code.PODS_UNKNOWN
+
+
+def test_a_refusal_counts_more_than_an_answer_that_did_not_come() -> None:
+    given = {"uid-a": DryRunAnswer(answer=Evictable.UNKNOWN), "uid-b": DryRunAnswer(answer=Evictable.DENIED, detail="words")}
+    refused = dry_run.ask(a_situation(pods=(a_pod("a"), a_pod("b")), evictability=given), When.CLAIMED)
+    assert refused is not None
+    assert (refused.code, refused.sentence) == (Code.EVICTION_REFUSED, "refused in a dry run: shop/b (words)")
 
 
 def test_the_refusal_has_the_servers_words() -> None:

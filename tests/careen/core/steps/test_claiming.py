@@ -98,10 +98,22 @@ def test_who_did_not_come_is_named_last_from_then_on() -> None:
     pytest.param({"pods": (a_pod(),), "evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.BUDGET)}}, Code.EVICTION_REFUSED, id="a budget says no"),
 ])
 def test_anything_but_yes_leads_back(changes: dict[str, Any], code: Code) -> None:
-    decision = claiming(**changes)
+    decision = claiming(**{"memory": remembering(unknown_since=UPTIME - 15), **changes})
     assert decision.reason.code is code
     assert is_stepping_back(decision)
     assert the_patch(decision).unschedulable is None
+
+
+@pytest.mark.parametrize(("changes", "code"), [
+    ({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN), ({"lock": Unknown("503")}, Code.LOCK_UNKNOWN), ({"pods": Unknown("503")}, Code.PODS_UNKNOWN),
+    ({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN), ({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN), ({"peers": Unknown("503")}, Code.FLEET_UNKNOWN),
+    ({"evictability": Unknown("503")}, Code.EVICTIONS_UNKNOWN), ({"evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.UNKNOWN)}, "pods": (a_pod(),)}, Code.EVICTIONS_UNKNOWN),
+])
+def test_a_single_answer_that_did_not_come_is_asked_again_under_the_same_claim(changes: dict[str, Any], code: Code) -> None:
+    first = claiming(**changes)
+    assert (first.phase, first.reason.code, kinds(first), first.look_again_seconds) == (Phase.CLAIMING, code, [], 1.0)
+    assert first.memory.unknown_since == UPTIME
+    assert is_stepping_back(claiming(**changes, memory=remembering(unknown_since=UPTIME - 15)))
 
 
 @pytest.mark.parametrize(("changes", "pause", "refusals"), [
