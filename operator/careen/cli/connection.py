@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import errno
 import functools
 import shutil
 import sys
@@ -163,6 +164,11 @@ async def _answered(question: Awaitable[T]) -> T:
         raise click.ClickException(f"a right is missing: {error.message or error}; ask whoever runs the cluster, or choose another --context") from error
     except ClusterError as error:
         raise click.ClickException(f"the API server did not answer: {error}; try again") from error
+    except OSError as error:
+        # A reader that closed its end, as `head` does, is click's to end in silence.
+        if error.errno is None or error.errno == errno.EPIPE:
+            raise
+        raise click.ClickException(f"cannot write {error.filename or 'the answer'}: {error.strerror}") from error
 
 
 async def read_lock(cluster: Cluster) -> LockReading:
@@ -187,7 +193,8 @@ async def look_at_lock(cluster: Cluster) -> tuple[LockState, str | None]:
 async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
     """The Node of that name. A name that no Node has is the caller's mistake: exit code 2, and the names that are close."""
     node = await read_node(cluster.api, name)
-    if not isinstance(node, Gone):
+    # `` and `.` are paths of other things, and what the server answers there is not refused as a Node.
+    if name and not isinstance(node, Gone) and node.name == name:
         return node
     names = [each.name for each in await list_nodes(cluster.api)]
     close = difflib.get_close_matches(name, names, n=3)

@@ -7,6 +7,7 @@ resend a PUT whose answer was lost, which makes a false conflict on the lock. Ty
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -74,8 +75,18 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
     except (ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         where = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account files of this pod"
         remedy = "correct the file" if kubeconfig else "run inside a pod, or give --kubeconfig FILE"
-        raise CannotReachCluster(f"cannot read {where}: {' '.join(str(error).split())}; {remedy}") from error
+        raise CannotReachCluster(f"cannot read {where}: {_what_is_wrong(kubeconfig, error)}; {remedy}") from error
     return configuration
+
+
+def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
+    """In words about the file: the library lets Python's own complaints about its shape through, and calls a missing file invalid."""
+    if isinstance(error, (AttributeError, KeyError, TypeError)):
+        return "it is not written as a kubeconfig"
+    # KUBECONFIG may name several files, of which some may be missing.
+    if kubeconfig is not None and os.pathsep not in str(kubeconfig) and not kubeconfig.exists():
+        return "there is no such file"
+    return " ".join(str(error).split())
 
 
 class ClientTransport:

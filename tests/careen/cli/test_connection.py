@@ -47,6 +47,28 @@ def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(tmp_path: Pat
     assert "check the server's address in the kubeconfig" in result.output
 
 
+@pytest.mark.parametrize("name", ["", ".", ".."])
+@pytest.mark.parametrize("command", ["why", "unhold", "retry"])
+def test_what_is_a_path_but_no_name_is_not_taken_for_a_node(desk: Desk, command: str, name: str) -> None:
+    desk.node("n1")
+    desk.lock()
+    result = desk.run(command, name)
+    assert result.exit_code == 2
+    assert f"there is no Node '{name}'" in result.output
+
+
+@pytest.mark.parametrize("command", ["status", "why n1", "lock show"])
+def test_an_answer_that_cannot_be_written_is_told_in_a_sentence(desk: Desk, command: str) -> None:
+    desk.node("n1")
+    desk.lock()
+    with Path("/dev/full").open("wb") as full:
+        run = subprocess.run(
+            [Path(sys.executable).with_name("careen"), *command.split(), "--kubeconfig", desk.kubeconfig], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert run.returncode != 0
+    assert "No space left on device" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
 def test_a_missing_right_is_named(desk: Desk) -> None:
     desk.node("n1")
     desk.server.api.authorizer = lambda user, verb, group, resource, namespace, name: verb == "get"

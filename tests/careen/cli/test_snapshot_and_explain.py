@@ -94,3 +94,9 @@ def test_another_schedulers_pod_is_not_guessed_at(shop: Desk) -> None:
     shop.server.seed(a_pod("odd", "n1", schedulerName="other"))
     result = shop.run("explain", "shop/odd")
     assert (result.exit_code, "--scheduler-config FILE" in result.output) == (1, True), result.output
+
+
+def test_a_dump_that_cannot_be_written_is_told_with_its_place(shop: Desk, tmp_path: Path) -> None:
+    result = shop.run("snapshot", "--file", str(tmp_path / "nowhere" / "dump.json.gz"))
+    assert result.exit_code == 1
+    assert f"Error: cannot write {tmp_path}/nowhere/dump.json.gz: No such file or directory" in result.output

@@ -204,10 +204,11 @@ def test_in_the_cluster_the_token_file_is_read(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "does not exist|No configuration|cannot read kubeconfig"),
+        (None, "there is no such file"),
         ("{}", "kubeconfig"),
         ("[", "kubeconfig"),
-        ("- a", "kubeconfig"),
+        ("- a", "it is not written as a kubeconfig"),
+        ("root:x:0:0", "it is not written as a kubeconfig"),
         ("{current-context: x, contexts: [], clusters: [], users: []}", "kubeconfig"),
     ],
 )
