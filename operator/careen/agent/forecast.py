@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -29,6 +29,13 @@ class Limits:
     scheduler_config: str
 
 
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """The question itself was wrong: a file that is no dump, a node that is not in it. `why` is a sentence."""
+
+    why: str
+
+
 class ChildForecaster:
     """One simulation at a time, each in a process of its own."""
 
@@ -42,15 +49,23 @@ class ChildForecaster:
     async def forecast(self, node: str) -> Forecast | Unknown:
         """Where each pod of the node would land, or why that cannot be told."""
         began = self._clock.monotonic()
-        limits = self._limits()
-        order = Order(node=node, kubeconfig=self._kubeconfig, context=self._context, memory_bytes=limits.memory_bytes, scheduler_config=limits.scheduler_config)
-        answer = await _run(order, limits.seconds)
+        answer = await self.together([node])
+        made = answer[0] if isinstance(answer, tuple) else Unknown(answer.why)
         self._metrics.forecast_seconds.labels(node).observe(self._clock.monotonic() - began)
-        self._metrics.forecasts.labels(node, "unknown" if isinstance(answer, Unknown) else "made").inc()
-        return answer
+        self._metrics.forecasts.labels(node, "unknown" if isinstance(made, Unknown) else "made").inc()
+        return made
+
+    async def together(self, nodes: Sequence[str], *, dump: str = "") -> tuple[Forecast, ...] | Unknown | Mistake:
+        """The same for several nodes drained at once, a forecast each, in the order given; with `dump`, in that file's cluster."""
+        limits = self._limits()
+        order = Order(
+            nodes=tuple(nodes), kubeconfig=self._kubeconfig, context=self._context, memory_bytes=limits.memory_bytes,
+            scheduler_config=limits.scheduler_config, dump=dump,
+        )
+        return await _run(order, limits.seconds)
 
 
-async def _run(order: Order, seconds: float) -> Forecast | Unknown:
+async def _run(order: Order, seconds: float) -> tuple[Forecast, ...] | Unknown | Mistake:
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -72,10 +87,10 @@ async def _run(order: Order, seconds: float) -> Forecast | Unknown:
     except asyncio.CancelledError:
         await _kill(process)
         raise
-    return _read(process.returncode, output, errors)
+    return _read(process.returncode, output, errors, nodes=order.nodes)
 
 
-def _read(code: int | None, output: bytes, errors: bytes) -> Forecast | Unknown:
+def _read(code: int | None, output: bytes, errors: bytes, *, nodes: Sequence[str]) -> tuple[Forecast, ...] | Unknown | Mistake:
     if code == -signal.SIGKILL:
         return Unknown("the simulation was killed, probably for want of memory: raise the container's memory limit")
     if code != 0:
@@ -84,9 +99,12 @@ def _read(code: int | None, output: bytes, errors: bytes) -> Forecast | Unknown:
         answer = json.loads(output)
         if "unknown" in answer:
             return Unknown(str(answer["unknown"])[:_LONGEST_SENTENCE])
-        return Forecast.from_mapping(answer["forecast"])
+        if "mistake" in answer:
+            return Mistake(str(answer["mistake"])[:_LONGEST_SENTENCE])
+        made = tuple(Forecast.from_mapping(each) for each in answer["forecasts"])
     except (ValueError, KeyError, TypeError, UnreadableForecastError) as error:
         return Unknown(f"the simulation's answer could not be read: {error}")
+    return made if [each.node for each in made] == list(nodes) else Unknown("the simulation's answer could not be read: it is about other nodes")
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

@@ -18,9 +18,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from careen.cluster.lean_client import load_lean_client
+
+if TYPE_CHECKING:
+    from scheduler_core.snapshot.snapshot import Snapshot  # at run time only where numpy may be loaded
 
 # One thread is enough for rows of integers, and each more would cost address space and memory.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -31,38 +34,43 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What the agent wants to know, and how the cluster is reached."""
+    """What is to be known, and how the cluster is reached: through the API server, or in a file."""
 
-    node: str
+    nodes: tuple[str, ...]
+    """Drained together: none of them takes the others' pods."""
     kubeconfig: str
     memory_bytes: int
     scheduler_config: str
     """The text of a KubeSchedulerConfiguration; empty for the default profile."""
     context: str = ""
     """Of the kubeconfig; empty for its current one."""
+    dump: str = ""
+    """Path of a dump of `careen snapshot`; then no cluster is asked."""
 
     def to_json(self) -> bytes:
         """For stdin."""
-        return json.dumps(
-            {"node": self.node, "kubeconfig": self.kubeconfig, "context": self.context, "memory": self.memory_bytes, "schedulerConfig": self.scheduler_config}
-        ).encode()
+        return json.dumps({
+            "nodes": self.nodes, "kubeconfig": self.kubeconfig, "context": self.context, "memory": self.memory_bytes,
+            "schedulerConfig": self.scheduler_config, "dump": self.dump,
+        }).encode()
 
     @classmethod
     def from_json(cls, text: str) -> Order:
         """From stdin."""
         order = json.loads(text)
         return cls(
-            node=order["node"], kubeconfig=order["kubeconfig"], context=order["context"], memory_bytes=order["memory"], scheduler_config=order["schedulerConfig"]
+            nodes=tuple(order["nodes"]), kubeconfig=order["kubeconfig"], context=order["context"], memory_bytes=order["memory"],
+            scheduler_config=order["schedulerConfig"], dump=order["dump"],
         )
 
 
 def main() -> int:
-    """Reads the order, prints `{"forecast": …}` or `{"unknown": sentence}`."""
+    """Reads the order, prints `{"forecasts": […]}`, `{"unknown": sentence}`, or `{"mistake": sentence}` where whoever asked was wrong."""
     order = Order.from_json(sys.stdin.read())
     _be_small(order.memory_bytes)
     answer: dict[str, Any]
     try:
-        answer = {"forecast": _forecast(order)}
+        answer = _answer(order)
     except MemoryError:
         answer = {"unknown": f"the simulation needs more than {order.memory_bytes // 2**20} MiB: raise --forecast-memory and the container's limit"}
     except Exception as error:
@@ -85,14 +93,42 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _forecast(order: Order) -> dict[str, Any]:
+def _answer(order: Order) -> dict[str, Any]:
+    from scheduler_core.config.configuration import Configuration
+    from scheduler_core.simulation.drain import simulate_drain
+    from scheduler_core.snapshot.dump import UnreadableDumpError
+
+    try:
+        snapshot, release, made_at = _from_dump(order.dump) if order.dump else _from_cluster(order)
+    except UnreadableDumpError as error:
+        return {"mistake": f"{order.dump}: {error}"}
+    if order.dump and (absent := [name for name in order.nodes if name not in snapshot.columns.row_of]):
+        return {"mistake": f"{order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} of this dump"}
+    version, note = supported(release)
+    configuration = Configuration.from_mapping(_yaml(order.scheduler_config)) if order.scheduler_config else None
+    made = simulate_drain(snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version)
+    unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
+    mappings = [forecast.to_mapping() for forecast in made]
+    for mapping in mappings:
+        mapping["notes"] = [*mapping["notes"], *([note] if note else []), *unread]
+    return {"forecasts": mappings}
+
+
+def _from_dump(path: str) -> tuple[Snapshot, str, str]:
+    from scheduler_core.snapshot.dump import read_dump
+
+    with Path(path).open("rb") as file:
+        dump = read_dump(file)
+    return dump.snapshot, dump.header.kube_version, dump.header.taken_at
+
+
+def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
+    """The cluster as its API server lists it, its release, and when the first list was asked for."""
     load_lean_client()
     from careen.agent.clock import SystemClock
     from careen.cluster.api import ApiServer
     from careen.cluster.client import ClientTransport, load_configuration, user_agent
     from careen.cluster.snapshot_reader import pages, server_version
-    from scheduler_core.config.configuration import Configuration
-    from scheduler_core.simulation.drain import simulate_drain
     from scheduler_core.snapshot.snapshot import Snapshot
 
     kubeconfig = Path(order.kubeconfig) if order.kubeconfig else None
@@ -100,16 +136,11 @@ def _forecast(order: Order) -> dict[str, Any]:
     clock = SystemClock()
     api = ApiServer(transport, clock, chance=random.random)
     with asyncio.Runner() as runner:
-        version, note = supported(runner.run(server_version(api)))
+        release = runner.run(server_version(api))
         made_at = clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
         snapshot = Snapshot.from_pages(_one_by_one(runner, pages(api)))
     transport.close()
-    configuration = Configuration.from_mapping(_yaml(order.scheduler_config)) if order.scheduler_config else None
-    (forecast,) = simulate_drain(snapshot, [order.node], made_at=made_at, configuration=configuration, kube_version=version)
-    mapping = forecast.to_mapping()
-    unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
-    mapping["notes"] = [*mapping["notes"], *([note] if note else []), *unread]
-    return mapping
+    return snapshot, release, made_at
 
 
 def _one_by_one(runner: asyncio.Runner, source: AsyncIterator[bytes]) -> Iterator[bytes]:

@@ -43,6 +43,7 @@ class Metrics:
         self._config_ok = Gauge("careen_config_ok", "0 while the ConfigMap holds settings that cannot be used; the last good ones stay in force.", ["node"], registry=registry)
         self._single = Gauge("careen_only_agent", "1 while this process holds the host's lock for agents, 0 while another does, -1 if there is none.", ["node"], registry=registry)
         self.missing_rights = Gauge("careen_missing_rights", "How many rights the agent lacks.", ["node"], registry=registry)
+        self.self_test_problems = Gauge("careen_self_test_problems", "How many things the start found wrong with the host: sentinel, boot id, the way to reboot.", ["node"], registry=registry)
         self._shown_phase: Phase | None = None
 
     def show_need(self, need: Need) -> None:

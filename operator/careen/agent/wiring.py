@@ -122,7 +122,7 @@ class Agent:
             place=self._place,
             metrics=self._metrics,
             heartbeat=self._heartbeat,
-            after_first_turn=lambda: self._after_first_turn(live, mind, loop),
+            after_first_turn=lambda: self._after_first_turn(live, host, mind, loop),
             after_turn=lambda turned: self._after_turn(patience, turned),
         )
         self._loop = loop
@@ -187,7 +187,8 @@ class Agent:
         self._metrics.show_only_agent(-1)
         return None
 
-    def _after_first_turn(self, live: LiveSettings, mind: Mind, loop: Loop) -> None:
+    def _after_first_turn(self, live: LiveSettings, host: Host, mind: Mind, loop: Loop) -> None:
+        self._in_background(self._test_host(host))
         if self._basics.config_map:
             self._follow_config_map(live, loop)
         self._in_background(self._review_rights(live, mind))
@@ -214,6 +215,13 @@ class Agent:
         _LOG.error("%s", sentence)
         subject = Subject(kind="ConfigMap", name=self._basics.config_map, namespace=self._basics.ds_namespace, uid=seen.uid if seen else "")
         self._in_background(post_event(self._api, subject, reason="BadSettings", sentence=sentence, is_warning=True, host=self._node))
+
+    async def _test_host(self, host: Host) -> None:
+        """Says at the start what would otherwise show on the day of the reboot."""
+        problems = await host.self_test()
+        self._metrics.self_test_problems.labels(self._node).set(len(problems))
+        for problem in problems:
+            _LOG.error("self-test: %s", problem)
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
         """Names missing rights, once when nothing is in progress, and again as long as some are missing.

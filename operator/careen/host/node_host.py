@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from careen.core.observation import Need, Unknown
+from careen.core.observation import Need, NeedAnswer, Unknown
 from careen.host import boot_id, reboot, sentinel
-from careen.host.commands import HostExec
+from careen.host.commands import Exited, HostExec, NotStarted, run_on_host
 
 
 class Host(Protocol):
@@ -30,6 +30,10 @@ class Host(Protocol):
 
     async def ask_reboot(self) -> reboot.Answer:
         """Asks for a reboot; returns before it happens."""
+        ...
+
+    async def self_test(self) -> tuple[str, ...]:
+        """A sentence for each thing that would only show when it is needed."""
         ...
 
 
@@ -67,3 +71,26 @@ class LocalHost:
         if self.reboot_method == "signal":
             return await asyncio.to_thread(reboot.by_signal, self.reboot_signal)
         return await reboot.by_command(shlex.split(self.reboot_command), how=self.how, deadline_seconds=self.reboot_seconds)
+
+    async def self_test(self) -> tuple[str, ...]:
+        """Sentinel, boot id and the way to reboot, without rebooting."""
+        need, boot = await self.read_need(), self.read_boot_id()
+        found = [
+            need.detail if need.answer is NeedAnswer.UNKNOWN else "",
+            boot.why if isinstance(boot, Unknown) else "",
+            await self._why_no_reboot(),
+        ]
+        return tuple(sentence for sentence in found if sentence)
+
+    async def _why_no_reboot(self) -> str:
+        if self.reboot_method == "signal":
+            answer = reboot.by_signal(0)  # signal 0 is none: only the right to send one is tried
+            return answer.why if isinstance(answer, reboot.Refused) else ""
+        program = shlex.split(self.reboot_command)[0]
+        match await run_on_host(["sh", "-c", 'command -v "$0"', program], how=self.how, deadline_seconds=self.sentinel_seconds):
+            case Exited(code=0):
+                return ""
+            case NotStarted(why):
+                return f"commands cannot be run on the host, so it could not be rebooted: {why}"
+            case _:
+                return f"the host has no program {program}, so the reboot command would fail"

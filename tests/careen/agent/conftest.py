@@ -52,6 +52,9 @@ class FakeHost:
     def uptime(self) -> float:
         return 5000.0 + self.clock.seconds
 
+    async def self_test(self) -> tuple[str, ...]:
+        return ()
+
     async def ask_reboot(self) -> reboot.Answer:
         self.reboots += 1
         await self.clock.sleep(self.takes_seconds)

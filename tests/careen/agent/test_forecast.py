@@ -123,7 +123,8 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
         pytest.param("import sys\nsys.exit('ImportError: no numpy')", "exit code 1: ImportError: no numpy", id="ended with an error"),
         pytest.param("print('hello')", "could not be read", id="says something else"),
         pytest.param("print('{}')", "could not be read", id="says nothing of use"),
-        pytest.param("print('{\"forecast\": {\"version\": 9}}')", "could not be read", id="of another version"),
+        pytest.param("print('{\"forecasts\": [{\"version\": 9}]}')", "could not be read", id="of another version"),
+        pytest.param("print('{\"forecasts\": [{\"version\": 1, \"node\": \"n2\", \"madeAt\": \"\", \"notes\": [], \"pods\": []}]}')", "it is about other nodes", id="about another node"),
         pytest.param("pass", "could not be read", id="says nothing"),
     ],
 )
@@ -169,7 +170,7 @@ async def test_forecasts_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_an_order_is_read_as_it_was_written() -> None:
-    order = Order(node="n1", kubeconfig="/k", memory_bytes=7, scheduler_config="kind: A\n")
+    order = Order(nodes=("n1", "n2"), kubeconfig="/k", memory_bytes=7, scheduler_config="kind: A\n", context="c", dump="/d.gz")
     assert Order.from_json(order.to_json().decode()) == order
 
 

@@ -169,6 +169,13 @@ def test_missing_rights_are_named_at_the_start(node: Node) -> None:
     assert "a right is missing: list nodes" not in log
 
 
+def test_a_host_that_could_not_be_rebooted_is_told_at_the_start(node: Node) -> None:
+    agent = node.start("--reboot-command=/no/such/program", "--reboot-sentinel=/not/mounted/reboot-required")
+    agent.says("self-test: cannot look for the sentinel file /not/mounted/reboot-required")
+    agent.says("self-test: the host has no program /no/such/program")
+    assert 'careen_self_test_problems{node="n1"} 2.0' in agent.get("/metrics")
+
+
 def test_a_port_that_is_taken_does_not_leave_a_node_without_its_agent(node: Node) -> None:
     import socket
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from careen.core.observation import NeedAnswer
 from careen.host.commands import HostExec
@@ -43,3 +47,36 @@ def test_boot_and_uptime_are_the_hosts(tmp_path: Path) -> None:
     here = host(tmp_path)
     assert here.read_boot_id() == "boot-1"
     assert 0 < here.uptime() <= here.uptime()
+
+
+async def test_a_host_in_order_passes_its_self_test_and_is_not_rebooted(tmp_path: Path) -> None:
+    marker = tmp_path / "rebooted"
+    assert await replace(host(tmp_path), reboot_command=f"touch {marker}").self_test() == ()
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ({"sentinel_file": "/no/such/folder/reboot-required"}, "cannot look for the sentinel file"),
+        ({"sentinel_command": "no-such-program"}, "the sentinel command could not be run"),
+        ({"boot_id_file": Path("/no/such/boot_id")}, "cannot read the boot id"),
+        ({"reboot_command": "/no/such/systemctl reboot"}, "the host has no program /no/such/systemctl"),
+    ],
+)
+async def test_what_would_show_only_on_the_day_of_the_reboot_shows_at_the_start(tmp_path: Path, broken: dict[str, Any], words: str) -> None:
+    (problem,) = await replace(host(tmp_path), **broken).self_test()
+    assert words in problem
+
+
+async def test_without_a_way_onto_the_host_the_self_test_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (problem,) = await replace(host(tmp_path), how=HostExec.NSENTER).self_test()
+    assert problem.startswith("commands cannot be run on the host")
+
+
+async def test_the_right_to_send_a_signal_is_tried_without_sending_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    assert await replace(host(tmp_path), reboot_method="signal").self_test() == ()
+    assert sent == [(1, 0)]
