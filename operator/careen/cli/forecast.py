@@ -1,73 +1,81 @@
-"""`careen forecast NODE`: where each pod of a node would land if it were drained now, by the road the agent takes."""
+"""`careen forecast NODE…`: where each pod of the nodes would land if they were drained now, by the road the agent takes."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 import click
 
-from careen.agent.forecast import ChildForecaster, Limits
+from careen.agent.clock import SystemClock
+from careen.agent.forecast import ChildForecaster, Limits, Mistake
 from careen.agent.metrics import Metrics
-from careen.agent.settings_policy import policy_of
-from careen.agent.settings_sources import BadSettings
-from careen.cli.agents_settings import settings_of_agents
-from careen.cli.connection import Cluster, cluster_command, output_option, read_node_or_fail, show
-from careen.cluster.errors import ClusterError
+from careen.cli.agents_policy import Agents, agents_of
+from careen.cli.connection import Cluster, Connection, connection_options, output_option, read_node_or_fail, show
 from careen.core.observation import Unknown
-from careen.core.policy import Policy
-from careen.report.forecast_report import NOT_KNOWN, exit_code, forecast_json, forecast_text
+from careen.report.forecast_report import NOT_KNOWN, exit_code_of_all, forecasts_json, forecasts_text
+from scheduler_core.simulation.forecast import Forecast
 
 # On somebody's own computer, and not beside an agent in a container.
 MEMORY_BYTES = 8 * 2**30
 
-
-@click.command()
-@click.argument("node")
-@click.option("--scheduler-config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.")
-@click.option("--timeout", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS", help="How long reading the cluster and simulating may take.")
-@output_option
-@cluster_command
-async def forecast(cluster: Cluster, *, node: str, scheduler_config: Path | None, timeout: int, output: str) -> None:
-    """Where each pod of NODE would land if it were drained now. Nothing is changed.
-
-    Exit code 0: every pod would find a place, or stays, returns or is lost as told. 3: a pod would find no room, or may not be
-    evicted. 4: a pod cannot be predicted, or the forecast could not be made.
-    """
-    await read_node_or_fail(cluster, node)
-    agents = await _agents(cluster)
-    text = scheduler_config.read_text() if scheduler_config else agents.scheduler_config
-    limits = Limits(seconds=timeout, memory_bytes=MEMORY_BYTES, scheduler_config=text)
-    forecaster = ChildForecaster(kubeconfig=cluster.kubeconfig, context=cluster.context, limits=lambda: limits, clock=cluster.clock, metrics=Metrics(node))
-    made = await forecaster.forecast(node)
-    if isinstance(made, Unknown):
-        click.echo(f"Error: the forecast could not be made: {made.why}", err=True)
-        raise click.exceptions.Exit(NOT_KNOWN)
-    if agents.note and not scheduler_config:
-        made = replace(made, notes=(*made.notes, agents.note))
-    now = cluster.clock.now()
-    show(output, text=lambda width: forecast_text(made, now, agents.policy, width=width), value=lambda: forecast_json(made, agents.policy))
-    raise click.exceptions.Exit(exit_code(made))
+Answer = tuple[Forecast, ...] | Unknown | Mistake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Agents:
-    """What the cluster's agents would make of a forecast; `policy` None when that could not be read, and why is the note."""
+class _Asked:
+    """What came back, what the agents would make of it, and the instant at which it was asked."""
 
-    policy: Policy | None = None
-    scheduler_config: str = ""
-    note: str = ""
+    answer: Answer
+    agents: Agents
+    now: datetime
 
 
-async def _agents(cluster: Cluster) -> _Agents:
-    try:
-        resolved, data = await settings_of_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
-    except (ClusterError, BadSettings, click.ClickException) as error:
-        return _Agents(note=f"the agents' settings could not be read, so the defaults stand in: {error}")
-    policy, where = policy_of(resolved.settings), resolved.settings.scheduler_config
-    key = where.removeprefix("configmap:")
-    if not where:
-        return _Agents(policy=policy)
-    if key != where and key in data:
-        return _Agents(policy=policy, scheduler_config=data[key])
-    return _Agents(policy=policy, note=f"the agents use the scheduler's configuration in {where}, which is not at hand here: give it with --scheduler-config")
+@click.command()
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@click.option("--from", "dump", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="A dump of `careen snapshot` instead of a cluster.")
+@click.option("--scheduler-config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.")
+@click.option("--timeout", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS", help="How long reading the cluster and simulating may take.")
+@output_option
+@connection_options
+def forecast(connection: Connection, *, nodes: tuple[str, ...], dump: Path | None, scheduler_config: Path | None, timeout: int, output: str) -> None:
+    """Where each pod of the NODEs would land if they were drained now. Nothing is changed.
+
+    Several nodes are drained together, as with a concurrency above 1: none of them takes the others' pods. Exit code 0: every pod would
+    find a place, or stays, returns or is lost as told. 3: a pod would find no room, or may not be evicted. 4: a pod cannot be
+    predicted, or the forecast could not be made.
+    """
+    names = tuple(dict.fromkeys(nodes))
+    text = scheduler_config.read_text() if scheduler_config else ""
+    limits = Limits(seconds=timeout, memory_bytes=MEMORY_BYTES, scheduler_config=text)
+    asked = asyncio.run(_from_dump(names, dump, limits)) if dump else connection.ask(lambda cluster: _from_cluster(cluster, names, limits))
+    made = asked.answer
+    if isinstance(made, Mistake):
+        raise click.UsageError(made.why)
+    if isinstance(made, Unknown):
+        click.echo(f"Error: the forecast could not be made: {made.why}", err=True)
+        raise click.exceptions.Exit(NOT_KNOWN)
+    if asked.agents.note and not scheduler_config:
+        made = tuple(replace(each, notes=(*each.notes, asked.agents.note)) for each in made)
+    policy = asked.agents.policy
+    show(output, text=lambda width: forecasts_text(made, asked.now, policy, width=width), value=lambda: forecasts_json(made, policy))
+    raise click.exceptions.Exit(exit_code_of_all(made))
+
+
+async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits) -> _Asked:
+    for name in names:
+        await read_node_or_fail(cluster, name)
+    agents = await agents_of(cluster)
+    limits = replace(limits, scheduler_config=limits.scheduler_config or agents.scheduler_config)
+    forecaster = ChildForecaster(kubeconfig=cluster.kubeconfig, context=cluster.context, limits=lambda: limits, clock=cluster.clock, metrics=Metrics(names[0]))
+    answer = await forecaster.together(names)
+    return _Asked(answer=answer, agents=agents, now=cluster.clock.now())
+
+
+async def _from_dump(names: tuple[str, ...], dump: Path, limits: Limits) -> _Asked:
+    clock = SystemClock()
+    forecaster = ChildForecaster(kubeconfig="", limits=lambda: limits, clock=clock, metrics=Metrics(names[0]))
+    answer = await forecaster.together(names, dump=str(dump.resolve()))
+    return _Asked(answer=answer, agents=Agents(), now=clock.now())

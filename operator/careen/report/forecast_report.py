@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,9 +23,30 @@ def exit_code(forecast: Forecast) -> int:
     return NOT_KNOWN if forecast.count(Outcome.UNKNOWN) else CLEAN
 
 
-def forecast_text(forecast: Forecast, now: datetime, policy: Policy | None = None, *, width: int | None = None) -> str:
-    """The whole forecast for a terminal, pods in the order in which they would be evicted. `policy` None: not known."""
-    lines = [paragraph(f"If {forecast.node} were drained now ({count_of(len(forecast.pods), 'pod')}, seen {age(from_rfc3339(forecast.made_at), now)} ago):", width=width)]
+def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
+    """The worst of several: certain bad news come before what is not known."""
+    codes = {exit_code(each) for each in forecasts}
+    return next((code for code in (SOMETHING_STUCK, NOT_KNOWN) if code in codes), CLEAN)
+
+
+def forecasts_text(forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None) -> str:
+    """One block for each node."""
+    return "\n\n".join(forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts)
+
+
+def forecasts_json(forecasts: Sequence[Forecast], policy: Policy | None = None) -> dict[str, Any]:
+    """One forecast as itself, several as a list under `forecasts`."""
+    each = [forecast_json(forecast, policy) for forecast in forecasts]
+    return each[0] if len(each) == 1 else {"forecasts": each}
+
+
+def forecast_text(forecast: Forecast, now: datetime, policy: Policy | None = None, *, width: int | None = None, others: int = 0) -> str:
+    """The whole forecast for a terminal, pods in the order in which they would be evicted. `policy` None: not known.
+
+    `others`: how many other nodes are drained with it.
+    """
+    beside = f" together with {count_of(others, 'other')}" if others else ""
+    lines = [paragraph(f"If {forecast.node} were drained now{beside} ({count_of(len(forecast.pods), 'pod')}, seen {age(from_rfc3339(forecast.made_at), now)} ago):", width=width)]
     if forecast.pods:
         lines += ["", table(["POD", "OUTCOME", "TO", "WHY"], [_row(pod) for pod in forecast.pods], width=width), ""]
     lines.append(_counted(forecast))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,3 +170,68 @@ def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str
     desk.kubeconfig.write_text(yaml.safe_dump(kubeconfig))
     result = desk.run("forecast", "n1", "--context", context)
     assert result.exit_code == (0 if context == "careen-demo" else 1)
+
+
+TWO = (a_node("n1"), a_node("n2"), a_node("n3"), a_replica_set("web", 2), a_replica("web-1", "n1"), a_replica("web-2", "n2"))
+
+
+def test_nodes_drained_together_do_not_take_each_others_pods(desk: Desk) -> None:
+    desk.server.seed(*TWO)
+    output = desk.ok("forecast", "n1", "n2")
+    first, second = output.split("\n\nIf ")
+    assert first.startswith("If n1 were drained now together with 1 other (1 pod, ")
+    assert second.startswith("n2 were drained now together with 1 other (1 pod, ")
+    assert ["shop/web-1", "moves", "n3"] in [line.split()[:3] for line in first.splitlines()]
+    assert ["shop/web-2", "moves", "n3"] in [line.split()[:3] for line in second.splitlines()]
+
+
+def test_several_forecasts_are_a_list_and_a_node_named_twice_is_one(desk: Desk) -> None:
+    desk.server.seed(*TWO)
+    assert [each["node"] for each in desk.json("forecast", "n2", "n1", "n2")["forecasts"]] == ["n2", "n1"]
+    assert desk.json("forecast", "n1", "n1")["node"] == "n1"
+
+
+def test_the_worst_of_several_nodes_is_the_exit_code(desk: Desk) -> None:
+    """Alone each would find room on the other; n3 has room for one."""
+    desk.server.seed(a_node("n1"), a_node("n2"), a_node("n3", cpu="2"), a_replica_set("web", 2), a_replica("web-1", "n1", cpu="2"), a_replica("web-2", "n2", cpu="2"))
+    assert [desk.run("forecast", *names).exit_code for names in (["n1"], ["n2"], ["n1", "n2"])] == [0, 0, 3]
+
+
+@pytest.fixture
+def dump(desk: Desk, tmp_path: Path) -> Path:
+    desk.server.seed(*TWO, a_replica_set("big", 1), a_replica("big-1", "n3", cpu="3", owner="big"))
+    file = tmp_path / "dump.json.gz"
+    desk.ok("snapshot", "--file", str(file))
+    return file
+
+
+def test_a_dump_is_forecast_as_the_cluster_is_and_no_cluster_is_asked(desk: Desk, dump: Path) -> None:
+    for names, code in ((["n1"], 0), (["n3"], 0), (["n1", "n2"], 3)):
+        live, replayed = (desk.run("forecast", *names, *more, "--output", "json") for more in ([], ["--from", str(dump), "--kubeconfig", "/nowhere"]))
+        mine, theirs = (yaml.safe_load(each.output) for each in (live, replayed))
+        assert live.exit_code == replayed.exit_code == code
+        for one, other in zip(mine.get("forecasts", [mine]), theirs.get("forecasts", [theirs]), strict=True):
+            assert one["pods"] == other["pods"]
+
+
+@pytest.mark.parametrize(("names", "sentence"), [(["n9"], "there is no Node 'n9' among the 3 of this dump"), (["n1", "n8"], "there is no Node 'n8' among the 3 of this dump")])
+def test_a_node_that_is_not_in_the_dump_is_a_mistake_of_the_caller(desk: Desk, dump: Path, names: list[str], sentence: str) -> None:
+    result = desk.run("forecast", *names, "--from", str(dump))
+    assert (result.exit_code, sentence in result.output) == (2, True), result.output
+
+
+@pytest.mark.parametrize(("spoil", "sentence"), [
+    (lambda whole: b"", "the dump is empty"),
+    (lambda whole: whole[: len(whole) // 2], "the dump is cut off or damaged"),
+    (lambda whole: b"kind: Pod", "this is no gzip file"),
+    (lambda whole: gzip.compress(gzip.decompress(whole).replace(b'"version":1', b'"version":7')), "the dump has version 7; this release reads version 1"),
+], ids=["empty", "cut off", "no gzip", "of another version"])
+def test_a_file_that_is_no_whole_dump_is_refused_with_exit_code_2(desk: Desk, dump: Path, spoil: Callable[[bytes], bytes], sentence: str) -> None:
+    dump.write_bytes(spoil(dump.read_bytes()))
+    result = desk.run("forecast", "n1", "--from", str(dump))
+    assert (result.exit_code, sentence in result.output) == (2, True), result.output
+
+
+def test_without_a_node_the_command_says_what_it_wants(desk: Desk) -> None:
+    result = desk.run("forecast")
+    assert (result.exit_code, "Missing argument 'NODE...'" in result.output) == (2, True), result.output

@@ -1,0 +1,194 @@
+"""`careen plan`: live and from a dump, by the agents' own settings, with a page for whoever has to agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from careen.core.lock import LockContent
+from tests.careen.cli.conftest import Desk
+
+START = ("--start", "2026-03-04T22:00:00Z")
+
+
+def a_node(name: str, *, cpu: str = "4", labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    resources = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}, "annotations": annotations or {}}, "spec": spec,
+        "status": {"capacity": resources, "allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def a_replica(name: str, node: str, cpu: str = "1", owner: str = "web") -> dict[str, Any]:
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": "shop", "labels": {"app": owner},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": f"uid-{owner}", "controller": True}],
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+@pytest.fixture
+def shop(desk: Desk) -> Desk:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("web-1", "n1"))
+    return desk
+
+
+def dumped(desk: Desk, folder: Path) -> str:
+    file = folder / "dump.json.gz"
+    desk.ok("snapshot", "--file", str(file))
+    return str(file)
+
+
+def starts(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(visit["node"], visit["start"]) for visit in plan["visits"]]
+
+
+def test_nodes_come_in_order_with_start_end_and_moves(shop: Desk) -> None:
+    output = shop.ok("plan", *START)
+    assert output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00, 1 at a time, order oldest.\n")
+    assert [line.split() for line in output.splitlines()[2:6]] == [
+        ["NODE", "START", "END", "MOVES", "NOTE"],
+        ["n1", "Wed", "2026-03-04", "22:00", "22:04:30", "1", "-"],
+        ["n2", "Wed", "2026-03-04", "22:04:35", "22:09:05", "1", "-"],
+        ["n3", "Wed", "2026-03-04", "22:09:10", "22:13:40", "0", "-"],
+    ]
+    assert "3 of 3 nodes reboot; finished Wed 2026-03-04 22:13:40, after 13m40s." in output
+    assert "2 moves of 1 pod, 1 double move among them." in output
+    assert "durations are assumed, not measured; give --drain, --settle, --boot to plan with yours" in output
+
+
+def test_the_agents_settings_are_followed_and_can_be_changed_for_the_plan(shop: Desk) -> None:
+    shop.lock(flags=["--concurrency=2"])
+    assert [start[-9:] for _, start in starts(shop.json("plan", *START))] == ["22:00:00Z", "22:00:00Z", "22:04:35Z"]
+    # Three at a time: the third has nowhere to send its pod until the first is back, and need not wait for a place.
+    assert [start[-9:] for _, start in starts(shop.json("plan", *START, "--set", "concurrency=3"))] == ["22:00:00Z", "22:00:00Z", "22:04:00Z"]
+
+
+def test_a_budget_of_the_agents_keeps_zones_apart(desk: Desk) -> None:
+    zone = "topology.kubernetes.io/zone"
+    desk.server.seed(*(a_node(f"n{number}", labels={zone: "a"}) for number in range(3)))
+    desk.lock(flags=["--concurrency=3", "--budget=zone=1"])
+    plan = desk.json("plan", *START)
+    assert plan["mostAtOnce"] == 1
+    assert [(each["subject"], each["nodes"]) for each in plan["hindrances"]] == [("the budget zone=a allows 1", ["n1", "n2"])]
+
+
+def test_what_does_not_fit_the_window_is_said_and_the_exit_code_is_3(shop: Desk) -> None:
+    shop.lock(flags=["--start-time=22:00", "--end-time=22:08"])
+    result = shop.run("plan", *START)
+    assert result.exit_code == 3
+    assert "Does not fit the window: 2 nodes left at Wed 2026-03-04 22:08." in result.output
+    assert "3 of 3 nodes reboot; finished Thu 2026-03-05 22:04:30, after 1d." in result.output
+
+
+def test_measured_reboots_count_where_no_duration_is_given(desk: Desk) -> None:
+    desk.server.seed(a_node("n1", annotations={keys.LAST_REBOOT: '{"at": "2026-01-01T00:00:00Z", "seconds": 660}'}), a_node("n2"))
+    measured = desk.json("plan", *START)
+    assert [visit["end"] for visit in measured["visits"]] == ["2026-03-04T22:11:30Z", "2026-03-04T22:23:05Z"]
+    assert measured["notes"][0] == "1 node of 2 says how long the last reboot took; the others are planned with the median"
+    given = desk.json("plan", *START, "--boot", "100s", "--drain", "20s", "--settle", "10s", "--handover", "0")
+    assert [visit["end"] for visit in given["visits"]] == ["2026-03-04T22:02:10Z", "2026-03-04T22:04:20Z"]
+    assert not any("durations" in note or "last reboot" in note for note in given["notes"])
+
+
+def test_a_held_node_is_left_with_what_to_do(desk: Desk) -> None:
+    desk.server.seed(a_node("n1", annotations={keys.HOLD: "auditors"}), a_node("n2"))
+    result = desk.run("plan", *START)
+    assert result.exit_code == 3
+    assert "- n1 cannot go: held: auditors. Lift the hold with `careen unhold` when it is no longer needed." in result.output
+
+
+def test_a_node_in_hand_now_is_planned_as_if_it_had_not_begun(desk: Desk) -> None:
+    """Otherwise its own cordon would keep every other node waiting."""
+    progress = {"version": 1, "phase": "Draining", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
+    desk.server.seed(a_node("n1"), a_replica("web-1", "n1"))
+    desk.node("n2", "Draining", label="in-progress", progress=progress)
+    desk.server.seed(a_node("n2", annotations=desk.annotations("n2"), unschedulable=True, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]))
+    plan = desk.json("plan", *START)
+    assert [node for node, _ in starts(plan)] == ["n1", "n2"]
+    assert "n2 is at work already, and planned as if it had not begun" in plan["notes"]
+    assert plan["moves"][0]["to"] == "n2"
+
+
+def test_only_some_nodes_can_be_planned(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2", labels={keys.REBOOT_LABEL: "required"}), a_node("n3"))
+    assert desk.json("plan", *START, "--waiting")["nodes"] == ["n2"]
+    assert desk.json("plan", *START, "n3", "n1")["nodes"] == ["n3", "n1"]
+
+
+def test_a_pause_is_noted(shop: Desk) -> None:
+    shop.lock(LockContent(is_paused=True))
+    assert "the cluster is paused now; the plan counts from its resumption" in shop.json("plan", *START)["notes"]
+
+
+@pytest.mark.parametrize("order", ["zone", "fewest-moves"])
+def test_an_order_that_no_agent_follows_is_marked_as_such(shop: Desk, order: str) -> None:
+    assert f"order {order} (the agents do not follow this order: they go by the oldest need, zone by zone)." in shop.ok("plan", *START, "--order", order)
+
+
+def test_orders_are_compared(shop: Desk) -> None:
+    """The pod of n1 first lands on a node still to go; with n2 and n3 done before, it moves once."""
+    plan = shop.json("plan", *START, "--compare")
+    assert {line: (each["moves"], each["doubleMoves"]) for line, each in plan["comparison"].items()} == {"oldest": (2, 1), "zone": (2, 1), "fewest-moves": (1, 0)}
+    assert "fewest-moves   3         13m40s" in shop.ok("plan", *START, "--compare")
+
+
+def test_a_dump_gives_the_same_plan_and_says_what_it_does_not_know(shop: Desk, tmp_path: Path) -> None:
+    file = dumped(shop, tmp_path)
+    live, replayed = shop.json("plan", *START), shop.json("plan", *START, "--from", file, "--kubeconfig", "/nowhere")
+    for part in ("visits", "moves", "waits", "closings", "left", "figures"):
+        assert live[part] == replayed[part]
+    assert "a dump has no annotations: holds, measured durations and the age of needs are not known" in replayed["notes"]
+    assert "the agents' settings are not in a dump: the defaults stand in, change them with --set" in replayed["notes"]
+
+
+def test_the_plan_begins_when_the_dump_was_taken(shop: Desk, tmp_path: Path) -> None:
+    plan = shop.json("plan", "--from", dumped(shop, tmp_path))
+    assert plan["begins"] == starts(plan)[0][1]
+
+
+def test_nothing_is_changed(shop: Desk) -> None:
+    shop.ok("plan", *START)
+    assert shop.writes() == 0
+
+
+def test_the_report_is_written_beside_the_plan(shop: Desk, tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    output = shop.ok("plan", *START, "--report", str(page))
+    assert output.startswith(f"The report is in {page}.\nPlan for 3 nodes")
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), [
+    pytest.param(["n9"], "there is no Node 'n9' among the 3 Nodes of this cluster", id="no such node"),
+    pytest.param(["n1", "--waiting"], "give either names of Nodes or --waiting", id="two choices"),
+    pytest.param(["--set", "concurrency"], "expected NAME=VALUE with a setting of the agents", id="no value"),
+    pytest.param(["--set", "concurency=2"], "expected NAME=VALUE with a setting of the agents", id="no such setting"),
+    pytest.param(["--set", "concurrency=none"], "expected a whole number", id="no number"),
+    pytest.param(["--boot", "fast"], "expected a duration such as 90s", id="no duration"),
+    pytest.param(["--start", "tonight"], "expected an instant with its offset, such as 2026-01-31T22:00:00Z", id="no instant"),
+])
+def test_what_was_written_wrongly_is_refused_with_exit_code_2(shop: Desk, arguments: list[str], sentence: str) -> None:
+    result = shop.run("plan", *arguments)
+    assert (result.exit_code, sentence in " ".join(result.output.split())) == (2, True), result.output
+
+
+def test_a_file_that_is_no_dump_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
+    nonsense = tmp_path / "nonsense"
+    nonsense.write_text("kind: Pod")
+    result = shop.run("plan", "--from", str(nonsense))
+    assert (result.exit_code, "this is no gzip file" in result.output) == (2, True), result.output
+
+
+def test_a_scheduler_s_configuration_that_cannot_be_read_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
+    nonsense = tmp_path / "scheduler.yaml"
+    nonsense.write_text("kind: Nothing")
+    result = shop.run("plan", "--scheduler-config", str(nonsense))
+    assert (result.exit_code, str(nonsense) in result.output) == (2, True), result.output
