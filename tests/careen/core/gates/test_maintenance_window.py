@@ -35,6 +35,7 @@ def at(day: int, text: str) -> datetime:
     pytest.param(FRIDAY_NIGHT, at(7, "04:01"), False, id="Saturday morning"),
     pytest.param(FRIDAY_NIGHT, at(6, "03:00"), False, id="Friday before dawn belongs to Thursday's"),
     pytest.param(FRIDAY_NIGHT, at(7, "22:30"), False, id="Saturday night"),
+    pytest.param(Window(start=time(9), end=time(9)), at(6, "09:01"), False, id="start and end equal: that second only, as in kured"),
     pytest.param(Window(days=frozenset()), at(6, "12:00"), False, id="no day at all"),
     pytest.param(Window(days=frozenset({4}), zone=ZoneInfo("Asia/Tokyo")), at(5, "15:00"), True, id="Friday in Tokyo, Thursday in UTC"),
     pytest.param(Window(start=time(2), end=time(4), zone=ZoneInfo("Europe/Berlin")), at(29, "01:30"), True, id="half past three on the night the clock jumps"),

@@ -61,6 +61,8 @@ def test_the_host_is_asked_within_five_seconds_of_the_confirmed_claim_or_not_at_
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
 def test_an_asked_host_is_waited_for_and_not_asked_twice(outcome: RebootOutcome) -> None:
     decision = rebooting(outcome)
+    words = {RebootOutcome.ACCEPTED: "the host was asked to reboot", RebootOutcome.UNCLEAR: "the host was asked to reboot: exit code 1"}
+    assert decision.reason.sentence == words[outcome]
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ASKED)
     assert not asks(decision)
 
