@@ -42,6 +42,8 @@ class Kind:
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+# As far as Go's durations reach, nearly; a longer one would end beyond the calendar's last year.
+_LONGEST_SECONDS = 290 * 365.25 * 86400
 
 
 def duration(text: str) -> float:
@@ -50,7 +52,18 @@ def duration(text: str) -> float:
         return 0.0
     if not re.fullmatch(f"(?:{_DURATION_PART.pattern})+", text, re.ASCII):
         raise ValueError("expected a duration such as 90s, 5m or 1h30m (a unit is needed; only 0 goes without)")
-    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
+    if seconds > _LONGEST_SECONDS:
+        raise ValueError("expected a duration of at most 290 years")
+    return seconds
+
+
+def deadline(text: str) -> float:
+    """A duration that is not 0: people write 0 for "no limit", and it would mean that there never was any time."""
+    seconds = duration(text)
+    if seconds <= 0:
+        raise ValueError("expected a duration longer than 0; there is no way to switch this limit off")
+    return seconds
 
 
 def format_duration(seconds: float) -> str:
@@ -107,6 +120,7 @@ def regexp(text: str) -> re.Pattern[str] | None:
 
 
 _QUANTITY = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
+_LEAST_MEMORY = 64 * 2**20
 
 
 def memory(text: str) -> int:
@@ -114,7 +128,10 @@ def memory(text: str) -> int:
     match = re.fullmatch(r"(\d+)(Ki|Mi|Gi|k|M|G|)", text)
     if not match:
         raise ValueError("expected an amount of memory such as 512Mi")
-    return int(match[1]) * _QUANTITY[match[2]]
+    count = int(match[1]) * _QUANTITY[match[2]]
+    if count < _LEAST_MEMORY:
+        raise ValueError("expected at least 64Mi of memory: no simulation starts with less (a number alone is bytes)")
+    return count
 
 
 def format_memory(count: int) -> str:
@@ -224,6 +241,13 @@ def format_budget(value: Budget) -> str:
     return f"{group}={value.limit}"
 
 
+def url(text: str) -> str:
+    """An address of a web server, or nothing."""
+    if text and not re.match(r"https?://[^/?#\s]+", text):
+        raise ValueError("expected an address such as http://prometheus.monitoring:9090, or nothing")
+    return text
+
+
 def template(text: str) -> str:
     """A message with at most one `%s`, for the node's name; Go prints `%!(EXTRA …)` for a template without one."""
     if text.replace("%%", "").replace("%s", "", 1).count("%"):
@@ -247,6 +271,8 @@ PATH = Kind(metavar="PATH", parse=str)
 KEY = Kind(metavar="KEY", parse=label_key)
 ANNOTATION = Kind(metavar="KEY", parse=annotation_key)
 SWITCH = Kind(metavar="BOOL", parse=boolean, is_switch=True, show=lambda value: str(value).lower())
+URL = Kind(metavar="TEXT", parse=url)
+DEADLINE = Kind(metavar="DURATION", parse=deadline, show=format_duration)
 DURATION = Kind(metavar="DURATION", parse=duration, show=format_duration)
 REGEXP = Kind(metavar="REGEXP", parse=regexp, show=lambda value: str(value.pattern))
 MEMORY = Kind(metavar="MEMORY", parse=memory, show=format_memory)

@@ -95,6 +95,8 @@ def contradictions(settings: Settings) -> list[str]:
         found.append("--reboot-command is empty, but --reboot-method is command: give a command, or use --reboot-method=signal")
     if not settings.reboot_sentinel and not settings.reboot_sentinel_command:
         found.append("neither --reboot-sentinel nor --reboot-sentinel-command is given: the agent could not tell when a reboot is needed")
+    if not settings.boot_id_file:
+        found.append("--boot-id-file is empty: the agent could not tell whether the host rebooted")
     if settings.alert_filter_match_only and settings.alert_filter_regexp is None:
         found.append("--alert-filter-match-only needs --alert-filter-regexp: without it no alert could ever forbid a reboot")
     if (settings.alert_filter_regexp or settings.alert_firing_only) and not settings.prometheus_url:

@@ -60,7 +60,7 @@ def test_a_secret_that_differs_is_not_told() -> None:
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.is_kureds])
 def test_every_kured_flag_is_read_from_kureds_variable(name: str) -> None:
-    values = {"concurrency": "2", "reboot_signal": "9", "metrics_port": "1", "drain_grace_period": "5", "skip_wait_for_delete_timeout": "5"}
+    values = {"concurrency": "2", "reboot_signal": "9", "metrics_port": "1", "prometheus_url": "http://x", "drain_grace_period": "5", "skip_wait_for_delete_timeout": "5"}
     by_metavar = {
         "DURATION": "7m", "BOOL": "true", "TEXT": "x", "PATH": "/x", "KEY": "example.com/x", "REGEXP": "x", "SELECTOR": "a=b", "DAYS": "mo", "KEY=VALUE,…": "a=b",
         "TIME": "3:00", "ZONE": "Europe/Berlin", "command|signal": "signal", "text|json": "json",
@@ -116,6 +116,9 @@ BAD = [
     pytest.param({"environment": {"KURED_FORECAST": "off"}}, "KURED_FORECAST is no setting", id="our setting under kured's name"),
     pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="no node"),
     pytest.param({"flags": {"reboot_command": " "}}, "--reboot-command is empty", id="no command"),
+    pytest.param({"flags": {"boot_id_file": ""}}, "could not tell whether the host rebooted", id="no boot id"),
+    pytest.param({"config_map": {"reboot-deadline": 0}}, "expected a duration longer than 0", id="a deadline that has always passed"),
+    pytest.param({"flags": {"prometheus_url": "prometheus:9090"}}, "expected an address such as http://", id="an address without http"),
     pytest.param({"flags": {"reboot_sentinel": ""}}, "could not tell when a reboot is needed", id="no sentinel"),
     pytest.param({"flags": {"alert_filter_match_only": "true", "prometheus_url": "http://p"}}, "no alert could ever forbid", id="match only without a filter"),
     pytest.param({"flags": {"alert_filter_regexp": "x"}}, "need --prometheus-url", id="a filter of nothing"),
