@@ -97,7 +97,7 @@ class RolloutRules:
         for gate in LATE:
             refused = gate.ask(situation, When.BEFORE_REBOOT)
             if refused is not None and (gate is hold.GATE or self._policy.late_policy is LatePolicy.UNDO):
-                return Obstacle(rule=refused.gate, subject=_subject(refused, None), sentence=f"{refused.sentence}: the drain is undone")
+                return Obstacle(rule=refused.gate, subject=_subject(refused, None), sentence=refused.sentence)
         return None
 
     def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature

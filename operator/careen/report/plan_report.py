@@ -75,7 +75,7 @@ def summary(plan: Plan) -> list[str]:
         last = timeline.closings[-1]
         sentences.append(f"{count_of(len(timeline.closings), 'window')} end with nodes left; the last one leaves {last.left} at {instant(plan, last.at)}.")
     pods = len(timeline.moves_by_pod)
-    sentences.append(f"{count_of(len(timeline.moves), 'move')} of {count_of(pods, 'pod')}, {count_of(timeline.double_moves, 'double move')} among them.")
+    sentences.append(f"{count_of(len(timeline.moves), 'move')} of {count_of(pods, 'pod')}, {count_of(timeline.double_moves, 'double move')} among them." if pods else "No pod moves.")
     if ties := sum(1 for move in timeline.moves if move.choices > 1):
         sentences.append(f"{count_of(ties, 'move')} could as well have gone to another node of the same score: another draw gives a slightly other plan.")
     if pending := timeline.pending:
@@ -158,7 +158,7 @@ def visit_note(plan: Plan, visit: Visit) -> str:
     pending = sum(1 for wait in waiting if not wait.returns)
     parts = [f"undone: {visit.undone}"] if visit.undone else []
     parts += [f"{pending} without room"] if pending else []
-    parts += [f"{len(waiting) - pending} wait out the reboot"] if len(waiting) > pending else []
+    parts += [f"{len(waiting) - pending} wait{'s' if len(waiting) - pending == 1 else ''} out the reboot"] if len(waiting) > pending else []
     return ", ".join(parts)
 
 

@@ -1,0 +1,192 @@
+"""The page: well-formed, self-contained, nothing in it but what the plan says; and, where there is a browser, how it looks."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from careen.report.html import plan_html
+from careen.report.plan_report import Plan, risks
+from scheduler_core.simulation.timeline import Move
+from tests.careen.report.planned import DAY, T0, a_bad_plan, a_plan, a_visit
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """What the page holds: tags with attributes, and the text; a tag that is not closed, or closed twice, is an error."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.words += data
+
+    def with_class(self, name: str) -> list[dict[str, str | None]]:
+        return [attrs for _, attrs in self.tags if name in (attrs.get("class") or "").split()]
+
+
+@pytest.fixture(params=[a_plan, a_bad_plan], ids=["good", "bad"])
+def plan(request: pytest.FixtureRequest) -> Plan:
+    made: Plan = request.param()
+    return made
+
+
+def test_the_page_needs_nothing_else_and_forbids_itself_to_load_anything(plan: Plan) -> None:
+    text = plan_html(plan)
+    page = Page(text)
+    assert {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "object", "embed", "base", "form", "a", "svg", "video", "audio"} == set()
+    assert {name for _, attrs in page.tags for name in attrs} & {"src", "href", "action", "srcset", "onload", "onclick"} == set()
+    assert re.search(r"url\(|@import|https?:|//", text) is None
+    policies = [attrs["content"] for tag, attrs in page.tags if tag == "meta" and attrs.get("http-equiv") == "Content-Security-Policy"]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+
+def test_every_risk_stands_on_the_page_with_its_remedy(plan: Plan) -> None:
+    words = Page(plan_html(plan)).words
+    assert [risk for risk in risks(plan) if f"{risk.what}. {risk.remedy}" not in words] == []
+    assert ("Nothing that the simulation can see" in words) is (not risks(plan))
+
+
+def test_every_node_has_a_row_and_every_step_a_bar_that_names_itself() -> None:
+    page = Page(plan_html(a_bad_plan()))
+    assert len(page.with_class("row")) == 1 + 2, "the axis, n1, and n2 with both of its visits"
+    bars = page.with_class("bar")
+    assert [bar["aria-label"] for bar in bars][:2] == ["n1: draining Wed 2026-03-04 22:00, for 1m", "n1: rebooting Wed 2026-03-04 22:01, for 3m"]
+    assert len(bars) == 3 + 1 + 3
+
+
+def edges(attrs: dict[str, str | None]) -> tuple[float, float]:
+    found = re.match(r"left:([\d.]+)%;width:([\d.]+)%", attrs["style"] or "")
+    assert found is not None
+    return float(found[1]), float(found[1]) + float(found[2])
+
+
+def test_bars_lie_where_their_time_is() -> None:
+    """545 seconds in all: n1 takes the first 270, n2 begins at 275."""
+    assert [edges(bar) for bar in Page(plan_html(a_plan())).with_class("bar")] == [
+        pytest.approx(each, abs=0.01) for each in [(0, 6000 / 545), (6000 / 545, 24_000 / 545), (24_000 / 545, 27_000 / 545), (27_500 / 545, 33_500 / 545), (33_500 / 545, 51_500 / 545), (51_500 / 545, 100)]
+    ]
+
+
+def test_a_night_between_two_windows_is_cut_out() -> None:
+    page = Page(plan_html(a_plan(visits=(a_visit("n1", 0), a_visit("n2", DAY)))))
+    assert [edges(bar) for bar in page.with_class("bar")][3][0] == pytest.approx(50)
+    assert [cut["style"] for cut in page.with_class("cut")] == ["left:50.0%", "left:50.0%"]
+    assert "Pauses in which nobody is at work are cut out" in page.words
+    assert Page(plan_html(a_plan())).with_class("cut") == []
+
+
+@given(starts=st.lists(st.integers(0, 3 * DAY), min_size=1, max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_no_bar_leaves_the_time_line(starts: list[int]) -> None:
+    visits = tuple(a_visit(f"n{place}", start) for place, start in enumerate(sorted(starts)))
+    for bar in Page(plan_html(a_plan(visits=visits))).with_class("bar"):
+        left, right = edges(bar)
+        assert 0 <= left <= right <= 100.01
+
+
+@given(name=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30).map(lambda text: f'<script src=x onerror="1">&amp;{text}'))
+@settings(max_examples=50, deadline=None)
+def test_names_stay_text(name: str) -> None:
+    plan = a_plan(nodes=(name,), visits=(a_visit(name, 0),), moves=(Move(pod=name, source=name, target=name, at=T0),), notes=(name,), lost=(name,))
+    text = plan_html(plan)
+    page = Page(text)
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert [(attrs["aria-label"] or "").startswith(name) for attrs in page.with_class("bar")] == [True] * 3
+    assert page.words.count(name) >= 4
+
+
+def test_other_orders_stand_side_by_side_and_are_marked() -> None:
+    assert "Orders side by side" not in Page(plan_html(a_plan())).words
+    words = Page(plan_html(a_bad_plan())).words
+    assert "Orders side by side" in words
+    assert "the agents do not follow this order" in words
+
+
+def test_moves_are_folded_by_node_and_those_that_move_again_come_first() -> None:
+    page = Page(plan_html(a_bad_plan()))
+    assert sum(1 for tag, _ in page.tags if tag == "details") == 3
+    assert page.words.index("Moved more than once") < page.words.index("n1: 1 move")
+    assert "preempted by a displaced pod" in page.words
+
+
+def test_nobody_who_goes_is_a_page_too() -> None:
+    page = Page(plan_html(a_plan(visits=())))
+    assert page.with_class("bar") == []
+    assert "0 of 2 nodes reboot." in page.words
+
+
+# ---- in a browser ----
+
+BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on the PATH")
+
+HARNESS = """<!DOCTYPE html><body style="margin:0"><iframe src="plan.html" style="border:0;width:{width}px;height:900px"></iframe><pre id="found"></pre><script>
+onload = () => {{
+  const page = document.querySelector("iframe").contentDocument, root = page.documentElement
+  const box = element => element.getBoundingClientRect()
+  const inside = [...page.querySelectorAll(".bar")].every(bar => box(bar).left >= box(bar.parentNode).left - 1 && box(bar).right <= box(bar.parentNode).right + 3 && box(bar).height > 5)
+  const first = page.querySelector(".row:not(.axis)")
+  document.getElementById("found").textContent = JSON.stringify({{
+    scroll: root.scrollWidth, width: root.clientWidth, bars: page.querySelectorAll(".bar").length, inside,
+    stacked: box(first.children[0]).bottom <= box(first.children[1]).top + 1, size: parseFloat(getComputedStyle(page.body).fontSize),
+    colours: new Set([...page.querySelectorAll(".bar")].map(bar => getComputedStyle(bar).backgroundColor)).size,
+  }})
+}}
+</script>"""
+
+
+def chromium(*arguments: str, home: Path) -> str:
+    assert BROWSER is not None
+    done = subprocess.run(
+        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={home / 'profile'}", "--virtual-time-budget=4000", *arguments],
+        capture_output=True, text=True, timeout=100, check=False, env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@in_a_browser
+@pytest.mark.parametrize(("width", "stacked"), [(360, True), (1280, False)], ids=["a phone", "a screen"])
+def test_the_page_fits_its_width(tmp_path: Path, width: int, stacked: bool) -> None:
+    (tmp_path / "plan.html").write_text(plan_html(a_bad_plan()))
+    (tmp_path / "harness.html").write_text(HARNESS.format(width=width))
+    shown = chromium("--allow-file-access-from-files", "--dump-dom", f"file://{tmp_path}/harness.html", home=tmp_path)
+    found = re.search(r'<pre id="found">(.+?)</pre>', shown)
+    assert found is not None, shown[:2000]
+    page = json.loads(unescape(found[1]))
+    assert page == {"scroll": width, "width": width, "bars": 7, "inside": True, "stacked": stacked, "size": 16, "colours": 3}
+
+
+@in_a_browser
+def test_the_page_can_be_printed(tmp_path: Path) -> None:
+    (tmp_path / "plan.html").write_text(plan_html(a_bad_plan()))
+    chromium("--no-pdf-header-footer", f"--print-to-pdf={tmp_path / 'plan.pdf'}", f"file://{tmp_path}/plan.html", home=tmp_path)
+    document = (tmp_path / "plan.pdf").read_bytes()
+    assert document.startswith(b"%PDF-")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", document)) <= 3

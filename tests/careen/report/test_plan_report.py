@@ -1,0 +1,106 @@
+"""A plan as people and programs read it, letter by letter."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from careen.core.rollout_rules import Line
+from careen.report.plan_report import is_clean, plan_json, plan_text, risks
+from careen.report.tables import as_json
+from scheduler_core.simulation.timeline import Closing, Left, Obstacle, Wait
+from tests.careen.report.planned import T0, a_bad_plan, a_plan, a_visit, at
+
+
+def test_a_plan_without_trouble_is_short() -> None:
+    assert plan_text(a_plan()) == """\
+Plan for 2 nodes from Wed 2026-03-04 22:00, 1 at a time, order oldest.
+
+NODE   START                     END        MOVES   NOTE
+n1     Wed 2026-03-04 22:00      22:04:30   1       -
+n2     Wed 2026-03-04 22:04:35   22:09:05   0       -
+
+2 of 2 nodes reboot; finished Wed 2026-03-04 22:09:05, after 9m5s.
+No pod moves."""
+
+
+def test_everything_that_is_wrong_is_said_with_what_to_do() -> None:
+    assert plan_text(a_bad_plan()) == """\
+Plan for 4 nodes from Wed 2026-03-04 22:00, 2 at a time, order fewest-moves (the agents do not follow this order: they go by the oldest need, zone by zone).
+
+NODE   START                     END        MOVES   NOTE
+n1     Wed 2026-03-04 22:00      22:04:30   2       1 without room, 1 waits out the reboot
+n2     Wed 2026-03-04 22:04:35   22:05:35   0       undone: the window is 22:00–22:05
+n2     Thu 2026-03-05 22:00      22:04:30   0       1 without room
+
+2 of 4 nodes reboot.
+Does not fit the window: 3 nodes left at Wed 2026-03-04 22:05.
+Does not fit the window: 2 nodes left at Thu 2026-03-05 22:05.
+3 moves of 2 pods, 1 double move among them.
+1 move could as well have gone to another node of the same score: another draw gives a slightly other plan.
+2 times a pod finds no room, for 8m30s in all; the longest: shop/e, to the end of the plan and beyond.
+1 pod can run on one node only and waits out its reboot.
+In the way: the budget zone=a allows 1 (budgets): n2, an unused place for 4m35s.
+
+ORDER          REBOOTS   TAKES   MOVES   DOUBLE   PENDING   NOTE
+fewest-moves   2         1d      3       1        8m30s     no agent follows it
+oldest         2         9m5s    0       0        0s        -
+
+At risk:
+  - n3, n4 cannot go: held: auditors. Lift the hold with `careen unhold` when it is no longer needed.
+  - 1 drain would be undone (n2): the window is 22:00–22:05. Start earlier, lengthen the window by a drain's length, or set --late-policy=reboot.
+  - the window ends at Wed 2026-03-04 22:05 with 3 nodes left. Lengthen the window, or raise --concurrency as far as the budgets allow.
+  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. Add room or scale down before; `careen forecast n1` names the single change that would place each pod.
+  - draining n2 leaves shop/e without room, to the end of the plan and beyond: 0/4 nodes are available: 4 Insufficient memory. Add room or scale down before; `careen forecast n2` names the single change that would place each pod.
+  - shop/bare has no controller and will not come back. Recreate them by hand, or give them a controller.
+  - where shop/odd would go cannot be told. Give their scheduler's configuration with --scheduler-config, or look at them by hand.
+Note: durations are assumed."""
+
+
+def test_times_are_told_in_the_zone_of_the_window() -> None:
+    assert "from Thu 2026-03-05 03:30," in plan_text(a_plan(zone=ZoneInfo("Asia/Kolkata")))
+
+
+def test_many_windows_are_not_told_one_by_one() -> None:
+    closings = tuple(Closing(at=at(86_400 * day), left=9 - day) for day in range(5))
+    text = plan_text(a_plan(closings=closings))
+    assert text.count("Does not fit the window") == 3
+    assert "5 windows end with nodes left; the last one leaves 5 at Sun 2026-03-08 22:00." in text
+
+
+def test_nobody_who_goes_is_a_plan_too() -> None:
+    nobody = a_plan(visits=(), left=(Left(node="n1", obstacle=Obstacle(rule="budgets", subject="x", sentence="n9 is cordoned")),))
+    assert "0 of 2 nodes reboot.\n" in plan_text(nobody)
+    assert "NODE " not in plan_text(nobody)
+
+
+@pytest.mark.parametrize(("changes", "clean"), [
+    pytest.param({}, True, id="nothing wrong"),
+    pytest.param({"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=True, why=""),)}, True, id="a pod that waits out the reboot"),
+    pytest.param({"lost": ("p",)}, True, id="a pod that is lost is told, as in a forecast"),
+    pytest.param({"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=False, why=""),)}, False, id="a pod without room"),
+    pytest.param({"closings": (Closing(at=at(1), left=1),)}, False, id="more than one window"),
+    pytest.param({"visits": (a_visit("n1", 0, undone="shut"),)}, False, id="an undone drain"),
+    pytest.param({"unknown": ("p",)}, False, id="a pod that cannot be predicted"),
+    pytest.param({"left": (Left(node="n1", obstacle=Obstacle(rule="hold", subject="", sentence="")),)}, False, id="a node that does not go"),
+])
+def test_a_plan_is_clean_when_every_node_goes_in_one_window_and_no_pod_lacks_room(changes: dict[str, Any], clean: bool) -> None:
+    assert is_clean(a_plan(**changes)) is clean
+    assert bool(risks(a_plan(**changes))) is (not clean or "lost" in changes)
+
+
+def test_json_has_everything() -> None:
+    plan = json.loads(as_json(plan_json(a_bad_plan())))
+    assert (plan["order"], plan["concurrency"], plan["begins"], plan["nodes"]) == ("fewest-moves", 2, "2026-03-04T22:00:00Z", ["n1", "n2", "n3", "n4"])
+    assert plan["visits"][0]["steps"][1] == {"step": "rebooting", "start": "2026-03-04T22:01:00Z", "end": "2026-03-04T22:04:00Z"}
+    assert plan["visits"][1]["undone"] == "the window is 22:00–22:05"
+    assert plan["moves"][0] == {"pod": "shop/a", "from": "n1", "to": "n2", "at": "2026-03-04T22:00:00Z", "choices": 2, "preempted": False}
+    assert plan["waits"][2] == {"pod": "shop/e", "node": "n2", "since": "2026-03-05T22:00:00Z", "until": None, "returns": False, "why": "0/4 nodes are available: 4 Insufficient memory."}
+    assert plan["closings"] == [{"at": "2026-03-04T22:05:00Z", "left": 3}, {"at": "2026-03-05T22:05:00Z", "left": 2}]
+    assert plan["left"][0] == {"node": "n3", "rule": "hold", "sentence": "held: auditors"}
+    assert plan["figures"] == {"reboots": 2, "seconds": 86_670, "moves": 3, "doubleMoves": 1, "pending": 2, "pendingSeconds": 510, "left": 2}
+    assert set(plan["comparison"]) == {Line.OLDEST.value, Line.FEWEST_MOVES.value}
+    assert (plan["lost"], plan["unknown"], plan["mostAtOnce"], len(plan["risks"])) == (["shop/bare"], ["shop/odd"], 1, 7)
