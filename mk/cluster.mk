@@ -2,8 +2,9 @@
 # their Go modules, nodes and pods played by kwok. Nothing is installed by hand: see tests/cluster/install-programs.
 
 CONTROLPLANE := .cache/bin/controlplane
-KWOK := .cache/bin/kwok
 KWOK_VERSION := v0.8.0
+# Names the version that is there, so that another version is built when it is wanted, and only then.
+KWOK := .cache/bin/.kwok-$(KWOK_VERSION)
 KUBERNETES_RELEASE := $(shell sed -n "s/^\tk8s.io.kubernetes \(v[0-9.]*\)$$/\1/p" tests/controlplane/go.mod)
 
 # One file, one story or a few words of pytest: make test-cluster STORIES='tests/cluster/test_blocked.py -k alert'
@@ -36,7 +37,7 @@ $(CONTROLPLANE): tests/controlplane/main.go tests/controlplane/go.mod tests/cont
 		-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_RELEASE:v%=%))) \
 		-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_RELEASE)))" .
 
-$(KWOK): mk/cluster.mk | $(INSTALLED)
+$(KWOK): | $(INSTALLED)
 	@tests/cluster/install-programs $(VENV) go
 	@mkdir -p $(@D)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" GOBIN="$(CURDIR)/$(@D)" nice go install -p 2 sigs.k8s.io/kwok/cmd/kwok@$(KWOK_VERSION)
