@@ -5,19 +5,19 @@ The page forbids itself to load anything, so that what stands in names and sente
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
 
-from careen.core.rollout_rules import Line
 from careen.report.plan_report import (
-    NO_AGENT_FOLLOWS,
     Plan,
     comparison,
     headline,
     instant,
+    order_note,
     risks,
     summary,
     visit_note,
@@ -49,8 +49,8 @@ p{margin:.3rem 0}.dim{color:var(--dim)}ul{padding-left:1.2rem}li{margin:.35rem 0
 .tick.late{border-left:0;border-right:1px solid var(--line);padding:0 .25rem 0 0;transform:translateX(-100%)}
 .bar,.legend i{-webkit-print-color-adjust:exact;print-color-adjust:exact}.bar{position:absolute;top:.1rem;bottom:.1rem;min-width:2px}
 .settling{background-image:repeating-linear-gradient(45deg,#0000 0 3px,#fff6 3px 5px)}.cut{position:absolute;top:0;bottom:0;border-left:2px dotted var(--dim)}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.88rem;width:100%}th,td{text-align:left;vertical-align:top;padding:.2rem .6rem .2rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}details{margin:.2rem 0}summary{cursor:pointer}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.88rem;width:100%}th,td{text-align:left;vertical-align:top;padding:.2rem .6rem .2rem 0;border-bottom:1px solid var(--line);overflow-wrap:break-word}
+th,td:first-child,td.n{white-space:nowrap}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}details{margin:.2rem 0}summary{cursor:pointer}
 @media (max-width:40rem){body{padding:.6rem}.row{grid-template-columns:1fr;gap:0}.axis .name{display:none}.tick.minor{display:none}}
 @media print{:root{color-scheme:light;--ink:#000;--dim:#444;--line:#bbb;--soft:#f3f5f8;--bad:#900;--page:#fff}body{max-width:none;padding:0;font-size:9pt}h2{break-after:avoid}}
 """.strip()
@@ -76,7 +76,7 @@ def _top(plan: Plan) -> str:
 
 def _risks(plan: Plan) -> str:
     found = risks(plan)
-    items = "".join(f"<li><b>{escape(risk.what)}.</b> {escape(risk.remedy)}</li>" for risk in found)
+    items = "".join(f"<li><b>{escape(risk.what)}.</b> {_with_code(risk.remedy)}</li>" for risk in found)
     inside = f"<ul>{items}</ul>" if found else _p("Nothing that the simulation can see: every node reboots in one window and every pod that can move finds room.")
     return _section("risk", "What is at risk, and what to do about it", inside)
 
@@ -99,7 +99,7 @@ def _comparison(plan: Plan) -> str:
     if not plan.others:
         return ""
     rows = [
-        [line.value, len(each.reboots), duration(each.ends - each.begins), len(each.moves), each.double_moves, duration(timedelta(seconds=each.pending_seconds)), "" if line is Line.OLDEST else NO_AGENT_FOLLOWS]
+        [line.value, len(each.reboots), duration(each.ends - each.begins), len(each.moves), each.double_moves, duration(timedelta(seconds=each.pending_seconds)), order_note(line)]
         for line, each in comparison(plan)
     ]
     return _section("orders", "Orders side by side", _table(["Order", "Reboots", "Takes", "Moves", "Double moves", "Pending", "Note"], rows))
@@ -234,6 +234,11 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def _section(name: str, title: str, inside: str) -> str:
     return f'<section class="{name}">\n<h2>{escape(title)}</h2>\n{inside}\n</section>'
+
+
+def _with_code(text: str) -> str:
+    """Our own sentences, in which backticks mark commands."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _p(text: str, css: str = "") -> str:

@@ -108,7 +108,7 @@ def risks(plan: Plan) -> list[Risk]:
     for node, waits in _by_node(timeline.pending):
         longest = max(waits, key=lambda wait: wait.seconds(timeline.ends))
         found.append(Risk(
-            what=f"draining {node} leaves {listed([wait.pod for wait in waits], most=3)} without room, {waited(timeline, longest)}: {longest.why}",
+            what=f"draining {node} leaves {listed([wait.pod for wait in waits], most=3)} without room, {waited(timeline, longest)}: {longest.why.rstrip('.')}",
             remedy=f"Add room or scale down before; `careen forecast {node}` names the single change that would place each pod.",
         ))
     if timeline.lost:
@@ -123,10 +123,15 @@ def comparison(plan: Plan) -> list[tuple[Line, Timeline]]:
     return [(plan.line, plan.timeline), *plan.others.items()]
 
 
+def order_note(line: Line) -> str:
+    """A mark for orders that only a plan knows."""
+    return "" if line is Line.OLDEST else "no agent follows it"
+
+
 def comparison_text(plan: Plan, *, width: int | None = None) -> str:
     """The orders side by side."""
     rows = [
-        [line.value, str(len(each.reboots)), duration(each.ends - each.begins), str(len(each.moves)), str(each.double_moves), _seconds(each.pending_seconds), "" if line is Line.OLDEST else "no agent follows it"]
+        [line.value, str(len(each.reboots)), duration(each.ends - each.begins), str(len(each.moves)), str(each.double_moves), _seconds(each.pending_seconds), order_note(line)]
         for line, each in comparison(plan)
     ]
     return table(["ORDER", "REBOOTS", "TAKES", "MOVES", "DOUBLE", "PENDING", "NOTE"], rows, width=width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import textwrap
 from dataclasses import replace
@@ -13,12 +14,13 @@ import pytest
 
 from careen.agent import forecast
 from careen.agent.clock import SystemClock
-from careen.agent.forecast import ChildForecaster, Limits
+from careen.agent.forecast import ChildForecaster, Limits, Mistake
 from careen.agent.forecast_child import Order, supported
 from careen.agent.metrics import Metrics
 from careen.core.observation import Unknown
 from careen.demo.testing import RunningServer, running_server
 from scheduler_core.simulation.forecast import Forecast, Outcome
+from scheduler_core.snapshot.dump import Header, write_dump
 
 LIMITS = Limits(seconds=60.0, memory_bytes=512 * 2**20, scheduler_config="")
 
@@ -56,6 +58,33 @@ async def test_where_the_pods_would_land_is_computed_in_a_child(tmp_path: Path) 
         assert {record.agent.split("/")[0] for record in server.api.requests} == {"careen-forecast"}
         assert {record.verb for record in server.api.requests} <= {"get", "list"}
     assert "numpy" not in forecast.__dict__
+
+
+async def test_nodes_drained_together_come_in_the_order_asked(tmp_path: Path) -> None:
+    """Alone the pod of n1 moves to n2; with n2 drained as well, nobody can hold it but the two."""
+    async with running_server() as server:
+        put_cluster(server)
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc")).together(["n2", "n1"])
+    assert isinstance(answer, tuple)
+    assert [each.node for each in answer] == ["n2", "n1"]
+    assert {pod.name: pod.outcome for pod in answer[1].pods} == {"web-1": Outcome.RETURNS, "bare": Outcome.LOST}
+
+
+async def test_a_dump_is_read_instead_of_a_cluster(tmp_path: Path) -> None:
+    node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}}
+    with (tmp_path / "dump").open("wb") as file:
+        write_dump(Header(kube_version="v1.29.0", taken_at="2026-01-02T03:04:05Z"), [json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": [node]}).encode()], file)
+    answer = await forecaster(tmp_path / "nowhere").together(["n1"], dump=str(tmp_path / "dump"))
+    assert isinstance(answer, tuple)
+    assert (answer[0].made_at, answer[0].notes) == ("2026-01-02T03:04:05Z", ("the cluster runs v1.29.0; forecast as its scheduler were that of 1.36",))
+
+
+@pytest.mark.parametrize(("content", "words"), [(b"kind: Pod", "this is no gzip file"), (b"", "the dump is empty")])
+async def test_a_file_that_is_no_dump_is_the_mistake_of_whoever_asked(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "dump").write_bytes(content)
+    answer = await forecaster(tmp_path / "nowhere").together(["n1"], dump=str(tmp_path / "dump"))
+    assert isinstance(answer, Mistake)
+    assert words in answer.why
 
 
 async def test_the_schedulers_own_configuration_is_followed(tmp_path: Path) -> None:
