@@ -8,10 +8,11 @@ from careen.core import ghosts, keys, lock, order
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.gates import asked, missing, refusals
+from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
 from careen.core.lock import Entry, LockContent
 from careen.core.memory import Memory
-from careen.core.observation import Holders, NeedAnswer, NodeView
+from careen.core.observation import Fleet, Holders, NeedAnswer, NodeView
 from careen.core.order import Turn, whose_turn
 from careen.core.phases import Evidence, Phase
 from careen.core.reasons import Code
@@ -191,12 +192,28 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         costly_refusals=situation.memory.costly_refusals + 1, costly_holders=others_holding(situation, content),
     )
     is_named = situation.node.name in content.next
-    handed = lock.name_next(content, content.next, content.waiting, rfc3339(situation.seen.now)) if is_everybodys else _handed_on(situation, content)
+    handed = _kept_line(situation, content, refused) if is_everybodys else _handed_on(situation, content)
     return stay(
         situation, Code.REFUSED, refused.sentence, look=order.NEXT_LOOK_SECONDS if is_named else min(pause, LOOK_SECONDS),
         refusals=(refused,), memory=memory, label=order.READY, annotations=forecast_annotation(situation),
         actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),) if is_named else (),
     )
+
+
+def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
+    """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against itself, so it may come."""
+    first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
+    names = (*first, *(name for name in content.next if name not in first))
+    return lock.name_next(content, names[: order.line_length(content, situation.policy)], content.waiting, rfc3339(situation.seen.now))
+
+
+def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str, ...]:
+    fleet, own = situation.seen.fleet, situation.node.name
+    if not isinstance(fleet, Fleet):
+        return ()
+    most = lock.limit(content, situation.policy.concurrency)
+    waits = (node for node in fleet.nodes if node.unschedulable and node.ready and node.labels.get(keys.REBOOT_LABEL) == order.READY)
+    return tuple(sorted(node.name for node in waits if node.name != own and len(others_down(node.name, content, fleet)) < most))
 
 
 def costly_pause_seconds(situation: Situation) -> float:

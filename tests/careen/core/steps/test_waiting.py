@@ -18,6 +18,7 @@ from careen.core.phases import Evidence, Phase
 from careen.core.policy import AlertPolicy, Policy, Window
 from careen.core.reasons import Code
 from careen.core.selectors import Selector
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     BOOT,
     LOCK_OBJECT,
@@ -170,11 +171,36 @@ def test_a_node_that_cannot_come_hands_its_turn_to_the_next() -> None:
     assert codes(decision.refusals) == [Code.FORECAST_UNKNOWN]
 
 
+def test_a_forecast_that_refuses_is_left_on_the_node_in_short() -> None:
+    pending = PodForecast(namespace="shop", name="a", uid="1", outcome=Outcome.PENDING, sentence="nowhere")
+    decision = waiting(lock=NAMED, forecast=Forecast(node="n1", made_at="t", pods=(pending,)), waiters=(N2,))
+    assert the_patch(decision).annotations[keys.FORECAST] == '{"at":"t","counts":{"pending":1},"pods":{}}'
+
+
 def test_what_refuses_everybody_leaves_the_turn_where_it_is() -> None:
     decision = waiting(lock=NAMED, policy=a_policy(alerts=AlertPolicy()), alerts=(Alert(name="DiskFull"),), waiters=(N2,))
     content = the_lock(decision)
     assert content.next == NAMED.next
     assert content.next_at == "2026-03-04T12:00:00Z"
+
+
+CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", unschedulable=True)
+
+
+@pytest.mark.parametrize(
+    ("others", "line"),
+    [
+        pytest.param((N2, CORDONED), ("n3", "n1", "n2"), id="it does not count against itself, so it goes first"),
+        pytest.param((N2, replace(CORDONED, ready=False)), ("n1", "n2"), id="one that is not ready could not come"),
+        pytest.param((N2, a_node("n3", unschedulable=True)), ("n1", "n2"), id="one that does not wait"),
+        pytest.param((N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="against it, too, somebody else counts"),
+    ],
+)
+def test_a_cordoned_node_that_waits_does_not_hold_up_the_line_that_it_stands_in(others: tuple[NodeView, ...], line: tuple[str, ...]) -> None:
+    """A person cordons a node and asks for its reboot: the others are refused because of it, and wait for nothing but its turn."""
+    decision = waiting(lock=NAMED, fleet=a_fleet(a_node(), *others))
+    assert codes(decision.refusals) == [Code.NODES_DOWN]
+    assert the_lock(decision).next == line
 
 
 def test_after_a_costly_refusal_nothing_costly_is_asked_for_a_while() -> None:
