@@ -16,6 +16,7 @@ from careen.core.observation import NOT_ASKED, DryRunAnswer, Evictable, LockRead
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import DrainPolicy
 from careen.core.reasons import Code
+from careen.core.selectors import Selector
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     NO,
@@ -128,6 +129,10 @@ def test_stepping_back_takes_the_entry_out_only_after_the_patch() -> None:
     decision = claiming(foreign=("kured runs",))
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
+
+
+def test_pods_that_may_block_are_listed_again() -> None:
+    assert claiming(policy=a_policy(blocking_pod_selectors=(Selector.parse("app=db"),)), pods=NOT_ASKED).wants == {Evidence.PODS}
 
 
 def test_costly_evidence_is_asked_in_order_and_the_nodes_last_of_all() -> None:

@@ -157,6 +157,16 @@ def test_a_missing_claim_is_put_back(outcome: RebootOutcome | None) -> None:
     assert the_lock(decision).holders == ("n1",)
 
 
+def test_an_unreadable_lock_alone_is_no_word_to_call_it_off() -> None:
+    decision = rebooting(lock=Unknown("503"))
+    assert decision.reason.sentence == "the lock cannot be read: 503"
+    assert codes_of(decision) == [Code.LOCK_UNKNOWN], "it is asked for again, not taken for a pause"
+
+
+def codes_of(decision: Decision) -> list[Code]:
+    return [refusal.code for refusal in decision.refusals]
+
+
 def test_an_unreadable_lock_stops_the_second_announcement() -> None:
     assert not asks(rebooting(RebootOutcome.NOT_ASKED, lock=Unknown("503")))
     assert not asks(rebooting(lock=Unknown("503")))

@@ -81,6 +81,12 @@ def test_a_working_node_whose_record_was_wiped_is_undone() -> None:
     assert (the_record(decision).claim, the_record(decision).is_giving_back) == ("c1", True)
 
 
+@pytest.mark.parametrize(("unschedulable", "cordoned_before"), [(True, True), (False, False), (False, True)])
+def test_a_persons_cordon_from_before_the_claim_outlives_the_wiped_record(unschedulable: bool, cordoned_before: bool) -> None:
+    node = {"unschedulable": unschedulable, "labels": {keys.REBOOT_LABEL: "in-progress"}}
+    assert the_patch(idle(node=node, lock=held(an_entry(cordoned=cordoned_before)))).unschedulable is None
+
+
 def test_the_claim_of_a_recreated_node_is_released_only_after_the_reboot_deadline() -> None:
     content = held(an_entry(uid="uid-former"))
     first = idle(lock=content)
