@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,8 +70,11 @@ class EmbeddedCluster:
 
 @contextlib.asynccontextmanager
 async def running_cluster(folder: Path, *, nodes: int, seed: int, timings: Timings | None = None, plan: FaultPlan = no_faults,
-                          port: int = 0) -> AsyncIterator[EmbeddedCluster]:
-    """A cluster of the sample's workloads with all hosts up; leaving the block takes everything down."""
+                          port: int = 0, agent_arguments: Sequence[str] = ()) -> AsyncIterator[EmbeddedCluster]:
+    """A cluster of the sample's workloads with all hosts up; leaving the block takes everything down.
+
+    The arguments are what careen's DaemonSet says of its agents. The agents themselves are not started here.
+    """
     pace, chance = timings or Timings(), random.Random(seed)
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)
     await api.start(port)
@@ -89,7 +92,7 @@ async def running_cluster(folder: Path, *, nodes: int, seed: int, timings: Timin
 
     hosts = Hosts(by_name, pace, chance, clock=time.monotonic, on_down=down, on_up=up)
     cluster = EmbeddedCluster(api=api, hosts=hosts, scheduler=SchedulerLoop(api.verbs, seed=seed))
-    _create(api, manifests, nodes)
+    _create(api, manifests, nodes, agent_arguments)
     for host in by_name.values():
         kubelets.node_is_up(host.name, host.boot_id)
     parts: list[Coroutine[Any, Any, None]] = [run_controllers(api.verbs, CONTROLLERS), kubelets.run(), hosts.run(), cluster.scheduler.run()]
@@ -111,11 +114,11 @@ async def _first_failure(tasks: list[asyncio.Task[None]]) -> None:
         task.result()
 
 
-def _create(api: ApiServer, nodes: list[dict[str, Any]], count: int) -> None:
+def _create(api: ApiServer, nodes: list[dict[str, Any]], count: int, agent_arguments: Sequence[str]) -> None:
     for manifest in nodes:
         stored = api.verbs.create(resource_named("nodes"), "", manifest, actor="system:kubelet")
         for pod in mirror_pods(manifest, stored.content["metadata"]["uid"]):
             api.verbs.create(PODS, pod["metadata"]["namespace"], pod, actor="system:kubelet")
-    for manifest in sample_objects(count):
+    for manifest in sample_objects(count, agent_arguments):
         resource = BY_KIND[manifest["apiVersion"], manifest["kind"]]
         api.verbs.create(resource, manifest["metadata"].get("namespace", ""), manifest, actor="admin")

@@ -194,10 +194,12 @@ class Rollout:
 async def running_rollout(plan: RolloutPlan, folder: Path) -> AsyncIterator[Rollout]:
     """A roll-out ready to be set up; leaving the block ends every process and closes every port."""
     suffers = (lambda user: user.startswith(AGENT_USER)) if plan.has_faults else (lambda _user: False)
-    async with running_cluster(folder / "hosts", nodes=plan.nodes, seed=plan.seed, timings=plan.timings, plan=seeded_faults(plan.seed, suffers=suffers), port=plan.port) as cluster:
+    arguments = ["--concurrency", str(plan.concurrency), *plan.agent_arguments]
+    async with running_cluster(folder / "hosts", nodes=plan.nodes, seed=plan.seed, timings=plan.timings, plan=seeded_faults(plan.seed, suffers=suffers), port=plan.port,
+                               agent_arguments=arguments) as cluster:
         agents = None
         if plan.has_agents:
-            agents = AgentProcesses(folder, cluster.api.url, extra_arguments=["--concurrency", str(plan.concurrency), *plan.agent_arguments])
+            agents = AgentProcesses(folder, cluster.api.url, extra_arguments=arguments)
             for host in cluster.hosts.by_name.values():
                 agents.add(host)
             running = agents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,15 +85,23 @@ def _host_term(app: str) -> Manifest:
     return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
 
 
-def sample_objects(nodes: int) -> Iterator[Manifest]:
-    """Everything but Nodes, in the order in which it is created."""
+def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[Manifest]:
+    """Everything but Nodes, in the order in which it is created; the arguments are those that careen's DaemonSet shows."""
     for namespace in (NAMESPACE, _APPS):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    yield daemon_set("careen", NAMESPACE, "50m")
+    yield _agents(agent_arguments)
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": NAMESPACE}, "data": {}}
     yield daemon_set("node-exporter", "kube-system", "100m")
     for workload in sample_workloads(nodes):
         yield from _workload_objects(workload)
+
+
+def _agents(arguments: Sequence[str]) -> Manifest:
+    """careen's own, which says as a real one does what its agents run with: `careen config` and `careen forecast` read it there."""
+    manifest = daemon_set("careen", NAMESPACE, "50m")
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    container |= {"args": ["agent", *arguments], "env": [{"name": "CAREEN_NODE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}
+    return manifest
 
 
 def daemon_set(name: str, namespace: str, cpu: str) -> Manifest:

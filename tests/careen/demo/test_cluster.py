@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from careen.cli import cli
 from careen.demo.api_errors import ApiError
 from careen.demo.cluster import EmbeddedCluster, running_cluster
 from careen.demo.controllers.ownership import PODS
 from careen.demo.disturbances import edit_node, with_cordon
 from careen.demo.evictions import evict
 from careen.demo.hosts import SimulatedHost
+from careen.demo.kubeconfig import write_kubeconfig
 from careen.demo.resources import resource_named
 from careen.demo.timings import Timings
 from careen.demo.verbs import DeleteOptions
@@ -42,6 +45,15 @@ async def test_the_sample_finds_room_on_any_number_of_nodes(tmp_path: Path, node
     async with cluster_of(tmp_path, nodes) as cluster:
         await cluster.wait_until_settled(20)
         assert {p["status"]["phase"] for p in pods(cluster)} == {"Running"}
+
+
+async def test_careens_daemon_set_says_what_its_agents_run_with(tmp_path: Path) -> None:
+    """So that `careen config` and the policy of `careen forecast` work in the demo as they do in a real cluster."""
+    async with cluster_of(tmp_path, 1, agent_arguments=["--concurrency", "7"]) as cluster:
+        config = write_kubeconfig(tmp_path / "kubeconfig", cluster.api.url)
+        result = await asyncio.to_thread(CliRunner().invoke, cli, ["config", "--kubeconfig", str(config)])
+    assert result.exit_code == 0, result.output
+    assert ["concurrency", "7", "--concurrency"] in [line.split() for line in result.output.splitlines()]
 
 
 async def test_with_two_nodes_away_everything_still_fits(tmp_path: Path) -> None:
