@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 import shutil
 import signal
 import sys
@@ -61,12 +63,23 @@ def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: 
                        patience_seconds=_default_patience(nodes, broken_rule) if patience is None else patience)
     with contextlib.ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="careen-demo-", ignore_cleanup_errors=True)))
-        folder.mkdir(parents=True, exist_ok=True)
+        _make(folder)
         try:
             code = asyncio.run(_until_stopped(plan, folder, serve=serve, plain=plain, is_kept=keep is not None))
         except TimeoutError as error:
             raise click.ClickException(f"the embedded cluster did not come up: {error}") from error
+        except OSError as error:
+            if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
+                raise
+            raise click.ClickException(f"port {port} of 127.0.0.1 cannot be had: {os.strerror(error.errno)}; leave --port out to take any free one") from error
     sys.exit(code)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.BadParameter(f"{folder} cannot be made: {error.strerror}", param_hint="--keep") from error
 
 
 def _default_patience(nodes: int, broken_rule: str) -> float:

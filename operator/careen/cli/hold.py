@@ -25,7 +25,9 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
     if not reason.strip() or "until=" in reason:
         raise click.BadParameter("it must be a text, and may not contain `until=`; use --until for the end", param_hint="--reason")
     end = _end(until, cluster.clock.now()) if until else None
-    text = f"{reason.strip()} until={rfc3339(end)}" if end else reason.strip()
+    # One line, because everything that shows it is one.
+    why = " ".join(reason.split())
+    text = f"{why} until={rfc3339(end)}" if end else why
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if before := seen.annotations.get(keys.HOLD):

@@ -51,6 +51,7 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
 @cluster_command
 async def pause(cluster: Cluster, *, reason: str) -> None:
     """Keep every node from starting. Nodes at work undo their drain, or finish the reboot they are in."""
+    reason = " ".join(reason.split())                            # one line, because everything that shows it is one
 
     def paused(content: LockContent) -> LockContent | None:
         if content.is_paused and content.pause_reason == reason:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -131,3 +132,18 @@ def test_a_rule_that_does_not_exist_is_refused_with_the_list_of_rules() -> None:
 @pytest.mark.parametrize("arguments", [["--nodes", "0"], ["--concurrency", "0"], ["--port", "70000"], ["--patience", "-1"]])
 def test_nonsense_is_refused(arguments: list[str]) -> None:
     assert CliRunner().invoke(cli, ["demo", *arguments]).exit_code == 2
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path), "--port", str(port)])
+    assert result.exit_code == 1
+    assert f"Error: port {port} of 127.0.0.1 cannot be had: Address already in use" in result.output
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--keep", str(tmp_path / "file" / "x")])
+    assert result.exit_code == 2
+    assert f"Invalid value for --keep: {tmp_path}/file/x cannot be made: Not a directory" in " ".join(result.output.split())

@@ -16,6 +16,12 @@ def test_a_hold_is_what_the_agent_reads_as_one(desk: Desk) -> None:
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"
 
 
+def test_a_reason_of_several_lines_becomes_one_because_everything_shows_one(desk: Desk) -> None:
+    desk.node("n1")
+    desk.ok("hold", "n1", "--reason", "disk\n  swap\n")
+    assert desk.annotations("n1")[keys.HOLD] == "disk swap"
+
+
 def test_the_end_of_a_hold_given_as_an_instant_is_the_one_the_agent_reads(desk: Desk) -> None:
     desk.node("n1")
     output = desk.ok("hold", "n1", "--reason", "disk swap", "--until", "2999-03-04T18:00:00+02:00")

@@ -69,6 +69,12 @@ def test_pausing_twice_writes_once_unless_the_reason_changes(desk: Desk) -> None
     assert desk.lock_content().pause_reason == "b"
 
 
+def test_a_reason_of_several_lines_becomes_one(desk: Desk) -> None:
+    desk.lock()
+    desk.ok("lock", "pause", "--reason", "freeze\nuntil Monday")
+    assert desk.lock_content().pause_reason == "freeze until Monday"
+
+
 def test_resume_lifts_the_pause_and_leaves_nothing_behind(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze")
