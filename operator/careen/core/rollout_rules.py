@@ -137,7 +137,7 @@ class RolloutRules:
         in_order = sorted(nodes, key=lambda node: (node.is_control_plane, node.zone, order.need_since(node), node.name))
         at_work = {self._waiters[name].zone for name in self._content.holders}
         zone = next(iter(at_work), in_order[0].zone if in_order else "")
-        return [node.name for node in in_order if node.zone == zone and at_work <= {zone}]
+        return [node.name for node in in_order if node.zone == zone]
 
     def _opening(self, at: datetime) -> datetime | None:
         if self._shut_until is None or not self._shut_until[0] <= at or (self._shut_until[1] is not None and at >= self._shut_until[1]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,15 @@ def test_measured_reboots_count_where_no_duration_is_given(desk: Desk) -> None:
     assert not any("durations" in note or "last reboot" in note for note in given["notes"])
 
 
+def test_the_agents_own_pauses_lengthen_the_steps(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"))
+    desk.lock(flags=["--drain-delay=10s", "--reboot-delay=20s", "--lock-release-delay=40s"])
+    (visit,) = desk.json("plan", *START, "n1")["visits"]
+    assert [(step["step"], step["end"][-9:]) for step in visit["steps"]] == [
+        ("held back", "22:00:10Z"), ("draining", "22:01:30Z"), ("rebooting", "22:04:30Z"), ("settling", "22:05:10Z"),
+    ]
+
+
 def test_a_held_node_is_left_with_what_to_do(desk: Desk) -> None:
     desk.server.seed(a_node("n1", annotations={keys.HOLD: "auditors"}), a_node("n2"))
     result = desk.run("plan", *START)
@@ -150,8 +161,12 @@ def test_a_dump_gives_the_same_plan_and_says_what_it_does_not_know(shop: Desk, t
 
 
 def test_the_plan_begins_when_the_dump_was_taken(shop: Desk, tmp_path: Path) -> None:
-    plan = shop.json("plan", "--from", dumped(shop, tmp_path))
-    assert plan["begins"] == starts(plan)[0][1]
+    file = Path(dumped(shop, tmp_path))
+    header, *pages = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    old = json.dumps(json.loads(header) | {"takenAt": "2025-05-06T07:08:09Z"}).encode() + b"\n"
+    file.write_bytes(gzip.compress(b"".join([old, *pages])))
+    plan = shop.json("plan", "--from", str(file))
+    assert (plan["begins"], starts(plan)[0]) == ("2025-05-06T07:08:09Z", ("n1", "2025-05-06T07:08:09Z"))
 
 
 def test_nothing_is_changed(shop: Desk) -> None:

@@ -73,6 +73,28 @@ def test_fewest_moves_asks_how_many_pods_would_move_now() -> None:
     assert list(RolloutRules(nodes, POLICY, line=Line.FEWEST_MOVES).line(list(movable), NOW, movable.__getitem__)) == ["n2", "n3", "n1", "cp"]
 
 
+def test_the_zone_of_the_claim_given_back_comes_first() -> None:
+    rules = RolloutRules([since("a1", 3, "a"), since("a2", 3, "a"), since("b1", 1, "b")], POLICY)
+    rules.claimed("a1", NOW)
+    rules.released("a1", NOW)
+    assert list(rules.line(["b1", "a2"], NOW, lambda _: 0)) == ["a2", "b1"]
+
+
+def test_who_has_room_in_its_budget_comes_before_who_has_not() -> None:
+    policy = replace(POLICY, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
+    rules = RolloutRules([in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b")], policy)
+    rules.claimed("a1", NOW)
+    assert list(rules.line(["a2", "b1"], NOW, lambda _: 0)) == ["b1", "a2"]
+
+
+@pytest.mark.parametrize("late_policy", list(LatePolicy))
+def test_a_hold_undoes_a_drain_whatever_the_late_policy(late_policy: LatePolicy) -> None:
+    held = a_node("n1", annotations={keys.HOLD: "auditors"})
+    obstacle = RolloutRules([held], replace(POLICY, late_policy=late_policy)).late_refusal("n1", NOW)
+    assert obstacle is not None
+    assert (obstacle.rule, obstacle.sentence) == ("hold", "held: auditors")
+
+
 @pytest.mark.parametrize("line", list(Line))
 def test_nobody_is_asked_while_no_place_is_free(line: Line) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], POLICY, line=line)
@@ -131,10 +153,13 @@ def test_a_window_that_closes_during_the_drain_follows_the_late_policy(late_poli
 
 
 def test_what_does_not_fit_the_window_is_counted_at_its_end_and_goes_on_in_the_next() -> None:
-    nodes = [a_node(f"n{number:02}") for number in range(60)]
+    """A node takes 275 s: 52 are done in four hours, and the 53rd, begun in the window, ends after it."""
+    nodes = [a_node(f"n{number:03}") for number in range(120)]
     timeline = plan(nodes, replace(POLICY, window=NIGHT), begins=datetime(2026, 3, 4, 22, 0, tzinfo=UTC))
-    assert [(closing.at, closing.left) for closing in timeline.closings] == [(datetime(2026, 3, 5, 2, 0, tzinfo=UTC), 60 - 52)]
-    assert len(timeline.reboots) == 60
+    assert [(closing.at, closing.left) for closing in timeline.closings] == [
+        (datetime(2026, 3, 5, 2, 0, tzinfo=UTC), 120 - 52), (datetime(2026, 3, 6, 2, 0, tzinfo=UTC), 120 - 53 - 52),
+    ]
+    assert len(timeline.reboots) == 120
 
 
 def test_a_hold_with_an_end_is_waited_for() -> None:

@@ -101,6 +101,13 @@ def test_a_night_between_two_windows_is_cut_out() -> None:
     assert Page(plan_html(a_plan())).with_class("cut") == []
 
 
+def test_a_label_near_the_right_edge_hangs_to_the_left() -> None:
+    """Four nodes in the first night, one in the second: that begins at four fifths."""
+    visits = (*(a_visit(f"n{number}", 270 * number) for number in range(4)), a_visit("n9", DAY))
+    ticks = Page(plan_html(a_plan(visits=visits))).with_class("tick")
+    assert [(tick["style"], "late" in (tick["class"] or "")) for tick in ticks if "minor" not in (tick["class"] or "")] == [("left:0.0%", False), ("left:80.0%", True)]
+
+
 @given(starts=st.lists(st.integers(0, 3 * DAY), min_size=1, max_size=8))
 @settings(max_examples=50, deadline=None)
 def test_no_bar_leaves_the_time_line(starts: list[int]) -> None:

@@ -87,3 +87,12 @@ def test_the_refusal_names_the_budget_its_numbers_and_what_helps() -> None:
     assert (never.budget.name, never.budget.expected_pods) == ("db", 3)
     assert not_now is not None
     assert not_now.sentence.endswith("it may allow one when more of its pods are healthy")
+
+
+def test_what_was_spent_stands_in_the_budgets_afterwards() -> None:
+    spent, untouched = a_budget(), a_budget("web", selector=LabelSelector((Requirement("app", "In", ("web",)),)))
+    ledger = BudgetLedger([spent, untouched])
+    ledger.spend(a_pod())
+    assert ledger.budgets() == (replace(spent, disruptions_allowed=0, current_healthy=2), untouched)
+    ledger.refill(a_pod())
+    assert ledger.budgets() == (spent, untouched)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Closing, Hindrance, Left, Obstacle, Span, Step, Timeline, Wait
@@ -112,6 +113,12 @@ def test_a_node_that_is_back_carries_no_soft_taint_any_more() -> None:
     assert moves(timeline) == [("p", "n2", "n1")]
 
 
+def test_a_soft_taint_from_before_goes_with_the_reboot_as_well() -> None:
+    waiting = a_node("n1").tainted("soft", effect="PreferNoSchedule")
+    timeline = rollout(waiting, a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n1", "n2", "n3"])
+    assert moves(timeline) == [("p", "n2", "n1")]
+
+
 def test_nodes_down_at_once_take_no_pods_from_each_other() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n1"), a_replica("q", "n2", app="db"), nodes=["n1", "n2"], rules=TestRules(limit=2))
     assert moves(timeline)[1] == ("q", "n2", "n3")
@@ -165,6 +172,46 @@ def test_a_budget_stays_spent_while_the_replacement_waits_and_is_refilled_when_i
     assert [(when, blocked) for _, when, blocked in seen][:2] == [(0, 1), (240, 0)]
     assert [visit.node for visit in timeline.visits] == ["n1", "n2"]
     assert timeline.hindrances == (Hindrance(rule="test", subject="the budget", seconds=240, nodes=("n2",)),)
+
+
+def test_a_pod_that_landed_runs_and_is_covered_by_its_budget_again() -> None:
+    """p moves from n1 to n2, r of n3 waits for its node and keeps the budget spent: so p may not be evicted from n2."""
+    budget = a_budget().selecting(app="web").allowing(1)
+    blocked: dict[str, int] = {}
+
+    def forbids(node: str, now: datetime, forecast: Forecast | None) -> str:
+        if forecast and now == T0:
+            blocked[node] = forecast.count(Outcome.BLOCKED)
+        return "the budget" if forecast and forecast.count(Outcome.BLOCKED) else ""
+
+    big = a_node("n3").offering(cpu="8")
+    rollout(a_node("n1"), a_node("n2"), a_node("n4"), big, a_replica("p", "n1"), a_replica("o", "n4", app="db"), a_replica("r", "n3", cpu="6"), budget,
+            nodes=["n1", "n3", "n2"], rules=TestRules(limit=3, forbids=forbids), taint_key=None)
+    assert blocked == {"n1": 0, "n3": 0, "n2": 1}
+
+
+def test_a_refusal_that_leaves_no_place_unused_hinders_nobody() -> None:
+    rules = TestRules(forbids=lambda node, now, _: "held" if node == "n1" and now < at(100) else "")
+    timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], rules=rules)
+    assert ([visit.node for visit in timeline.visits], timeline.hindrances) == (["n2", "n1"], ())
+
+
+def test_of_replicas_that_are_alike_one_is_tried_when_a_node_comes_back() -> None:
+    """n3, back first, is too small for any of the four pods of n1."""
+    tries: list[str] = []
+
+    class Counting(Scheduler):
+        def schedule(self, snapshot: Snapshot, pod: Pod, **more: Any) -> CycleResult:
+            if not snapshot.node("n3").unschedulable and snapshot.node("n1").unschedulable:
+                tries.append(pod.key)
+            return super().schedule(snapshot, pod, **more)
+
+    pods = [a_replica(f"p{number}", "n1", cpu="4") for number in range(4)]
+    snapshot = Snapshot.from_objects(manifests(a_node("n1").offering(cpu="16"), a_node("n3").offering(cpu="1"), pods))
+    durations = Durations(boot_of={"n3": 10.0})
+    timeline = simulate_rollout(snapshot, ["n3", "n1"], Counting(), TestRules(limit=2), begins=T0, durations=durations, taint_key=None)
+    assert tries == ["default/p0~"]
+    assert {wait.until for wait in timeline.waits} == {at(240)}
 
 
 def test_a_drained_node_that_may_not_reboot_is_undone_and_tried_again_when_the_window_opens() -> None:
