@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,11 +21,14 @@ def read_file(root: Path, path: str) -> Need:
     """Whether the sentinel file exists. The folder that would hold it must be there and readable."""
     try:
         here = under_root(root, path)
-        here.lstat()
+        found = here.lstat()
     except FileNotFoundError:
         return _absent(root, path)
     except OSError as error:
         return _unknown(f"cannot look at the sentinel file {path}: {error}")
+    if stat.S_ISDIR(found.st_mode):
+        # What a container runtime makes of a hostPath of a file that was not there. It would ask for a reboot after every reboot.
+        return _unknown(f"the sentinel {path} is a folder, not a file: remove it, and mount the folder above it instead of the file")
     return Need(answer=NeedAnswer.YES, detail=f"the sentinel file {path} exists")
 
 
@@ -35,7 +39,7 @@ def _absent(root: Path, path: str) -> Need:
         listing = folder.stat()
     except OSError as error:
         return _unknown(f"cannot look for the sentinel file {path}: its folder is not there or not readable: {error}")
-    if not listing.st_mode & 0o040000:
+    if not stat.S_ISDIR(listing.st_mode):
         return _unknown(f"cannot look for the sentinel file {path}: {folder} is not a folder")
     return Need(answer=NeedAnswer.NO, detail=f"no sentinel file {path}")
 

@@ -30,6 +30,14 @@ def test_a_sentinel_that_is_a_dangling_link_exists(tmp_path: Path) -> None:
     assert sentinel.read_file(tmp_path, "/run/reboot-required").answer is YES
 
 
+def test_a_folder_in_the_sentinels_place_asks_for_nothing_and_is_told(tmp_path: Path) -> None:
+    """A container runtime makes one where it was to mount a file that was not there; it outlives every reboot."""
+    (host(tmp_path) / "run/reboot-required").mkdir()
+    need = sentinel.read_file(tmp_path, "/run/reboot-required")
+    assert need.answer is UNKNOWN
+    assert "/run/reboot-required is a folder" in need.detail
+
+
 def test_an_absent_sentinel_in_a_folder_that_is_there_asks_for_none(tmp_path: Path) -> None:
     assert sentinel.read_file(host(tmp_path), "/run/reboot-required").answer is NO
 
