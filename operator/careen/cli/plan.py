@@ -223,7 +223,7 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
             raise click.UsageError(f"--set {text}: expected NAME=VALUE with a setting of the agents, such as {listed([flag(each) for each in _FOLLOWED], most=9)}")
         given.setdefault(field, []).append(value)
     try:
-        settings = resolve(flags=given, environment={}, is_whole=False).settings if "node_id" in given else resolve(flags={**given, "node_id": ["-"]}, environment={}, is_whole=False).settings
+        settings = resolve(flags={"node_id": ["-"], **given}, environment={}, is_whole=False).settings
     except BadSettings as error:
         raise click.UsageError(str(error)) from error
     return {name: getattr(settings, name) for name in given}

@@ -169,6 +169,15 @@ def test_the_plan_begins_when_the_dump_was_taken(shop: Desk, tmp_path: Path) -> 
     assert (plan["begins"], starts(plan)[0]) == ("2025-05-06T07:08:09Z", ("n1", "2025-05-06T07:08:09Z"))
 
 
+def test_a_terminal_shows_how_far_it_is(shop: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shop.run("plan", *START).stderr == ""
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    result = shop.run("plan", *START)
+    assert "order oldest" in result.stderr
+    assert "3/3" in result.stderr
+    assert result.stdout.startswith("Plan for 3 nodes")
+
+
 def test_nothing_is_changed(shop: Desk) -> None:
     shop.ok("plan", *START)
     assert shop.writes() == 0

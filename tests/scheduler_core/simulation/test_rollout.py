@@ -108,15 +108,15 @@ def test_the_soft_taint_keeps_pods_off_nodes_still_to_go(taint_key: str | None, 
 
 
 def test_a_node_that_is_back_carries_no_soft_taint_any_more() -> None:
-    """n2's pod could go to n1, back and empty, or to n3, still to go and empty."""
-    timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n1", "n2", "n3"])
-    assert moves(timeline) == [("p", "n2", "n1")]
+    """n2's pod could go to n3, back and empty, or to n1, still to go and empty."""
+    timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n3", "n2", "n1"])
+    assert moves(timeline) == [("p", "n2", "n3")]
 
 
 def test_a_soft_taint_from_before_goes_with_the_reboot_as_well() -> None:
-    waiting = a_node("n1").tainted("soft", effect="PreferNoSchedule")
-    timeline = rollout(waiting, a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n1", "n2", "n3"])
-    assert moves(timeline) == [("p", "n2", "n1")]
+    waiting = a_node("n3").tainted("soft", effect="PreferNoSchedule")
+    timeline = rollout(a_node("n1"), a_node("n2"), waiting, a_replica("p", "n2"), nodes=["n3", "n2", "n1"])
+    assert moves(timeline) == [("p", "n2", "n3")]
 
 
 def test_nodes_down_at_once_take_no_pods_from_each_other() -> None:
