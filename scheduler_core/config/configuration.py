@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from scheduler_core.config.fields import ConfigurationError, Section
+from scheduler_core.config.fields import ConfigurationError, Section, kind_of
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import (
     API_VERSION,
@@ -111,6 +111,8 @@ class Configuration:
 
         Raises ConfigurationError with every problem found, each beginning with the path of its field.
         """
+        if not isinstance(mapping, Mapping):
+            raise ConfigurationError([f"a KubeSchedulerConfiguration is a mapping, this is {kind_of(mapping)}"])
         written = Section(values=mapping, path="", problems=[])
         configuration = _read(written, kube_version)
         if written.problems:

@@ -41,7 +41,8 @@ def _pieces(text: str) -> list[tuple[str, str]]:
     return [(number.rstrip("."), unit) for number, unit in re.findall(r"(\d*\.?\d*)(ns|us|µs|ms|s|m|h)", text)]
 
 
-def _kind_of(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What a parsed value is, in words: "a string", "a mapping"."""
     if isinstance(value, bool):
         return "a boolean"
     for kind, name in ((str, "a string"), (int, "an integer"), (float, "a number"), (Mapping, "a mapping"), (list, "a list")):
@@ -113,7 +114,7 @@ class Section:
             if isinstance(value, str):
                 found.append(value)
             else:
-                self.refuse(f"{name}[{index}]", f"must be a string, not {_kind_of(value)}")
+                self.refuse(f"{name}[{index}]", f"must be a string, not {kind_of(value)}")
         return tuple(found)
 
     def section(self, name: str) -> Section:
@@ -130,7 +131,7 @@ class Section:
             if isinstance(value, Mapping):
                 found.append(Section(values=value, path=self.where(path), problems=self.problems))
             else:
-                self.refuse(path, f"must be a mapping, not {_kind_of(value)}")
+                self.refuse(path, f"must be a mapping, not {kind_of(value)}")
         return found
 
     def refuse_unknown(self, *also_known: str) -> None:
@@ -149,5 +150,5 @@ class Section:
 
     def _default(self, name: str, value: object, wanted: str, default: T) -> T:
         if value is not None:
-            self.refuse(name, f"must be {wanted}, not {_kind_of(value)}")
+            self.refuse(name, f"must be {wanted}, not {kind_of(value)}")
         return default

@@ -174,3 +174,9 @@ def test_all_problems_are_told_at_once() -> None:
 def test_settings_of_the_real_scheduler_alone_are_skipped() -> None:
     mapping = {"leaderElection": {"leaderElect": False}, "clientConnection": {"kubeconfig": "/k"}, "enableProfiling": True, "enableContentionProfiling": False}
     assert Configuration.from_mapping(mapping) == Configuration(profiles=(Profile(),))
+
+
+@pytest.mark.parametrize(("parsed", "kind"), [("just text", "a string"), ([1], "a list"), (7, "an integer"), (None, "NoneType")])
+def test_what_is_no_mapping_at_all_is_refused_with_a_sentence(parsed: Any, kind: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"a KubeSchedulerConfiguration is a mapping, this is {kind}"):
+        Configuration.from_mapping(parsed)
