@@ -44,6 +44,29 @@ def test_it_fails_when_one_part_fails_and_runs_the_others(tmp_path: Path, part: 
     assert [f"12 passed in {each}" in done.stdout for each in PARTS] == [True] * len(PARTS)
 
 
+_FLAKES = """#!/bin/sh
+case "$*" in
+  *CLUSTER_WORKERS=1*) echo "alone: $*"; exit {second} ;;
+  *" test-cluster") for story in {stories}; do echo "FAILED tests/cluster/test_x.py::$story[one] - boom"; done; exit 1 ;;
+esac
+echo "12 passed in $*"
+"""
+
+
+@pytest.mark.parametrize(("stories", "second", "code", "is_alone"), [
+    pytest.param("a b", 0, 0, True, id="what passes alone passes, and is named"),
+    pytest.param("a b", 1, 1, True, id="a second failure stands"),
+    pytest.param("a b c d e f", 0, 1, False, id="many failures are no accident"),
+])
+def test_a_test_that_fails_beside_others_is_run_once_more_alone(tmp_path: Path, stories: str, second: int, code: int, is_alone: bool) -> None:
+    run_with_a_make_that(tmp_path)
+    (tmp_path / "bin" / "make").write_text(_FLAKES.format(stories=stories, second=second))
+    done = subprocess.run(["bash", ".ci/run"], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("== failed beside others, now once more alone: tests/cluster/test_x.py::a tests/cluster/test_x.py::b" in done.stdout) is is_alone
+    assert ("STORIES=tests/cluster/test_x.py::a tests/cluster/test_x.py::b" in done.stdout) is is_alone
+
+
 def test_the_scripts_are_executable_and_strict() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
