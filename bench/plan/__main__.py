@@ -21,8 +21,8 @@ from pathlib import Path
 from bench.scheduler import cluster
 from careen.core import keys
 from careen.core.observation import NodeView
-from careen.core.policy import Policy
-from careen.core.rollout_rules import Line, RolloutRules
+from careen.core.policy import Order, Policy
+from careen.core.rollout_rules import RolloutRules
 from careen.report.tables import table
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
@@ -39,21 +39,21 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--concurrency", type=int, default=4)
-    parser.add_argument("--order", action="append", choices=[line.value for line in Line], help="repeatable; otherwise all")
+    parser.add_argument("--order", action="append", choices=[line.value for line in Order], help="repeatable; otherwise all")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan")
     given = parser.parse_args()
     dump = _dump(given.folder / f"{given.nodes}-{given.seed}", nodes=given.nodes, seed=given.seed)
     began = time.perf_counter()
     snapshot = read_dump(io.BytesIO(dump)).snapshot
     print(f"{len(snapshot.nodes)} nodes, {len(snapshot.placed_pods)} pods, {given.concurrency} at a time; read in {time.perf_counter() - began:.1f} s")
-    rows = [_row(snapshot, Line(order), given.concurrency) for order in given.order or [line.value for line in Line]]
+    rows = [_row(snapshot, Order(order), given.concurrency) for order in given.order or [line.value for line in Order]]
     print(table(HEADER, rows))
     print(f"largest resident set: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
 
 
-def _row(snapshot: Snapshot, line: Line, concurrency: int) -> list[str]:
+def _row(snapshot: Snapshot, line: Order, concurrency: int) -> list[str]:
     views = [NodeView(name=node.name, uid=node.uid, resource_version="", labels=node.labels) for node in snapshot.nodes]
-    rules = RolloutRules(views, Policy(node_name="-", concurrency=concurrency), line=line)
+    rules = RolloutRules(views, Policy(node_name="-", concurrency=concurrency, order=line))
     began, cpu = time.perf_counter(), time.process_time()
     made = simulate_rollout(snapshot, snapshot.node_names, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=keys.DEFAULT_TAINT_KEY)
     took, used = time.perf_counter() - began, time.process_time() - cpu

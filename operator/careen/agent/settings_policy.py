@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from careen.agent.settings import Settings
-from careen.core.policy import AlertPolicy, DrainPolicy, ForecastPolicy, LatePolicy, Policy, SettlePolicy, Window
+from careen.core.policy import AlertPolicy, DrainPolicy, ForecastPolicy, LatePolicy, Order, Policy, SettlePolicy, Window
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -11,6 +11,7 @@ def policy_of(settings: Settings) -> Policy:
     return Policy(
         node_name=settings.node_id,
         concurrency=settings.concurrency,
+        order=Order(settings.order),
         daemonset_namespace=settings.ds_namespace,
         daemonset_name=settings.ds_name,
         taint_key=settings.prefer_no_schedule_taint or None,

@@ -27,9 +27,9 @@ from careen.core.gates.budgets import works
 from careen.core.lock import LockContent
 from careen.core.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
 from careen.core.observation import NodeView, Taint
-from careen.core.policy import Policy
+from careen.core.policy import Order, Policy
 from careen.core.progress import Progress, from_annotation
-from careen.core.rollout_rules import Line, RolloutRules
+from careen.core.rollout_rules import RolloutRules
 from careen.core.times import from_rfc3339
 from careen.report.html import plan_html
 from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
@@ -46,7 +46,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 # Exit codes for scripts, as those of `careen forecast`.
 NOT_CLEAN = 3
 
-_FOLLOWED = ("concurrency", "budget", "reboot_days", "start_time", "end_time", "time_zone", "minimum_interval", "forecast", "late_policy")
+_FOLLOWED = ("concurrency", "order", "budget", "reboot_days", "start_time", "end_time", "time_zone", "minimum_interval", "forecast", "late_policy")
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -80,6 +80,7 @@ class _World:
     taken_at: datetime
     agents: Agents
     notes: tuple[str, ...]
+    named: tuple[str, ...] = ()      # who stands in the agents' line now
 
 
 @click.command()
@@ -87,7 +88,7 @@ class _World:
 @click.option("--waiting", is_flag=True, help="Only the nodes that ask for a reboot now; otherwise, without NODE, all of them.")
 @click.option("--from", "dump", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="A dump of `careen snapshot` instead of a cluster.")
 @click.option("--start", "begins", type=_Instant(), metavar="INSTANT", help="When the roll-out begins (RFC 3339); otherwise now, or when the dump was taken.")
-@click.option("--order", "line", type=click.Choice([each.value for each in Line]), default=Line.OLDEST.value, show_default=True, help="oldest is the agents' order. zone (one zone after the other) and fewest-moves show what another order would cost; no agent follows them.")
+@click.option("--order", "line", type=click.Choice([each.value for each in Order]), help="In which order the nodes go; otherwise as the agents do (their --order). fewest-moves is opt-in: it counts pods, and not what they are worth.")
 @click.option("--compare", is_flag=True, help="Simulate all orders and show them side by side.")
 @click.option("--boot", type=_Duration(), metavar="DURATION", help="From the drained node to the node given back; otherwise measured by each node's last reboot, 3m where none is.")
 @click.option("--drain", type=_Duration(), metavar="DURATION", help="From the cordon to the empty node; otherwise 1m.")
@@ -100,7 +101,7 @@ class _World:
 @output_option
 @connection_options
 def plan(
-    connection: Connection, *, nodes: tuple[str, ...], waiting: bool, dump: Path | None, begins: datetime | None, line: str, compare: bool,
+    connection: Connection, *, nodes: tuple[str, ...], waiting: bool, dump: Path | None, begins: datetime | None, line: str | None, compare: bool,
     boot: float | None, drain: float | None, settle: float | None, handover: float, assignments: tuple[str, ...], days: float,
     scheduler_config: Path | None, report: Path | None, output: str,
 ) -> None:
@@ -117,18 +118,18 @@ def plan(
     durations, told = _durations(world, policy, boot=boot, drain=drain, settle=settle, handover=handover)
     scheduler = Scheduler(_configuration(scheduler_config, world.agents.scheduler_config), world.version)
 
-    def simulate(each: Line) -> Timeline:
-        rules = RolloutRules(world.views, policy, line=each)
+    def simulate(each: Order) -> Timeline:
+        rules = RolloutRules(world.views, replace(policy, order=each), named=world.named)
         with _progress(each, len(chosen)) as on_progress:
             return simulate_rollout(
                 world.snapshot, chosen, scheduler, rules, begins=begins or world.taken_at, durations=durations, taint_key=policy.taint_key,
                 most_days=days, on_progress=on_progress,
             )
 
-    wanted = Line(line)
-    others = {each: simulate(each) for each in Line if each is not wanted} if compare else {}
+    wanted = Order(line) if line else policy.order
+    others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
     made = Plan(
-        timeline=simulate(wanted), line=wanted, concurrency=policy.concurrency, zone=policy.window.zone, others=others,
+        timeline=simulate(wanted), line=wanted, agents_line=policy_of(_with(world.agents.settings, {})).order, concurrency=policy.concurrency, zone=policy.window.zone, others=others,
         notes=(*told, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
     )
     if report:
@@ -152,7 +153,7 @@ async def _from_cluster(cluster: Cluster) -> _World:
         notes.append("the cluster is paused now; the plan counts from its resumption")
     return _World(
         snapshot=snapshot, views=tuple(views.get(node.name) or _view(node) for node in snapshot.nodes), version=version, taken_at=taken_at,
-        agents=await agents_of(cluster), notes=(*notes, *_unread(snapshot)),
+        agents=await agents_of(cluster), notes=(*notes, *_unread(snapshot)), named=lock.next if isinstance(lock, LockContent) else (),
     )
 
 
@@ -269,7 +270,7 @@ def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:
 
 
 @contextmanager
-def _progress(line: Line, total: int) -> Iterator[Callable[[int], None]]:
+def _progress(line: Order, total: int) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, nothing elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn

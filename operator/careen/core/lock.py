@@ -23,7 +23,7 @@ _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One node's claim. Kured's entries have no id, uid, groups or boot."""
+    """One node's claim. Kured's entries have no id, uid, groups, boot or zone."""
 
     node: str
     id: str = ""
@@ -33,6 +33,7 @@ class Entry:
     cordoned: bool = False           # the node was cordoned before the claim; kured's metadata.unschedulable
     created: str = ""                # RFC 3339, for people
     limit: int = 0                   # the concurrency its writer ran with; 0 when unknown (kured's)
+    zone: str | None = None          # the node's zone, empty when it has none; None when unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ class LockContent:
     pause_reason: str = ""
     next: tuple[str, ...] = ()       # who comes next, in order
     next_at: str = ""                # RFC 3339: when they were named
+    abreast: int | None = None       # how many of them, from the first, may work beside the holders and each other: one zone; None: any
     waiting: int = 0                 # how many nodes waited then
     passed: tuple[str, ...] = ()     # named before and did not come: named last until they show themselves again
 
@@ -110,6 +112,8 @@ def render(content: LockContent) -> str | None:
     if content.next:
         record["next"] = list(content.next)
         record["nextAt"] = content.next_at
+        if content.abreast is not None:
+            record["abreast"] = content.abreast
     if content.waiting:
         record["waiting"] = content.waiting
     if content.passed:
@@ -128,16 +132,21 @@ def free_slots(content: LockContent, concurrency: int) -> int:
     return 0 if content.is_paused else max(0, limit(content, concurrency) - len(content.holders))
 
 
-def add(content: LockContent, entry: Entry, concurrency: int) -> LockContent | None:
-    """The content with one more claim, or None when it is paused or full. A node's older entry is replaced, not doubled."""
+def zones_at_work(content: LockContent) -> frozenset[str | None]:
+    """The zones of the holders; None stands for a holder whose zone the lock does not tell."""
+    return frozenset(entry.zone for entry in content.entries)
+
+
+def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bool = False) -> LockContent | None:
+    """The content with one more claim, or None when it is paused or full. A node's older entry is replaced, not doubled.
+
+    `in_one_zone`: None also when somebody of another zone, or of one that is not known, holds a claim.
+    """
     others = _without_node(content, entry.node)
-    if free_slots(others, concurrency) < 1:
+    if free_slots(others, concurrency) < 1 or (in_one_zone and not zones_at_work(others) <= {entry.zone}):
         return None
     entry = replace(entry, limit=concurrency)
-    return replace(
-        others, entries=(*others.entries, entry), max_owners=limit(others, concurrency),
-        next=tuple(name for name in content.next if name != entry.node),
-    )
+    return replace(leave_line(others, entry.node), entries=(*others.entries, entry), max_owners=limit(others, concurrency))
 
 
 def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockContent:
@@ -163,9 +172,18 @@ def release_by_hand(content: LockContent, node: str) -> LockContent:
     return _without_node(content, node)
 
 
-def name_next(content: LockContent, names: tuple[str, ...], waiting: int, at: str) -> LockContent:
+def name_next(content: LockContent, names: tuple[str, ...], waiting: int, at: str, *, abreast: int | None = None) -> LockContent:
     """The content that hands the turn to these nodes, in this order."""
-    return replace(content, next=names, next_at=at if names else "", waiting=waiting)
+    return replace(content, next=names, next_at=at if names else "", waiting=waiting, abreast=abreast if names else None)
+
+
+def leave_line(content: LockContent, node: str) -> LockContent:
+    """The content in which this node is not named any more."""
+    if node not in content.next:
+        return content
+    names = tuple(name for name in content.next if name != node)
+    is_abreast = content.abreast is not None and content.next.index(node) < content.abreast
+    return name_next(content, names, content.waiting, content.next_at, abreast=content.abreast - 1 if is_abreast and content.abreast else content.abreast)
 
 
 def pass_over(content: LockContent, names: Collection[str]) -> LockContent:
@@ -219,6 +237,7 @@ def _read(record: dict[str, Any]) -> LockContent:
         pause_reason=_typed(record, "reason", str, ""),
         next=_names(record, "next"),
         next_at=_typed(record, "nextAt", str, ""),
+        abreast=_natural(record, "abreast"),
         waiting=max(0, _typed(record, "waiting", int, 0)),
         passed=_names(record, "passed"),
     )
@@ -232,8 +251,13 @@ def _entry(row: Any) -> Entry:
         node=_typed(row, "nodeID", str, ""), id=_typed(row, "id", str, ""), uid=_typed(row, "uid", str, ""),
         groups=_names(row, "groups"), boot=_typed(row, "boot", str, ""),
         cordoned=_typed(row, "cordoned", bool, bool(metadata.get("unschedulable"))),
-        created=_typed(row, "created", str, ""), limit=max(0, _typed(row, "limit", int, 0)),
+        created=_typed(row, "created", str, ""), limit=max(0, _typed(row, "limit", int, 0)), zone=_typed(row, "zone", str, None),
     )
+
+
+def _natural(record: dict[str, Any], key: str) -> int | None:
+    number = _typed(record, key, int, None)
+    return None if number is None else max(0, number)
 
 
 def _names(record: dict[str, Any], key: str) -> tuple[str, ...]:
@@ -256,7 +280,7 @@ def _row(entry: Entry) -> dict[str, Any]:
     return {
         "nodeID": entry.node, "metadata": {"unschedulable": entry.cordoned}, "created": entry.created or _EPOCH, "TTL": 0,
         "id": entry.id, "uid": entry.uid, "groups": list(entry.groups), "boot": entry.boot, "cordoned": entry.cordoned,
-        "limit": entry.limit,
+        "limit": entry.limit, **({} if entry.zone is None else {"zone": entry.zone}),
     }
 
 

@@ -1,19 +1,19 @@
 """Who of the waiting goes next, whose turn it is, and how long the others may sleep.
 
-Default order: oldest need first, zone by zone, control plane last and one at a time. Whoever releases or takes a claim lists the waiting
-once and writes the next names into the lock; the others need to look only rarely.
+Default order: oldest need first, zone by zone, control plane last and one at a time; `--order` names the others. Whoever releases or takes
+a claim lists the waiting once and writes the next names into the lock; the others need to look only rarely.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from careen.core import keys
+from careen.core import keys, lock
 from careen.core.lock import LockContent, free_slots
 from careen.core.memory import Memory
 from careen.core.observation import NodeView
-from careen.core.policy import Budget, BudgetKind, Policy
+from careen.core.policy import Budget, BudgetKind, Order, Policy
 from careen.core.progress import UnreadableProgress, from_annotation
 
 NEXT_LOOK_SECONDS = 3.0              # the next start follows a release within five seconds
@@ -43,17 +43,42 @@ def groups(node: NodeView, policy: Policy) -> dict[str, int]:
     return found
 
 
-def next_names(waiters: Iterable[NodeView], content: LockContent, policy: Policy, *, zone: str = "", leave_out: str = "") -> tuple[str, ...]:
-    """The ready nodes that should come next: those named already keep their place, then `zone` (the one at work) is finished first.
+def moves(node: NodeView) -> int:
+    """How many pods a drain of the node would evict, as it says itself; more than any when it does not say."""
+    text = node.annotations.get(keys.MOVES, "")
+    return int(text) if text.isdecimal() else _MORE_THAN_ANY
+
+
+def hand_on(
+    content: LockContent, waiters: Sequence[NodeView], policy: Policy, *, at: str, zone: str | None = None, leave_out: str = "",
+    moves_of: Callable[[NodeView], int] = moves,
+) -> LockContent:
+    """The content that names the ready nodes that should come next, as `next_nodes` orders them."""
+    line = next_nodes(waiters, content, policy, zone=zone, leave_out=leave_out, moves_of=moves_of)
+    waiting = sum(1 for node in waiters if node.name != leave_out)
+    abreast = _abreast(line, content) if policy.order is Order.ZONE else None
+    return lock.name_next(content, tuple(node.name for node in line), waiting, at, abreast=abreast)
+
+
+def next_nodes(
+    waiters: Sequence[NodeView], content: LockContent, policy: Policy, *, zone: str | None = None, leave_out: str = "",
+    moves_of: Callable[[NodeView], int] = moves,
+) -> list[NodeView]:
+    """The ready nodes that should come next. Those named already keep their place as far as the order lets them; `zone` (the one at work)
+    is finished first, except by the fewest moves.
 
     Names whose groups have room beside the holders and the names before them come first.
     """
-    candidates = sorted(
-        (node for node in waiters if node.labels.get(keys.REBOOT_LABEL) == READY and node.name != leave_out and node.name not in content.holders),
-        key=_key(waiters, content, zone),
-    )
-    fitting, others = _by_room(candidates, content, policy)
-    return tuple(node.name for node in [*fitting, *others])[: line_length(content, policy)]
+    candidates = [node for node in waiters if node.labels.get(keys.REBOOT_LABEL) == READY and node.name != leave_out and node.name not in content.holders]
+    match policy.order:
+        case Order.OLDEST:
+            key = _by_need(waiters, content, zone)
+        case Order.ZONE:
+            key = _by_zone(waiters, content, zone, candidates)
+        case Order.FEWEST_MOVES:
+            key = _by_moves(content, moves_of)
+    fitting, others = _by_room(sorted(candidates, key=key), content, policy)
+    return [*fitting, *others][: line_length(content, policy)]
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
@@ -61,24 +86,56 @@ def line_length(content: LockContent, policy: Policy) -> int:
     return max(1, free_slots(replace(content, is_paused=False), policy.concurrency)) + SPARE_NAMES
 
 
-_Key = tuple[bool, int, bool, bool, str, str, str, str]
+_Key = Callable[[NodeView], tuple[bool | int | str, ...]]
 
 
-def _key(waiters: Iterable[NodeView], content: LockContent, zone: str) -> Callable[[NodeView], _Key]:
-    named = content.next
+def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None) -> _Key:
+    oldest = _oldest_needs(waiters)
+    return lambda node: (
+        _may_not_come(node, content), _place(node, content), node.is_control_plane, node.zone != zone, oldest[node.zone], node.zone, need_since(node), node.name,
+    )
+
+
+def _by_zone(waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]) -> _Key:
+    """The zone at work comes before a place in the line: whoever of it becomes ready late must not wait for the next visit."""
+    oldest = _oldest_needs(waiters)
+    first = min((node for node in candidates if node.name in content.next), key=lambda node: content.next.index(node.name), default=None)
+    at_work = content.entries[0].zone if content.entries else zone if zone is not None else first.zone if first else None
+    return lambda node: (
+        _may_not_come(node, content), node.is_control_plane, node.zone != at_work, _place(node, content), oldest[node.zone], node.zone, need_since(node), node.name,
+    )
+
+
+def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
+    """A name stays in the line, because it must be older than a sleeper's pause, but not in its place: pods come and go."""
+    return lambda node: (
+        _may_not_come(node, content), node.is_control_plane, node.name not in content.next, moves_of(node), need_since(node), node.name,
+    )
+
+
+def _may_not_come(node: NodeView, content: LockContent) -> bool:
+    return node.name in content.passed or not node.ready
+
+
+def _place(node: NodeView, content: LockContent) -> int:
+    return content.next.index(node.name) if node.name in content.next else len(content.next)
+
+
+def _oldest_needs(waiters: Iterable[NodeView]) -> dict[str, str]:
     oldest: dict[str, str] = {}
     for node in waiters:
         oldest[node.zone] = min(oldest.get(node.zone, _NEVER), need_since(node))
-
-    def key(node: NodeView) -> _Key:
-        may_not_come = node.name in content.passed or not node.ready
-        place = named.index(node.name) if node.name in named else len(named)
-        return (may_not_come, place, node.is_control_plane, node.zone != zone, oldest.get(node.zone, _NEVER), node.zone, need_since(node), node.name)
-
-    return key
+    return oldest
 
 
 _NEVER = "9999"
+_MORE_THAN_ANY = 10**9
+
+
+def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
+    """How many names from the first are of one zone, and of the holders' where there are any."""
+    zones = lock.zones_at_work(content) or {node.zone for node in line[:1]}
+    return next((count for count, node in enumerate(line) if {node.zone} != zones), len(line))
 
 
 def need_since(node: NodeView) -> str:
@@ -124,12 +181,23 @@ def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, 
     key = f"{content.next_at} {' '.join(content.next)} {' '.join(content.holders)}"
     if memory.turn_key != key:
         memory = replace(memory, turn_key=key, turn_since=uptime)
-    places = free + int((uptime - memory.turn_since) // PASSED_OVER_SECONDS)
+    minutes = int((uptime - memory.turn_since) // PASSED_OVER_SECONDS)
     if not content.next:
-        return Turn(is_ours=False, asks_waiters=True, places=places, memory=memory)
+        return Turn(is_ours=False, asks_waiters=True, places=free + minutes, memory=memory)
+    free, places = _places(content, policy, free, minutes)
     rank = content.next.index(name) if name in content.next else len(content.next)
     passed = tuple(each for each in content.next[: places - free] if each != name)
     return Turn(is_ours=rank < places, asks_waiters=False, places=places, memory=memory, passed=passed)
+
+
+def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
+    """How many of the line may come at first, and how many by now. While a zone is at work nobody of another may, however long it takes."""
+    if policy.order is not Order.ZONE or content.abreast is None:
+        return free, free + minutes
+    if content.holders:
+        return min(free, content.abreast), min(free + minutes, content.abreast)
+    free = min(free, content.abreast or free)
+    return free, free + minutes
 
 
 def look_again_seconds(name: str, content: LockContent, jitter: float) -> float:

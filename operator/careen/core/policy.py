@@ -37,6 +37,14 @@ class ForecastPolicy(StrEnum):
     OFF = "off"
 
 
+class Order(StrEnum):
+    """In which order the waiting nodes go. Control-plane nodes come last and one at a time in each."""
+
+    OLDEST = "oldest"                # oldest need first, a zone that is begun before the next
+    ZONE = "zone"                    # never two zones at once: the next only when nobody of the last is at work
+    FEWEST_MOVES = "fewest-moves"    # who has the fewest pods to move, as the nodes count themselves
+
+
 class BudgetKind(StrEnum):
     """How a budget forms its groups."""
 
@@ -104,6 +112,7 @@ class Policy:
 
     node_name: str
     concurrency: int = 1
+    order: Order = Order.OLDEST
     daemonset_namespace: str = "kube-system"
     daemonset_name: str = "kured"
     taint_key: str | None = keys.DEFAULT_TAINT_KEY   # None: no taint

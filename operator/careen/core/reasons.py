@@ -47,6 +47,7 @@ class Code(StrEnum):
     LIMIT_REACHED = "limit-reached"
     NODES_DOWN = "nodes-down"
     BUDGET_SPENT = "budget-spent"
+    ZONE_AT_WORK = "zone-at-work"
     QUORUM = "quorum"
     BLOCKING_POD = "blocking-pod"
     ALERT = "alert"
@@ -131,6 +132,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.LIMIT_REACHED: ReasonText("As many nodes hold a claim as may.", "Wait, or raise --concurrency."),
     Code.NODES_DOWN: ReasonText("Nodes are down for other reasons; with one more the limit would be exceeded.", "Bring the named nodes back, or raise --concurrency."),
     Code.BUDGET_SPENT: ReasonText("A budget for a group of nodes is used up.", "Wait, bring the named nodes back, or change the budget."),
+    Code.ZONE_AT_WORK: ReasonText("Nodes of another zone are at work, and --order=zone finishes a zone before it begins the next.", "Wait until the named nodes are done, or choose another --order."),
     Code.QUORUM: ReasonText("Without this node the control plane would lose its quorum.", "Bring the named control-plane nodes back.", is_warning=True),
     Code.BLOCKING_POD: ReasonText("A pod that forbids interruption runs here.", "Wait until the named pod is done, or change --blocking-pod-selector."),
     Code.ALERT: ReasonText("An alert is active.", "Resolve the named alert, or leave it out with --alert-filter-regexp."),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from careen.core import keys, lock, order
 from careen.core.decision import Refusal
@@ -30,7 +29,7 @@ from careen.core.observation import (
     Observation,
     PodView,
 )
-from careen.core.policy import LatePolicy, Policy, Window
+from careen.core.policy import LatePolicy, Order, Policy, Window
 from careen.core.progress import Progress, to_annotation
 from careen.core.reasons import Code
 from careen.core.situation import Situation
@@ -45,23 +44,14 @@ LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
 _LONGEST_WINDOW = timedelta(days=8)      # days of the week repeat: what does not change in eight days never does
 
 
-class Line(StrEnum):
-    """In which order the nodes go."""
-
-    OLDEST = "oldest"                # the agents': oldest need first, zone by zone, control plane last
-    ZONE = "zone"                    # one zone at a time, the next only when nobody of the last is at work; no agent follows it
-    FEWEST_MOVES = "fewest-moves"    # who has the fewest pods to move at that moment; no agent follows it
-
-
 class RolloutRules:
     """`Rules` of scheduler_core's rollout.py, as the agents under this policy would go. Mutable: it keeps the lock's content."""
 
-    def __init__(self, nodes: Iterable[NodeView], policy: Policy, *, line: Line = Line.OLDEST) -> None:
-        """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a claim."""
+    def __init__(self, nodes: Iterable[NodeView], policy: Policy, *, named: tuple[str, ...] = ()) -> None:
+        """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a claim. `named`: the agents' line now."""
         self._policy = policy
-        self._line = line
-        self._content = LockContent()
-        self._zone = ""
+        self._content = LockContent(next=named)
+        self._zone: str | None = None
         fleet = {node.name: node for node in nodes}
         self._fleet = tuple(_plain(node) for node in fleet.values())
         self._waiters = {name: _ready(node) for name, node in fleet.items()}
@@ -74,13 +64,10 @@ class RolloutRules:
         nodes = [self._waiters[name] for name in waiting if name not in self._content.holders]
         if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(nodes, at):
             return ()
-        if self._line is Line.OLDEST:
-            names = order.next_names(nodes, self._content, self._policy, zone=self._zone)
-            self._content = lock.name_next(self._content, names, len(nodes), "")
-            return names
-        if self._line is Line.ZONE:
-            return self._one_zone(nodes)
-        return [node.name for node in sorted(nodes, key=lambda node: (node.is_control_plane, movable(node.name), order.need_since(node), node.name))]
+        self._content = order.hand_on(
+            self._content, nodes, self._policy, at="", zone=self._zone, moves_of=lambda node: movable(node.name),
+        )
+        return self._content.next[: self._content.abreast]
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
         """The first gate that refuses."""
@@ -103,8 +90,8 @@ class RolloutRules:
     def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
         """Puts the claim into the lock; the rollout asks only when a place is free."""
         view = self._waiters[node]
-        entry = Entry(node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))))
-        added = lock.add(self._content, entry, self._policy.concurrency)
+        entry = Entry(node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))), zone=view.zone)
+        added = lock.add(self._content, entry, self._policy.concurrency, in_one_zone=self._policy.order is Order.ZONE)
         assert added is not None, "a node was let in beyond the limit"
         self._content = added
 
@@ -132,12 +119,6 @@ class RolloutRules:
 
     def _may_anybody(self, nodes: Sequence[NodeView], at: datetime) -> bool:
         return maintenance_window.is_open(self._policy.window, at) or any(maintenance_window.is_waived(node, at) for node in nodes)
-
-    def _one_zone(self, nodes: Sequence[NodeView]) -> Sequence[str]:
-        in_order = sorted(nodes, key=lambda node: (node.is_control_plane, node.zone, order.need_since(node), node.name))
-        at_work = {self._waiters[name].zone for name in self._content.holders}
-        zone = next(iter(at_work), in_order[0].zone if in_order else "")
-        return [node.name for node in in_order if node.zone == zone]
 
     def _opening(self, at: datetime) -> datetime | None:
         if self._shut_until is None or not self._shut_until[0] <= at or (self._shut_until[1] is not None and at >= self._shut_until[1]):

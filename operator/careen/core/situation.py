@@ -70,7 +70,7 @@ class Situation:
             node=self.node.name, id=claim, uid=self.node.uid, groups=tuple(sorted(groups(self.node, self.policy))),
             boot=progress.boot_left or self.boot,
             cordoned=progress.prior_unschedulable if progress.drain_started else self.node.unschedulable,
-            created=rfc3339(self.seen.now),
+            created=rfc3339(self.seen.now), zone=self.node.zone,
         )
 
     @property

@@ -106,7 +106,7 @@ def move(
 def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = (), then: Iterable[Action] = ()) -> Decision:
     """Remove everything of ours from the Node: nothing is claimed and the need is over."""
     assert is_allowed(situation.phase, Phase.IDLE)
-    ours = (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.RETRY)
+    ours = (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.MOVES, keys.RETRY)
     kured = (keys.KURED_IN_PROGRESS,) if situation.policy.annotate_nodes else ()
     patch = PatchNode(
         purpose=f"{Phase.IDLE}: {code}", resource_version=situation.node.resource_version, labels={keys.REBOOT_LABEL: None},

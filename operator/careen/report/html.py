@@ -99,7 +99,7 @@ def _comparison(plan: Plan) -> str:
     if not plan.others:
         return ""
     rows = [
-        [line.value, len(each.reboots), duration(each.ends - each.begins), len(each.moves), each.double_moves, duration(timedelta(seconds=each.pending_seconds)), order_note(line)]
+        [line.value, len(each.reboots), duration(each.ends - each.begins), len(each.moves), each.double_moves, duration(timedelta(seconds=each.pending_seconds)), order_note(plan, line)]
         for line, each in comparison(plan)
     ]
     return _section("orders", "Orders side by side", _table(["Order", "Reboots", "Takes", "Moves", "Double moves", "Pending", "Note"], rows))

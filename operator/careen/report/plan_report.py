@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from careen.core.rollout_rules import Line
+from careen.core.policy import Order
 from careen.core.times import rfc3339
 from careen.report.tables import count_of, duration, listed, paragraph, table
 from scheduler_core.simulation.timeline import Obstacle, Timeline, Visit, Wait
-
-NO_AGENT_FOLLOWS = "the agents do not follow this order: they go by the oldest need, zone by zone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +19,12 @@ class Plan:
     """A timeline, and what a reader must know of how it was made. `zone` is the one in which times are shown."""
 
     timeline: Timeline
-    line: Line
+    line: Order
+    agents_line: Order                                                # --order of the cluster's agents
     concurrency: int
     zone: tzinfo = UTC
     notes: tuple[str, ...] = ()
-    others: Mapping[Line, Timeline] = field(default_factory=dict)    # the same roll-out in other orders, to compare
+    others: Mapping[Order, Timeline] = field(default_factory=dict)    # the same roll-out in other orders, to compare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
 
 def headline(plan: Plan) -> str:
     """What was planned, in one sentence."""
-    marked = f" ({NO_AGENT_FOLLOWS})" if plan.line is not Line.OLDEST else ""
+    marked = f" (not as the agents go: they are set to --order={plan.agents_line})" if plan.line is not plan.agents_line else ""
     nodes = count_of(len(plan.timeline.nodes), "node")
     return f"Plan for {nodes} from {instant(plan, plan.timeline.begins)}, {plan.concurrency} at a time, order {plan.line}{marked}."
 
@@ -118,20 +117,22 @@ def risks(plan: Plan) -> list[Risk]:
     return found
 
 
-def comparison(plan: Plan) -> list[tuple[Line, Timeline]]:
+def comparison(plan: Plan) -> list[tuple[Order, Timeline]]:
     """The plan and the same roll-out in the other orders."""
     return [(plan.line, plan.timeline), *plan.others.items()]
 
 
-def order_note(line: Line) -> str:
-    """A mark for orders that only a plan knows."""
-    return "" if line is Line.OLDEST else "no agent follows it"
+def order_note(plan: Plan, line: Order) -> str:
+    """Which of the orders the agents follow, and which somebody would have to choose."""
+    if line is plan.agents_line:
+        return "as the agents go"
+    return "the default" if line is Order.OLDEST else "opt-in"
 
 
 def comparison_text(plan: Plan, *, width: int | None = None) -> str:
     """The orders side by side."""
     rows = [
-        [line.value, str(len(each.reboots)), duration(each.ends - each.begins), str(len(each.moves)), str(each.double_moves), _seconds(each.pending_seconds), order_note(line)]
+        [line.value, str(len(each.reboots)), duration(each.ends - each.begins), str(len(each.moves)), str(each.double_moves), _seconds(each.pending_seconds), order_note(plan, line)]
         for line, each in comparison(plan)
     ]
     return table(["ORDER", "REBOOTS", "TAKES", "MOVES", "DOUBLE", "PENDING", "NOTE"], rows, width=width)
@@ -140,7 +141,7 @@ def comparison_text(plan: Plan, *, width: int | None = None) -> str:
 def plan_json(plan: Plan) -> dict[str, Any]:
     """The whole plan for programs; instants in UTC, lengths in seconds."""
     return {
-        "order": plan.line.value, "concurrency": plan.concurrency, "notes": list(plan.notes), **_timeline_json(plan.timeline),
+        "order": plan.line.value, "agentsOrder": plan.agents_line.value, "concurrency": plan.concurrency, "notes": list(plan.notes), **_timeline_json(plan.timeline),
         "risks": [{"what": risk.what, "remedy": risk.remedy} for risk in risks(plan)],
         "comparison": {line.value: _figures(timeline) for line, timeline in comparison(plan)},
     }

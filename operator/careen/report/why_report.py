@@ -175,7 +175,7 @@ def turn_sentence(story: NodeStory) -> str:
     if name in story.lock.next:
         return f"{name} is named: number {story.lock.next.index(name) + 1} of {len(story.lock.next)} to go next"
     if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
-        return f"{name} is ready and waits to be named; the oldest need goes first"
+        return f"{name} is ready and waits to be named"
     return ""
 
 

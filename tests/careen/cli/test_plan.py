@@ -140,8 +140,19 @@ def test_a_pause_is_noted(shop: Desk) -> None:
 
 
 @pytest.mark.parametrize("order", ["zone", "fewest-moves"])
-def test_an_order_that_no_agent_follows_is_marked_as_such(shop: Desk, order: str) -> None:
-    assert f"order {order} (the agents do not follow this order: they go by the oldest need, zone by zone)." in shop.ok("plan", *START, "--order", order)
+def test_the_order_is_the_agents_unless_another_is_given_and_then_it_is_marked(shop: Desk, order: str) -> None:
+    shop.lock(flags=[f"--order={order}"])
+    assert f"1 at a time, order {order}.\n" in shop.ok("plan", *START)
+    assert f"order oldest (not as the agents go: they are set to --order={order})." in shop.ok("plan", *START, "--order", "oldest")
+    assert f"order oldest (not as the agents go: they are set to --order={order})." in shop.ok("plan", *START, "--set", "order=oldest")
+    rows = [line.split() for line in shop.ok("plan", *START, "--compare").splitlines()]
+    notes = {row[0]: " ".join(row[6:]) for row in rows if row and row[0] in {"oldest", "zone", "fewest-moves"}}
+    assert notes == {"oldest": "the default", "zone": "opt-in", "fewest-moves": "opt-in", order: "as the agents go"}
+
+
+def test_the_plan_begins_with_the_line_in_which_the_agents_stand(shop: Desk) -> None:
+    shop.lock(LockContent(next=("n3", "n2"), next_at="2026-03-04T21:59:00Z", waiting=3))
+    assert [node for node, _ in starts(shop.json("plan", *START))] == ["n3", "n2", "n1"]
 
 
 def test_orders_are_compared(shop: Desk) -> None:

@@ -88,7 +88,7 @@ def a_progress(phase: Phase, **changes: Any) -> Progress:
 
 def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
     """A claim of ours, written under a limit of one."""
-    return Entry(**{"node": node, "id": claim, "uid": f"uid-{node}", "boot": BOOT, "created": "2026-03-04T11:59:00Z", "limit": 1} | changes)
+    return Entry(**{"node": node, "id": claim, "uid": f"uid-{node}", "boot": BOOT, "created": "2026-03-04T11:59:00Z", "limit": 1, "zone": ""} | changes)
 
 
 def a_reading(content: LockContent | str | None) -> LockReading:

@@ -72,7 +72,7 @@ def test_a_claim_is_written_in_the_form_that_is_documented() -> None:
         "nodeID": "n1", "metadata": {"unschedulable": True}, "created": "2026-03-04T11:59:00Z", "TTL": 0, "maxOwners": 2,
         "locks": [{
             "nodeID": "n1", "metadata": {"unschedulable": True}, "created": "2026-03-04T11:59:00Z", "TTL": 0, "id": "c1", "uid": "uid-n1",
-            "groups": ["zone=a"], "boot": "boot-1", "cordoned": True, "limit": 2,
+            "groups": ["zone=a"], "boot": "boot-1", "cordoned": True, "limit": 2, "zone": "",
         }],
         "next": ["n2", "n3"], "nextAt": "2026-03-04T12:00:00Z", "waiting": 7,
     }
@@ -80,6 +80,25 @@ def test_a_claim_is_written_in_the_form_that_is_documented() -> None:
 
 def test_a_free_lock_that_names_nobody_leaves_no_annotation() -> None:
     assert lock.render(lock.remove(held(an_entry()), "n1", "c1")) is None
+
+
+@pytest.mark.parametrize(("zones", "is_let_in"), [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)])
+def test_in_one_zone_a_claim_is_added_only_beside_holders_that_are_known_to_be_of_it(zones: tuple[str | None, ...], is_let_in: bool) -> None:
+    content = held(*(an_entry(f"h{number}", zone=zone, limit=5) for number, zone in enumerate(zones)))
+    assert (lock.add(content, an_entry("n1", zone="a"), 5, in_one_zone=True) is not None) is is_let_in
+    assert lock.add(content, an_entry("n1", zone="a"), 5) is not None
+
+
+def test_an_entry_of_an_older_release_has_no_known_zone() -> None:
+    assert understood('{"nodeID":"n1","locks":[{"nodeID":"n1","id":"c1"}]}').entries[0].zone is None
+
+
+@pytest.mark.parametrize(("node", "names", "abreast"), [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)])
+def test_whoever_leaves_the_line_takes_its_place_abreast_along(node: str, names: tuple[str, ...], abreast: int) -> None:
+    line = lock.name_next(LockContent(), ("n1", "n2", "n3"), 3, "t", abreast=2)
+    left = understood(lock.render(lock.leave_line(line, node)))
+    assert (left.next, left.abreast) == (names, abreast)
+    assert lock.leave_line(lock.name_next(LockContent(), ("n1",), 1, "t"), "n1").abreast is None
 
 
 def test_names_without_a_holder_expire_for_a_kured_that_takes_over() -> None:
@@ -187,7 +206,7 @@ def test_whatever_happens_add_never_lets_more_in_than_the_limit(steps: list[tupl
         elif step == "release":
             content = lock.release_by_hand(content, name)
         elif step == "next":
-            content = lock.name_next(content, (name,), concurrency, "2026-03-04T12:00:00Z")
+            content = lock.name_next(content, (name,), concurrency, "2026-03-04T12:00:00Z", abreast=(None, 0, 1)[number % 3])
         else:
             content = lock.pass_over(content, (name,))
         assert len({entry.node for entry in content.entries}) == len(content.entries)
@@ -199,7 +218,7 @@ def check_what_everybody_reads(content: LockContent, concurrency: int) -> None:
     read = lock.parse(text)
     assert isinstance(read, LockContent)
     if text is not None:
-        assert (read.entries, read.is_paused, read.next, read.passed) == (content.entries, content.is_paused, content.next, content.passed)
+        assert (read.entries, read.is_paused, read.next, read.abreast, read.passed) == (content.entries, content.is_paused, content.next, content.abreast, content.passed)
     if content.entries:
         assert kured_single_reads_held_by(text) in {"manual", *content.holders}
         assert not kured_multi_lets_in(text, len(content.holders))
@@ -209,7 +228,7 @@ def check_what_everybody_reads(content: LockContent, concurrency: int) -> None:
 
 
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
-    st.sampled_from(["nodeID", "locks", "maxOwners", "metadata", "created", "TTL", "id", "next", "groups", "uid", "limit"]), inner)).map(json.dumps))
+    st.sampled_from(["nodeID", "locks", "maxOwners", "metadata", "created", "TTL", "id", "next", "groups", "uid", "limit", "zone", "abreast"]), inner)).map(json.dumps))
 def test_any_content_is_either_understood_or_garbage(text: str) -> None:
     found = lock.parse(text)
     if isinstance(found, LockContent):

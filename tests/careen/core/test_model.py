@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from careen.core import keys
-from careen.core.policy import Policy
+from careen.core.policy import Order, Policy
+from careen.core.rollout_rules import RolloutRules
 from tests.careen.core.toy_world import World
 
 NAMES = ("n1", "n2", "n3", "n4")
@@ -20,10 +21,10 @@ def seeds(few: int) -> range:
     return range(few * int(os.environ.get("CAREEN_MODEL_SEEDS", "1")))
 
 
-def a_policy(concurrency: int):
+def a_policy(concurrency: int, order: Order = Order.OLDEST):
     def policy(name: str) -> Policy:
         return Policy(
-            node_name=name, concurrency=concurrency, reboot_deadline_seconds=120, verify_timeout_seconds=120,
+            node_name=name, concurrency=concurrency, order=order, reboot_deadline_seconds=120, verify_timeout_seconds=120,
             settle_timeout_seconds=120, failure_backoff_seconds=20, failure_backoff_limit_seconds=60, unknown_patience_seconds=30,
             pre_reboot_labels={"pool": "maintenance"},
         )
@@ -31,8 +32,8 @@ def a_policy(concurrency: int):
     return policy
 
 
-def a_world(seed: int, concurrency: int = 1, fault_rate: float = 0.05) -> World:
-    world = World(seed=seed, policy=a_policy(concurrency), names=NAMES, fault_rate=fault_rate)
+def a_world(seed: int, concurrency: int = 1, fault_rate: float = 0.05, order: Order = Order.OLDEST) -> World:
+    world = World(seed=seed, policy=a_policy(concurrency, order), names=NAMES, fault_rate=fault_rate)
     for name in NAMES:
         world.at(world.random.uniform(0, 30), lambda name=name: ask(world, name))
     return world
@@ -61,18 +62,47 @@ def calm(world: World) -> None:
     world.check_quiet()
 
 
+@pytest.mark.parametrize("order", list(Order))
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_without_faults_every_node_reboots_once_and_never_more_than_the_limit_at_a_time(concurrency: int) -> None:
-    world = a_world(1, concurrency, fault_rate=0.0)
+def test_without_faults_every_node_reboots_once_and_never_more_than_the_limit_at_a_time(concurrency: int, order: Order) -> None:
+    world = a_world(1, concurrency, fault_rate=0.0, order=order)
     world.run(400)
     world.check_quiet()
     assert world.reboots == dict.fromkeys(NAMES, 1)
     assert world.peak == concurrency
 
 
+@pytest.mark.parametrize("order", [Order.OLDEST, Order.ZONE])
+@pytest.mark.parametrize("seed", seeds(3))
+def test_the_agents_go_in_the_order_that_the_plan_has_foretold(seed: int, order: Order) -> None:
+    world, went = a_world(8000 + seed, fault_rate=0.0, order=order), []
+    world.on_phase = lambda name, phase: went.append(name) if phase == "Draining" else None
+    world.write_lock('{"nodeID":"elsewhere","created":"2026-01-05T00:00:00Z"}')                   # full, so that all of them are ready and named before the first goes
+    world.run(60)
+    rules = RolloutRules([node.view for node in world.nodes.values() if node is not None], world.policy(NAMES[0]), named=world.content().next)
+    foretold = []
+    while waiting := [name for name in NAMES if name not in foretold]:
+        name = rules.line(waiting, START, lambda _: 0)[0]
+        rules.claimed(name, START)
+        rules.released(name, START)
+        foretold.append(name)
+    world.unlock("elsewhere")
+    world.run(600)
+    assert went == foretold
+
+
 @pytest.mark.parametrize("seed", seeds(10))
 def test_lost_and_late_answers_and_crashes_break_no_rule(seed: int) -> None:
     world = a_world(seed, concurrency=1 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3))
+    world.run(600)
+    calm(world)
+
+
+@pytest.mark.parametrize("order", [Order.ZONE, Order.FEWEST_MOVES])
+@pytest.mark.parametrize("seed", seeds(5))
+def test_in_other_orders_lost_locks_and_crashes_break_no_rule_and_never_are_two_zones_down(seed: int, order: Order) -> None:
+    world = a_world(7000 + seed, concurrency=2 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3), order=order)
+    world.at(world.random.uniform(5, 200), world.recreate_daemonset)
     world.run(600)
     calm(world)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,9 +15,10 @@ from careen.core.lock import LockContent
 from careen.core.memory import Memory
 from careen.core.observation import NodeView
 from careen.core.phases import Phase
-from careen.core.policy import Budget, BudgetKind, Policy
+from careen.core.policy import Budget, BudgetKind, Order, Policy
 from careen.core.progress import Progress, to_annotation
 from careen.core.selectors import Selector
+from careen.core.steps import counting
 from tests.careen.core.builders import a_node, a_policy, an_entry, held
 
 
@@ -25,56 +28,60 @@ def a_waiter(name: str, since: str = "12:00", zone: str = "a", label: str = "rea
     return a_node(name, labels=labels, annotations={keys.PROGRESS: to_annotation(progress)}, **changes)
 
 
+def next_names(waiters: Sequence[NodeView], content: LockContent, policy: Policy, **more: Any) -> tuple[str, ...]:
+    return order.hand_on(content, waiters, policy, at="12:00", **more).next
+
+
 CONTROL_PLANE = {keys.CONTROL_PLANE: ""}
 FREE = LockContent()
 
 
 def test_the_oldest_need_goes_first_and_ties_go_by_name() -> None:
     waiters = [a_waiter("n3", "09:00"), a_waiter("n2", "08:00"), a_waiter("n1", "09:00")]
-    assert order.next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n3")
+    assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n3")
 
 
 def test_the_control_plane_goes_last() -> None:
     waiters = [a_waiter("cp", "01:00", labels=CONTROL_PLANE), a_waiter("n1", "09:00")]
-    assert order.next_names(waiters, FREE, a_policy()) == ("n1", "cp")
+    assert next_names(waiters, FREE, a_policy()) == ("n1", "cp")
 
 
 def test_the_zone_at_work_is_finished_first_then_the_zone_with_the_oldest_need() -> None:
     waiters = [a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b"), a_waiter("b2", "10:00", "b"), a_waiter("c1", "07:00", "c")]
-    assert order.next_names(waiters, FREE, a_policy()) == ("c1", "b1", "b2", "a1")
-    assert order.next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "c1", "b1", "b2")
+    assert next_names(waiters, FREE, a_policy()) == ("c1", "b1", "b2", "a1")
+    assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "c1", "b1", "b2")
 
 
 def test_who_is_named_already_keeps_its_place() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00"), a_waiter("n3", "03:00")]
-    assert order.next_names(waiters, LockContent(next=("n3", "n2")), a_policy()) == ("n3", "n2", "n1")
+    assert next_names(waiters, LockContent(next=("n3", "n2")), a_policy()) == ("n3", "n2", "n1")
 
 
 def test_who_did_not_come_or_is_not_ready_comes_last() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00", ready=False), a_waiter("n3", "03:00")]
-    assert order.next_names(waiters, LockContent(passed=("n1",)), a_policy()) == ("n3", "n1", "n2")
+    assert next_names(waiters, LockContent(passed=("n1",)), a_policy()) == ("n3", "n1", "n2")
 
 
 def test_only_ready_nodes_that_hold_no_claim_are_named() -> None:
     waiters = [a_waiter("n1", label="required"), a_waiter("n2"), a_waiter("n3"), a_waiter("n4")]
-    assert order.next_names(waiters, held(an_entry("n3")), a_policy(), leave_out="n4") == ("n2",)
+    assert next_names(waiters, held(an_entry("n3")), a_policy(), leave_out="n4") == ("n2",)
 
 
 def test_a_node_whose_budget_has_room_goes_before_one_whose_budget_is_spent() -> None:
     policy = a_policy(concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [a_waiter("a1", "01:00", "a"), a_waiter("b1", "02:00", "b"), a_waiter("b2", "03:00", "b"), a_waiter("c1", "04:00", "c")]
     content = held(an_entry("a0", groups=("zone=a",), limit=3))
-    assert order.next_names(waiters, content, policy) == ("b1", "c1", "a1", "b2")
+    assert next_names(waiters, content, policy) == ("b1", "c1", "a1", "b2")
 
 
 def test_at_most_one_control_plane_node_has_room_at_a_time() -> None:
     waiters = [a_waiter("cp1", labels=CONTROL_PLANE), a_waiter("cp2", labels=CONTROL_PLANE), a_waiter("n1", "23:00")]
-    assert order.next_names(waiters, held(an_entry("cp0", groups=("control-plane",))), a_policy(concurrency=3)) == ("n1", "cp1", "cp2")
+    assert next_names(waiters, held(an_entry("cp0", groups=("control-plane",))), a_policy(concurrency=3)) == ("n1", "cp1", "cp2")
 
 
 def test_the_line_is_no_longer_than_it_must_be() -> None:
     waiters = [a_waiter(f"n{number:03}") for number in range(100)]
-    assert len(order.next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
+    assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
 
 def test_a_node_belongs_to_the_groups_of_every_budget_with_the_smallest_limit() -> None:
@@ -87,6 +94,63 @@ def test_a_node_belongs_to_the_groups_of_every_budget_with_the_smallest_limit() 
     assert order.groups(a_node(), policy) == {}
 
 
+BY_ZONE = a_policy(order=Order.ZONE, concurrency=3)
+TWO_ZONES = [a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b"), a_waiter("a2", "07:00", "a"), a_waiter("b2", "10:00", "b")]
+
+
+@pytest.mark.parametrize(("content", "zone", "names", "abreast"), [
+    pytest.param(FREE, None, ("a2", "a1", "b1", "b2"), 2, id="nobody at work: the zone with the oldest need"),
+    pytest.param(FREE, "b", ("b1", "b2", "a2", "a1"), 2, id="the zone of whoever hands on, first"),
+    pytest.param(held(an_entry("b0", zone="b", limit=3)), "a", ("b1", "b2", "a2", "a1"), 2, id="the holders' zone, whoever writes"),
+    pytest.param(held(an_entry("b0", zone="b", limit=3), next=("a1",)), None, ("b1", "b2", "a1", "a2"), 2, id="the holders' zone before a place in the line"),
+    pytest.param(LockContent(next=("b2", "a1")), None, ("b2", "b1", "a1", "a2"), 2, id="the zone of the first in line, when nobody is at work"),
+    pytest.param(held(an_entry("c0", zone="c", limit=3)), None, ("a2", "a1", "b1", "b2"), 0, id="nobody else of the zone at work is left"),
+    pytest.param(held(an_entry("old", zone=None, limit=3)), None, ("a2", "a1", "b1", "b2"), 0, id="a holder whose zone is not known"),
+    pytest.param(held(an_entry("a0", zone="a", limit=3), an_entry("b0", zone="b", limit=3)), None, ("a2", "a1", "b1", "b2"), 0, id="two zones at work already"),
+])
+def test_by_zone_the_line_says_how_many_may_work_beside_the_holders(content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int) -> None:
+    line = order.hand_on(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone)
+    assert (line.next, line.abreast) == (names, abreast)
+
+
+def test_by_zone_the_control_plane_goes_last_of_all() -> None:
+    waiters = [a_waiter("cp-a", "01:00", "a", labels=CONTROL_PLANE), a_waiter("b1", "09:00", "b")]
+    line = order.hand_on(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00")
+    assert (line.next, line.abreast) == (("b1", "cp-a"), 0)
+
+
+def test_nodes_without_a_zone_are_a_zone_of_their_own() -> None:
+    waiters = [a_waiter("n1", zone=""), a_waiter("n2", zone="a")]
+    assert order.hand_on(held(an_entry("n0", zone="", limit=3)), waiters, BY_ZONE, at="").abreast == 1
+
+
+@pytest.mark.parametrize("policy", [a_policy(), a_policy(order=Order.FEWEST_MOVES)])
+def test_only_the_order_by_zone_limits_how_many_may_go_abreast(policy: Policy) -> None:
+    assert order.hand_on(FREE, TWO_ZONES, policy, at="").abreast is None
+
+
+def a_counted(name: str, moves: str | None, since: str = "09:00", **changes: Any) -> NodeView:
+    waiter = a_waiter(name, since, **changes)
+    return waiter if moves is None else replace(waiter, annotations={**waiter.annotations, keys.MOVES: moves})
+
+
+def test_by_moves_the_fewest_go_first_then_the_oldest_and_who_does_not_say_comes_after_them() -> None:
+    waiters = [a_counted("n1", "7"), a_counted("n2", None), a_counted("n3", "12"), a_counted("n4", "7", "08:00"), a_counted("n5", "many"), a_counted("cp", "0", labels=CONTROL_PLANE)]
+    assert next_names(waiters, FREE, FEWEST) == ("n4", "n1", "n3", "n2", "n5", "cp")
+
+
+def test_by_moves_a_name_stays_in_the_line_and_not_in_its_place() -> None:
+    waiters = [a_counted("n1", "5"), a_counted("n2", "4"), a_counted("n3", "3")]
+    assert next_names(waiters, LockContent(next=("n1", "n2")), FEWEST) == ("n2", "n1", "n3")
+
+
+def test_by_moves_budgets_come_before_the_numbers() -> None:
+    policy = a_policy(order=Order.FEWEST_MOVES, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
+    waiters = [a_counted("a1", "1", zone="a"), a_counted("b1", "9", zone="b")]
+    assert next_names(waiters, held(an_entry("a0", groups=("zone=a",), limit=3)), policy) == ("b1", "a1")
+
+
+FEWEST = a_policy(order=Order.FEWEST_MOVES)
 NAMED = LockContent(next=("n1", "n2", "n3"), next_at="t")
 
 
@@ -117,6 +181,20 @@ def test_a_new_hand_over_begins_a_new_watch() -> None:
     assert not again.is_ours
 
 
+@pytest.mark.parametrize(("name", "waited", "content", "expected"), [
+    pytest.param("n2", 0, LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2), True, id="the first zone, as many as fit"),
+    pytest.param("n3", 0, LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2), False, id="the next zone waits although a slot is free"),
+    pytest.param("n3", 60, LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2), True, id="nobody is at work: passed over after a minute"),
+    pytest.param("n1", 0, held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=1), True, id="beside a holder of the zone"),
+    pytest.param("n2", 600, held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=1), False, id="somebody is at work: never passed over"),
+    pytest.param("n1", 600, held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=0), False, id="nobody of the zone at work is left"),
+    pytest.param("n2", 0, held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t"), True, id="named in another order: the lock and the gate decide"),
+])
+def test_by_zone_only_the_zone_at_work_may_come(name: str, waited: float, content: LockContent, expected: bool) -> None:
+    first = order.whose_turn(name, content, BY_ZONE, Memory(), 1000.0)
+    assert order.whose_turn(name, content, BY_ZONE, first.memory, 1000.0 + waited).is_ours is expected
+
+
 def test_when_nobody_is_named_the_order_has_to_be_looked_up() -> None:
     assert turn("n1", LockContent()).asks_waiters
 
@@ -143,6 +221,15 @@ def test_five_thousand_waiting_nodes_cost_less_than_twenty_requests_a_second() -
     assert 2 * looks < 20
 
 
-@given(st.permutations([a_waiter(f"n{number}", f"{number % 3:02}:00", "ab"[number % 2]) for number in range(8)]))
-def test_the_order_does_not_depend_on_the_order_of_the_list(waiters: list[NodeView]) -> None:
-    assert order.next_names(waiters, FREE, Policy(node_name="n1")) == order.next_names(sorted(waiters, key=lambda node: node.name), FREE, Policy(node_name="n1"))
+def test_counting_pods_keeps_five_thousand_waiting_nodes_under_twenty_requests_a_second() -> None:
+    waiting, named = 5000, 1 + order.SPARE_NAMES
+    line = LockContent(next=tuple(f"n{number}" for number in range(named)), waiting=waiting)
+    looks = sum(1 / order.look_again_seconds(name, line, 0.5) for name in line.next)
+    looks += (waiting - named) / order.look_again_seconds("other", line, 0.5)
+    assert 2 * looks + named / counting.NAMED_SECONDS + (waiting - named) / counting.OTHERS_SECONDS < 20
+
+
+@given(st.permutations([a_waiter(f"n{number}", f"{number % 3:02}:00", "ab"[number % 2]) for number in range(8)]), st.sampled_from(list(Order)))
+def test_the_order_does_not_depend_on_the_order_of_the_list(waiters: list[NodeView], how: Order) -> None:
+    policy = Policy(node_name="n1", order=how)
+    assert next_names(waiters, FREE, policy) == next_names(sorted(waiters, key=lambda node: node.name), FREE, policy)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from careen.core import keys
 from careen.core.gates.maintenance_window import is_open
 from careen.core.observation import NodeView
-from careen.core.policy import Budget, BudgetKind, ForecastPolicy, LatePolicy, Policy, Window
-from careen.core.rollout_rules import Line, RolloutRules, change_after
+from careen.core.policy import Budget, BudgetKind, ForecastPolicy, LatePolicy, Order, Policy, Window
+from careen.core.rollout_rules import RolloutRules, change_after
 from careen.core.selectors import Selector
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import BudgetNumbers, Forecast, Outcome, PodForecast
@@ -35,10 +35,10 @@ def in_zone(name: str, zone: str, **more: object) -> NodeView:
     return a_node(name, labels={keys.ZONE: zone}, **more)
 
 
-def plan(nodes: Sequence[NodeView], policy: Policy = POLICY, *, begins: datetime = NOW, line: Line = Line.OLDEST, days: float = 3) -> Timeline:
+def plan(nodes: Sequence[NodeView], policy: Policy = POLICY, *, begins: datetime = NOW, days: float = 3) -> Timeline:
     """A roll-out over these nodes with nothing on them."""
     snapshot = Snapshot.of([replace(a_core_node(node.name).build(), labels=node.labels, unschedulable=node.unschedulable) for node in nodes])
-    return simulate_rollout(snapshot, [node.name for node in nodes], Scheduler(), RolloutRules(nodes, policy, line=line), begins=begins, durations=DURATIONS, taint_key=None, most_days=days)
+    return simulate_rollout(snapshot, [node.name for node in nodes], Scheduler(), RolloutRules(nodes, policy), begins=begins, durations=DURATIONS, taint_key=None, most_days=days)
 
 
 def order(timeline: Timeline) -> list[str]:
@@ -60,7 +60,7 @@ def test_the_default_order_is_the_agents(nodes: list[NodeView], expected: list[s
 
 def test_zone_by_zone_never_has_two_zones_down_at_once() -> None:
     nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
-    timeline = plan(nodes, replace(POLICY, concurrency=2), line=Line.ZONE)
+    timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
     assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
     assert max(visit.end for visit in timeline.visits if visit.node[0] == "a") <= min(visit.start for visit in timeline.visits if visit.node[0] == "b")
     oldest = plan(nodes, replace(POLICY, concurrency=2))
@@ -70,7 +70,7 @@ def test_zone_by_zone_never_has_two_zones_down_at_once() -> None:
 def test_fewest_moves_asks_how_many_pods_would_move_now() -> None:
     movable = {"n1": 3, "n2": 1, "n3": 2, "cp": 0}
     nodes = [a_node("n1"), a_node("n2"), a_node("n3"), a_node("cp", labels={keys.CONTROL_PLANE: ""})]
-    assert list(RolloutRules(nodes, POLICY, line=Line.FEWEST_MOVES).line(list(movable), NOW, movable.__getitem__)) == ["n2", "n3", "n1", "cp"]
+    assert list(RolloutRules(nodes, replace(POLICY, order=Order.FEWEST_MOVES)).line(list(movable), NOW, movable.__getitem__)) == ["n2", "n3", "n1", "cp"]
 
 
 def test_the_zone_of_the_claim_given_back_comes_first() -> None:
@@ -95,9 +95,9 @@ def test_a_hold_undoes_a_drain_whatever_the_late_policy(late_policy: LatePolicy)
     assert (obstacle.rule, obstacle.sentence) == ("hold", "held: auditors")
 
 
-@pytest.mark.parametrize("line", list(Line))
-def test_nobody_is_asked_while_no_place_is_free(line: Line) -> None:
-    rules = RolloutRules([a_node("n1"), a_node("n2")], POLICY, line=line)
+@pytest.mark.parametrize("line", list(Order))
+def test_nobody_is_asked_while_no_place_is_free(line: Order) -> None:
+    rules = RolloutRules([a_node("n1"), a_node("n2")], replace(POLICY, order=line))
     rules.claimed("n1", NOW)
     assert list(rules.line(["n2"], NOW, lambda _: 0)) == []
     rules.released("n1", NOW)
@@ -232,14 +232,14 @@ def policies(draw: st.DrawFn) -> Policy:
     if draw(st.booleans()):
         budgets.append(Budget(kind=BudgetKind.SELECTOR, limit=draw(st.integers(1, 2)), selector=Selector.parse("tier=db")))
     window = draw(st.sampled_from([Window(), NIGHT, Window(start=time(11, 0), end=time(12, 6))]))
-    return replace(POLICY, concurrency=draw(st.integers(1, 4)), budgets=tuple(budgets), window=window, late_policy=draw(st.sampled_from(list(LatePolicy))))
+    return replace(POLICY, concurrency=draw(st.integers(1, 4)), budgets=tuple(budgets), order=draw(st.sampled_from(list(Order))), window=window, late_policy=draw(st.sampled_from(list(LatePolicy))))
 
 
-@given(fleet=fleets(), policy=policies(), line=st.sampled_from(list(Line)))
+@given(fleet=fleets(), policy=policies())
 @settings(max_examples=150, deadline=None)
-def test_never_are_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy, line: Line) -> None:
+def test_never_are_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
     """Counted from the visits alone: at each beginning, the other nodes under a claim and those that were down before, per group."""
-    timeline = plan(fleet, policy, line=line)
+    timeline = plan(fleet, policy)
     broken = {node.name for node in fleet if not node.ready or node.unschedulable}
     limits: list[tuple[set[str], int]] = [({node.name for node in fleet}, policy.concurrency), ({node.name for node in fleet if node.is_control_plane}, 1)]
     for budget in policy.budgets:
@@ -255,10 +255,10 @@ def test_never_are_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], 
             assert is_open(policy.window, visit.spans[1].start)
 
 
-@given(fleet=fleets(), policy=policies(), line=st.sampled_from(list(Line)))
+@given(fleet=fleets(), policy=policies())
 @settings(max_examples=80, deadline=None)
-def test_every_node_either_reboots_once_or_is_left_with_a_reason(fleet: list[NodeView], policy: Policy, line: Line) -> None:
-    timeline = plan(fleet, policy, line=line)
+def test_every_node_either_reboots_once_or_is_left_with_a_reason(fleet: list[NodeView], policy: Policy) -> None:
+    timeline = plan(fleet, policy)
     assert sorted([*order(timeline), *(left.node for left in timeline.left)]) == sorted(node.name for node in fleet)
     assert all(left.obstacle.sentence for left in timeline.left)
     if all(node.ready and not node.unschedulable for node in fleet):

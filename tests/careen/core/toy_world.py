@@ -40,7 +40,7 @@ from careen.core.observation import (
     Unknown,
 )
 from careen.core.phases import ROW, Evidence, Phase
-from careen.core.policy import Policy
+from careen.core.policy import Order, Policy
 from careen.core.progress import Progress, from_annotation
 from scheduler_core.simulation.forecast import Forecast
 
@@ -495,6 +495,9 @@ class World:
         self.peak = max(self.peak, len(down))
         most = self.policy(self.names[0]).concurrency
         self.require(len(down) <= most, f"rule 1: {sorted(down)} are down, the limit is {most}")
+        zones = {self.names.index(name) % 2 for name in down}
+        is_by_zone = self.policy(self.names[0]).order is Order.ZONE
+        self.require(not is_by_zone or len(zones) <= 1, f"order: two zones are down at once: {sorted(down)}")
         self.note_holders()
 
     def check_cordon(self, name: str) -> None:

@@ -132,7 +132,7 @@ def test_other_orders_stand_side_by_side_and_are_marked() -> None:
     assert "Orders side by side" not in Page(plan_html(a_plan())).words
     words = Page(plan_html(a_bad_plan())).words
     assert "Orders side by side" in words
-    assert "the agents do not follow this order" in words
+    assert "order fewest-moves (not as the agents go: they are set to --order=oldest)" in words
 
 
 def test_moves_are_folded_by_node_and_those_that_move_again_come_first() -> None:

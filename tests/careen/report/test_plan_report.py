@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from careen.core.rollout_rules import Line
+from careen.core.policy import Order
 from careen.report.plan_report import is_clean, plan_json, plan_text, risks
 from careen.report.tables import as_json
 from scheduler_core.simulation.timeline import Closing, Left, Obstacle, Wait
@@ -29,7 +29,7 @@ No pod moves."""
 
 def test_everything_that_is_wrong_is_said_with_what_to_do() -> None:
     assert plan_text(a_bad_plan()) == """\
-Plan for 4 nodes from Wed 2026-03-04 22:00, 2 at a time, order fewest-moves (the agents do not follow this order: they go by the oldest need, zone by zone).
+Plan for 4 nodes from Wed 2026-03-04 22:00, 2 at a time, order fewest-moves (not as the agents go: they are set to --order=oldest).
 
 NODE   START                     END        MOVES   NOTE
 n1     Wed 2026-03-04 22:00      22:04:30   2       1 without room, 1 waits out the reboot
@@ -46,8 +46,8 @@ Does not fit the window: 2 nodes left at Thu 2026-03-05 22:05.
 In the way: the budget zone=a allows 1 (budgets): n2, an unused place for 4m35s.
 
 ORDER          REBOOTS   TAKES   MOVES   DOUBLE   PENDING   NOTE
-fewest-moves   2         1d      3       1        8m30s     no agent follows it
-oldest         2         9m5s    0       0        0s        -
+fewest-moves   2         1d      3       1        8m30s     opt-in
+oldest         2         9m5s    0       0        0s        as the agents go
 
 At risk:
   - n3, n4 cannot go: held: auditors. Lift the hold with `careen unhold` when it is no longer needed.
@@ -94,6 +94,7 @@ def test_a_plan_is_clean_when_every_node_goes_in_one_window_and_no_pod_lacks_roo
 
 def test_json_has_everything() -> None:
     plan = json.loads(as_json(plan_json(a_bad_plan())))
+    assert plan["agentsOrder"] == "oldest"
     assert (plan["order"], plan["concurrency"], plan["begins"], plan["nodes"]) == ("fewest-moves", 2, "2026-03-04T22:00:00Z", ["n1", "n2", "n3", "n4"])
     assert plan["visits"][0]["steps"][1] == {"step": "rebooting", "start": "2026-03-04T22:01:00Z", "end": "2026-03-04T22:04:00Z"}
     assert plan["visits"][1]["undone"] == "the window is 22:00–22:05"
@@ -102,5 +103,5 @@ def test_json_has_everything() -> None:
     assert plan["closings"] == [{"at": "2026-03-04T22:05:00Z", "left": 3}, {"at": "2026-03-05T22:05:00Z", "left": 2}]
     assert plan["left"][0] == {"node": "n3", "rule": "hold", "sentence": "held: auditors"}
     assert plan["figures"] == {"reboots": 2, "seconds": 86_670, "moves": 3, "doubleMoves": 1, "pending": 2, "pendingSeconds": 510, "left": 2}
-    assert set(plan["comparison"]) == {Line.OLDEST.value, Line.FEWEST_MOVES.value}
+    assert set(plan["comparison"]) == {Order.OLDEST.value, Order.FEWEST_MOVES.value}
     assert (plan["lost"], plan["unknown"], plan["mostAtOnce"], len(plan["risks"])) == (["shop/bare"], ["shop/odd"], 1, 7)

@@ -1,4 +1,4 @@
-"""Refuses when one more node down would be too many: in the cluster, in a group, or for the control plane's quorum.
+"""Refuses when one more node down would be too many: in the cluster, in a group, in a second zone (--order=zone), or for the quorum.
 
 Nodes that are down for other reasons (not ready, or cordoned by somebody else) count like ours. The node itself never counts, and
 neither does what was done to it.
@@ -15,7 +15,7 @@ from careen.core.lock import LockContent, limit
 from careen.core.observation import Fleet, NodeView, Unknown
 from careen.core.order import groups
 from careen.core.phases import Evidence, Phase
-from careen.core.policy import Policy
+from careen.core.policy import Order, Policy
 from careen.core.progress import UnreadableProgress, from_annotation
 from careen.core.reasons import Code
 from careen.core.situation import Situation
@@ -27,7 +27,7 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The whole cluster first, then the groups in the order of their names, then the quorum."""
+    """The whole cluster first, then the groups in the order of their names, the zone at work, the quorum."""
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):
         return None                                               # the gate `hold` refuses that with its own words
@@ -41,7 +41,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
         if len(holders) >= most:
             return _no(Code.LIMIT_REACHED, f"{_list(holders)} hold{'s' if len(holders) == 1 else ''} a claim; the limit is {most}")
         return _no(Code.NODES_DOWN, f"{_reasons(down)}; with this one {len(down) + 1} would be down, the limit is {most}")
-    return _group_refusal(situation, content, fleet, down) or _quorum_refusal(situation, content, fleet)
+    return _group_refusal(situation, content, fleet, down) or _zone_refusal(situation, content, fleet) or _quorum_refusal(situation, content, fleet)
 
 
 def others_down(own: str, content: LockContent, fleet: Fleet) -> dict[str, str]:
@@ -80,6 +80,18 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
         if len(members) + 1 > most:
             return _no(Code.BUDGET_SPENT, f"{_reasons(members)}; the budget {group} allows {most}")
     return None
+
+
+def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
+    """--order=zone: nobody begins while somebody of another zone, or of one that is not known, is at work."""
+    if situation.policy.order is not Order.ZONE:
+        return None
+    zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}
+    zones.update({node.name: node.zone for node in fleet.nodes if works(node) or node.name in zones})
+    elsewhere = sorted(name for name, zone in zones.items() if name != situation.node.name and zone != situation.node.zone)
+    if not elsewhere:
+        return None
+    return _no(Code.ZONE_AT_WORK, f"another zone is at work: {_list(elsewhere)}; --order=zone finishes one before it begins the next")
 
 
 def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:

@@ -16,6 +16,7 @@ from careen.core.gates.question import Cost, When
 from careen.core.lock import LockContent
 from careen.core.observation import Fleet, NeedAnswer, NodeView, NotAsked, OwnerHealth, Unknown
 from careen.core.phases import Evidence, Phase
+from careen.core.policy import Order
 from careen.core.progress import UnreadableProgress, from_annotation
 from careen.core.reasons import Code
 from careen.core.situation import Situation
@@ -53,7 +54,8 @@ def decide(situation: Situation) -> Decision:
 
 def _enter(situation: Situation, content: LockContent) -> Decision:
     """Add the entry, and name who comes after us: they look at the lock often from then on."""
-    added = lock.add(content, situation.new_entry(situation.progress.claim), situation.policy.concurrency)
+    is_by_zone = situation.policy.order is Order.ZONE
+    added = lock.add(content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone)
     if added is None:
         return _back(situation, Code.LIMIT_REACHED, f"{', '.join(content.holders)} came first")
     if situation.seen.lacks(Evidence.WAITERS):
@@ -61,9 +63,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     added = lock.pass_over(lock.show_up(added, situation.node.name), situation.memory.passed)
     waiters = situation.seen.waiters
     if isinstance(waiters, tuple):
-        names = order.next_names(waiters, added, situation.policy, zone=situation.node.zone, leave_out=situation.node.name)
-        count = sum(1 for node in waiters if node.name != situation.node.name)
-        added = lock.name_next(added, names, count, rfc3339(situation.seen.now))
+        added = order.hand_on(added, waiters, situation.policy, at=rfc3339(situation.seen.now), zone=situation.node.zone, leave_out=situation.node.name)
     return stay(
         situation, Code.TAKING_CLAIM, "the claim enters the lock", look=0.0, is_silent=True, actions=(write_lock(situation, "take a claim", added),),
     )

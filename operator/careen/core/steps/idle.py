@@ -48,7 +48,7 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
 
 
 def _has_leftovers(situation: Situation) -> bool:
-    ours = {keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.RETRY}
+    ours = {keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.MOVES, keys.RETRY}
     if situation.policy.annotate_nodes:
         ours.add(keys.KURED_IN_PROGRESS)
     return bool(ours & situation.node.annotations.keys()) or keys.REBOOT_LABEL in situation.node.labels

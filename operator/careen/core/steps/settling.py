@@ -80,8 +80,7 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
         return left                                              # the names that stand there still hold
-    names = order.next_names(waiters, left, situation.policy, zone=situation.node.zone, leave_out=name)
-    return lock.name_next(left, names, sum(1 for node in waiters if node.name != name), rfc3339(situation.seen.now))
+    return order.hand_on(left, waiters, situation.policy, at=rfc3339(situation.seen.now), zone=situation.node.zone, leave_out=name)
 
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision:

@@ -17,7 +17,7 @@ from careen.core.order import Turn, whose_turn
 from careen.core.phases import Evidence, Phase
 from careen.core.reasons import Code
 from careen.core.situation import Situation
-from careen.core.steps import giving_back
+from careen.core.steps import counting, giving_back
 from careen.core.times import rfc3339
 from careen.core.writing import (
     NodeChange,
@@ -42,7 +42,7 @@ OTHERS_GHOST_LOOK_SECONDS = 3600.0   # and those whom nobody named: the whole li
 _WAITS = "the gates pass; waits for its turn"
 
 # Refusals that any other node would meet as well: the turn stays where it is, the next one would fare no better.
-_CLUSTER_WIDE = frozenset({Code.NODES_DOWN, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR})
+_CLUSTER_WIDE = frozenset({Code.NODES_DOWN, Code.ZONE_AT_WORK, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR})
 
 
 def decide(situation: Situation) -> Decision:
@@ -79,8 +79,7 @@ def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
     content, name = situation.lock, situation.node.name
     if not isinstance(content, LockContent) or content.is_paused or name not in content.next:
         return ()
-    names = tuple(each for each in content.next if each != name)
-    left = lock.name_next(content, names, max(0, content.waiting - 1), content.next_at)
+    left = replace(lock.leave_line(content, name), waiting=max(0, content.waiting - 1))
     return (write_lock(situation, f"{name} leaves the line", left),)
 
 
@@ -98,7 +97,10 @@ _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 def _ready(situation: Situation, content: LockContent) -> Decision:
     """The cheap gates pass. Alerts and the forecast are asked only by a node whose turn it is."""
-    name, memory = situation.node.name, situation.memory
+    counted = counting.count(situation, content)
+    if isinstance(counted, Decision):
+        return counted
+    situation, name, memory = counted, situation.node.name, counted.memory
     if memory.costly_not_before > situation.seen.uptime and memory.costly_holders == others_holding(situation, content):
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
@@ -125,10 +127,11 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters, shown = situation.seen.waiters, lock.show_up(content, situation.node.name)
-    names = order.next_names(_with_own(situation, waiters), shown, situation.policy) if isinstance(waiters, tuple) else content.next
-    if not isinstance(waiters, tuple) or (names == content.next and shown == content):
+    handed = shown
+    if isinstance(waiters, tuple):
+        handed = order.hand_on(shown, _with_own(situation, waiters), situation.policy, at=rfc3339(situation.seen.now))
+    if (handed.next, handed.abreast, shown) == (content.next, content.abreast, content):
         return _say_waiting(situation, situation.memory, look=_turn_look(situation, content))
-    handed = lock.name_next(shown, names, len(waiters), rfc3339(situation.seen.now))
     return stay(
         situation, Code.WAITING_FOR_TURN, _WAITS, look=order.NEXT_LOOK_SECONDS, label=order.READY,
         actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),), is_silent=True,
@@ -149,8 +152,9 @@ def _first_of_all(situation: Situation, content: LockContent, turn: Turn) -> Tur
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
         return turn
-    first = order.next_names(_with_own(situation, waiters), content, situation.policy)[: turn.places]
-    return replace(turn, is_ours=situation.node.name in first)
+    line = order.hand_on(content, _with_own(situation, waiters), situation.policy, at="")
+    places = turn.places if line.abreast is None else min(turn.places, line.abreast)
+    return replace(turn, is_ours=situation.node.name in line.next[:places])
 
 
 def _our_turn(situation: Situation, content: LockContent) -> Decision:
@@ -203,8 +207,10 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
     """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against itself, so it may come."""
     first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
-    names = (*first, *(name for name in content.next if name not in first))
-    return lock.name_next(content, names[: order.line_length(content, situation.policy)], content.waiting, rfc3339(situation.seen.now))
+    names = (*first, *(name for name in content.next if name not in first))[: order.line_length(content, situation.policy)]
+    # Who comes first now may be of another zone than those after it.
+    abreast = content.abreast if not first or content.abreast is None else 1
+    return lock.name_next(content, names, content.waiting, rfc3339(situation.seen.now), abreast=abreast)
 
 
 def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str, ...]:
@@ -224,13 +230,12 @@ def costly_pause_seconds(situation: Situation) -> float:
 
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:
     """The lock with ourselves at the end of the line."""
-    name, waiters = situation.node.name, situation.seen.waiters
+    name, waiters, at = situation.node.name, situation.seen.waiters, rfc3339(situation.seen.now)
     content = lock.pass_over(content, (name,))
     if isinstance(waiters, tuple):
-        names = order.next_names(_with_own(situation, waiters), content, situation.policy, zone=situation.node.zone)
-    else:
-        names = (*(each for each in content.next if each != name), name)
-    return lock.name_next(content, names, content.waiting, rfc3339(situation.seen.now))
+        return order.hand_on(content, _with_own(situation, waiters), situation.policy, at=at, zone=situation.node.zone)
+    left = lock.leave_line(content, name)
+    return lock.name_next(left, (*left.next, name), content.waiting, at, abreast=left.abreast)
 
 
 def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:

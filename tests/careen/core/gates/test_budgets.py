@@ -12,7 +12,7 @@ from careen.core.gates.question import When
 from careen.core.lock import LockContent
 from careen.core.observation import NOT_ASKED, NodeView, Unknown
 from careen.core.phases import Phase
-from careen.core.policy import Budget, BudgetKind, Policy
+from careen.core.policy import Budget, BudgetKind, Order, Policy
 from careen.core.reasons import Code
 from careen.core.selectors import Selector
 from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy, a_progress, a_situation, an_entry, held
@@ -77,6 +77,32 @@ def test_a_holders_groups_count_even_when_its_node_is_gone() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = held(an_entry("gone", groups=("zone=a",), limit=5))
     assert answer(own=a_node("n1", labels={keys.ZONE: "a"}), policy=policy, content=content) is Code.BUDGET_SPENT
+
+
+BY_ZONE = a_policy(order=Order.ZONE, concurrency=5)
+IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
+
+
+@pytest.mark.parametrize(("others", "content", "expected"), [
+    pytest.param([a_node("n2", labels=IN_B)], None, None, id="nobody at work"),
+    pytest.param([a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_A)], None, None, id="somebody of the own zone"),
+    pytest.param([a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_B)], None, Code.ZONE_AT_WORK, id="another zone, under a claim that this lock does not show"),
+    pytest.param([a_node("n2", labels=IN_B)], held(an_entry("n2", zone="b", limit=5)), Code.ZONE_AT_WORK, id="a holder of another zone"),
+    pytest.param([a_node("n2", labels=IN_A)], held(an_entry("n2", zone=None, limit=5)), None, id="an older entry, its Node of the own zone"),
+    pytest.param([], held(an_entry("gone", zone=None, limit=5)), Code.ZONE_AT_WORK, id="a holder whose zone nobody knows"),
+    pytest.param([a_node("n2", labels=IN_B, ready=False)], None, None, id="another zone, down for another reason"),
+])
+def test_by_zone_nobody_begins_beside_another_zone(others: list[NodeView], content: LockContent | None, expected: Code | None) -> None:
+    own = a_node("n1", labels=IN_A)
+    assert answer(*others, own=own, policy=BY_ZONE, content=content) is expected
+    assert answer(*others, own=own, policy=a_policy(concurrency=5), content=content) is None
+
+
+def test_the_zone_at_work_is_told_by_its_nodes() -> None:
+    others = [a_marked_node(a_progress(Phase.SETTLING), name=name, labels=IN_B) for name in ("b2", "b1")]
+    refused = budgets.ask(a_situation(a_node("n1", labels=IN_A), BY_ZONE, fleet=a_fleet(*others)), When.CLAIMED)
+    assert refused is not None
+    assert refused.sentence == "another zone is at work: b1, b2; --order=zone finishes one before it begins the next"
 
 
 def members(count: int, down: int = 0) -> list[NodeView]:

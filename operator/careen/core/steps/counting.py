@@ -1,0 +1,48 @@
+"""--order=fewest-moves: a node that waits counts its own pods, and says on itself how many a drain would evict.
+
+One list of the own pods, which the API server has indexed; nobody ever lists the pods of others for this. Those who are named count often,
+because pods come and go with each drain; the others rarely, because a number only has to be about right to be named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import drain_plan, keys
+from careen.core.actions import PatchNode
+from careen.core.decision import Decision
+from careen.core.lock import LockContent
+from careen.core.observation import PodView
+from careen.core.phases import Evidence
+from careen.core.policy import Order
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+from careen.core.writing import stay, want
+
+NAMED_SECONDS = 15.0                 # about as long as a node takes: each drain moves pods
+OTHERS_SECONDS = 1800.0              # 5,000 nodes: three lists a second
+
+
+def count(situation: Situation, content: LockContent) -> Situation | Decision:
+    """A decision when pods have to be listed or the number be written first; else the situation to go on with."""
+    if situation.policy.order is not Order.FEWEST_MOVES:
+        return situation
+    if situation.seen.lacks(Evidence.PODS):
+        return want(situation, Evidence.PODS) if _is_due(situation, content) else situation
+    situation = replace(situation, memory=replace(situation.memory, moves_counted_at=situation.seen.uptime))
+    pods = situation.seen.pods
+    return _say(situation, pods) if isinstance(pods, tuple) else situation
+
+
+def _is_due(situation: Situation, content: LockContent) -> bool:
+    counted_at = situation.memory.moves_counted_at
+    pause = NAMED_SECONDS if situation.node.name in content.next else OTHERS_SECONDS
+    return counted_at is None or situation.seen.uptime - counted_at >= pause
+
+
+def _say(situation: Situation, pods: tuple[PodView, ...]) -> Situation | Decision:
+    number = str(len(drain_plan.to_evict(pods, situation.policy.drain)))
+    if situation.node.annotations.get(keys.MOVES) == number:
+        return situation
+    patch = PatchNode(purpose=f"{number} pods to move", resource_version=situation.node.resource_version, annotations={keys.MOVES: number})
+    return stay(situation, Code.TAKING_CLAIM, f"a drain would evict {number} pods", look=0.0, is_silent=True, actions=(patch,))
