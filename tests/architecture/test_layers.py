@@ -72,6 +72,7 @@ def test_a_contract_refuses(copy: Path, contract: str, file: str, line: str) -> 
         ("kubernetes", {"careen.cluster.client"}, "the client can be replaced by changing one file"),
         ("urllib3", {"careen.cluster.client", "careen.services.prometheus"}, "both clients stand on it, and both need its retries switched off"),
         ("prometheus_api_client", {"careen.services.prometheus"}, "another server, asked in one place"),
+        ("apprise", {"careen.services.notify_child"}, "large, and the webhooks behind it may hang: in a child process alone"),
     ],
 )
 def test_only_one_file_imports(library: str, importers: set[str], why: str) -> None:
@@ -99,7 +100,7 @@ def test_a_library_stays_in_its_room(library: str, folders: tuple[str, ...]) -> 
 
 # What computes a forecast runs in a short-lived child process, so the resident agent never carries it. (requests is not in
 # the list: the Kubernetes client loads it itself.)
-HEAVY = {"numpy", "rich", "pandas", "prometheus_api_client", "kubernetes_asyncio", "kubernetes.aio", "kubernetes.client.models.v1_pod", "kubernetes.client.api.core_v1_api"}
+HEAVY = {"apprise", "numpy", "rich", "pandas", "prometheus_api_client", "kubernetes_asyncio", "kubernetes.aio", "kubernetes.client.models.v1_pod", "kubernetes.client.api.core_v1_api"}
 
 
 def loaded_after(statement: str, *suspects: str) -> set[str]:

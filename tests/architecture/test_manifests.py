@@ -150,7 +150,13 @@ def test_the_flags_and_variables_of_the_container_are_settings() -> None:
     assert CONTAINER["args"][0] == "agent"
     assert flags - {flag(name) for name in SETTINGS} == set()
     variables = {each["name"] for each in CONTAINER["env"] if each["name"].startswith(("CAREEN_", "KURED_"))}
-    assert variables == {"CAREEN_NODE_ID"}
+    assert variables == {"CAREEN_NODE_ID", "CAREEN_NOTIFY_URL"}
+
+
+def test_a_secret_comes_from_a_secret_and_need_not_be_there() -> None:
+    (source,) = [each["valueFrom"]["secretKeyRef"] for each in CONTAINER["env"] if each["name"] == "CAREEN_NOTIFY_URL"]
+    assert source == {"name": "careen", "key": "notify-url", "optional": True}
+    assert SETTINGS["notify_url"].kind.is_secret
 
 
 def test_the_folders_that_the_agent_looks_at_by_default_are_mounted() -> None:

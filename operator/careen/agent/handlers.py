@@ -102,9 +102,14 @@ async def _follow(
     async def changed(type: str | None, body: Mapping[str, Any], **_: Any) -> None:  # noqa: A002 - kopf's name
         # The server already selects; a server that ignores the selector must not hand us other settings.
         if body.get("metadata", {}).get("name") == name:
-            on_change(None if type == "DELETED" else SeenConfigMap(uid=body["metadata"].get("uid", ""), data=dict(body.get("data") or {})))
+            on_change(None if type == "DELETED" else _seen(body))
 
     await kopf.operator(registry=registry, settings=_settings(kopf, name), namespaces=[namespace])
+
+
+def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
+    metadata = body["metadata"]
+    return SeenConfigMap(uid=metadata.get("uid", ""), resource_version=metadata.get("resourceVersion", ""), data=dict(body.get("data") or {}))
 
 
 def _connection(library: Any, found: Credentials, namespace: str) -> kopf.ConnectionInfo:

@@ -6,6 +6,7 @@ A bad edit leaves everything as it was and is told; settings that cannot change 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ class SeenConfigMap:
     """A ConfigMap as it was read."""
 
     uid: str = ""
+    resource_version: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -100,12 +102,19 @@ def parse(text: str, name: str) -> Mapping[str, Any]:
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise BadSettings([f"`{KEY}` in ConfigMap {name} is no YAML: {' '.join(str(error).split())}"]) from error
+        # The error's own text quotes the line, and the line may hold a secret.
+        raise BadSettings([f"`{KEY}` in ConfigMap {name} is no YAML{_place(error)}"]) from None
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise BadSettings([f"`{KEY}` in ConfigMap {name} must be a mapping of settings to values"])
     return values
+
+
+def _place(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = re.sub(r"'[^']{2,}'|\"[^\"]{2,}\"", "…", str(getattr(error, "problem", None) or ""))
+    return (f": line {mark.line + 1}, column {mark.column + 1}" if mark else "") + (f": {problem}" if problem else "")
 
 
 def _changed(before: Settings, after: Settings) -> list[str]:

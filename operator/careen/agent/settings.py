@@ -18,6 +18,7 @@ from careen.core import keys
 from careen.core.policy import Budget
 from careen.core.selectors import Selector
 from careen.host import boot_id
+from careen.services.notification_urls import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +48,15 @@ class Settings:
     """The effective value of every setting. Durations are seconds."""
 
     # Who and where
-    node_id: str = _kured("", kinds.TEXT, "Name of the Node this agent serves. Required.", live=False, bootstrap=True)
+    node_id: str = _kured("", kinds.NAME, "Name of the Node this agent serves. Required.", live=False, bootstrap=True)
     kubeconfig: str = _ours("", kinds.PATH, "Kubeconfig file; empty: the service account files of the pod.", live=False, bootstrap=True)
-    ds_namespace: str = _kured("careen", kinds.TEXT, "Namespace of the DaemonSet that carries the lock, and of the ConfigMap. (kured: kube-system)", live=False, bootstrap=True)
-    ds_name: str = _kured("careen", kinds.TEXT, "Name of the DaemonSet that carries the lock: the agents' own. (kured: kured)", live=False, bootstrap=True)
-    config_map: str = _ours("careen", kinds.TEXT, "ConfigMap with settings (key config.yaml, the flags' names), followed live; empty: none.", live=False, bootstrap=True)
+    ds_namespace: str = _kured("careen", kinds.NAMESPACE, "Namespace of the DaemonSet that carries the lock, and of the ConfigMap. (kured: kube-system)", live=False, bootstrap=True)
+    ds_name: str = _kured("careen", kinds.NEEDED_NAME, "Name of the DaemonSet that carries the lock: the agents' own. (kured: kured)", live=False, bootstrap=True)
+    config_map: str = _ours("careen", kinds.NAME, "ConfigMap with settings (key config.yaml, the flags' names), followed live; empty: none.", live=False, bootstrap=True)
 
     # Does the host want a reboot
     reboot_sentinel: str = _kured("/var/run/reboot-required", kinds.PATH, "File whose existence asks for a reboot; looked at every 5 s. Unreadable is unknown, never no.", live=False)
-    reboot_sentinel_command: str = _kured("", kinds.TEXT, "Command instead of the file: exit code 0 asks for a reboot, 1 does not, others are unknown.", live=False)
+    reboot_sentinel_command: str = _kured("", kinds.COMMAND, "Command instead of the file: exit code 0 asks for a reboot, 1 does not, others are unknown.", live=False)
     period: float = _kured(3600.0, kinds.DURATION, "How often the sentinel command runs. Nothing else waits for it (kured: its whole loop).")
     sentinel_timeout: float = _ours(60.0, kinds.DEADLINE, "How long the sentinel may take before it counts as unknown.", live=False)
     host_root: str = _ours("", kinds.PATH, "Where the host's file system is mounted: a prefix for the sentinel and the host lock; empty: it is our own.", live=False)
@@ -65,7 +66,7 @@ class Settings:
 
     # How it reboots
     reboot_method: str = _kured("command", kinds.word("command", "signal"), "Reboot by command, or by a signal to PID 1.", live=False)
-    reboot_command: str = _kured("/bin/systemctl reboot", kinds.TEXT, "The command of method command.", live=False)
+    reboot_command: str = _kured("/bin/systemctl reboot", kinds.COMMAND, "The command of method command.", live=False)
     reboot_signal: int = _kured(39, kinds.whole_number(1, 64), "The signal of method signal; 39 is SIGRTMIN+5, systemd's reboot.", live=False)
     reboot_timeout: float = _ours(60.0, kinds.DEADLINE, "How long the reboot command may run before its outcome counts as unclear.", live=False)
     reboot_delay: float = _kured(0.0, kinds.DURATION, "Pause between drain and reboot; the gates are asked again after it.")
@@ -106,6 +107,12 @@ class Settings:
     blocking_pod_selector: tuple[Selector, ...] = _kured((), kinds.SELECTORS, "A running pod of the node that matches forbids the reboot; repeatable. In the environment: one per line.")
     prometheus_url: str = _kured("", kinds.URL, "Prometheus whose active alerts forbid a reboot; empty: not asked. No answer forbids it, too.")
     prometheus_timeout: float = _ours(10.0, kinds.DEADLINE, "How long Prometheus may take.")
+    prometheus_token_file: str = _ours("", kinds.PATH, "File with a bearer token for Prometheus, read for each question, so that it may rotate; empty: none.")
+    prometheus_username: str = _ours("", kinds.TEXT, "Name for Prometheus' basic authentication; empty: none.")
+    prometheus_password_file: str = _ours("", kinds.PATH, "File with the password that goes with the name, read for each question.")
+    prometheus_ca_file: str = _ours("", kinds.PATH, "File with the certificates that Prometheus' own is checked against; empty: those of the image.")
+    prometheus_client_certificate_file: str = _ours("", kinds.PATH, "File with the certificate that the agent shows to Prometheus; empty: none.")
+    prometheus_client_key_file: str = _ours("", kinds.PATH, "File with its key; empty: it stands in the certificate's file.")
     alert_filter_regexp: re.Pattern[str] | None = _kured(None, kinds.REGEXP, "Alert names to ignore.")
     alert_filter_match_only: bool = _kured(False, kinds.SWITCH, "The other way round: only alerts that match forbid a reboot.")
     alert_firing_only: bool = _kured(False, kinds.SWITCH, "Pending alerts do not count.")
@@ -115,14 +122,15 @@ class Settings:
     forecast_patience: float = _ours(3600.0, kinds.DURATION, "How long the forecast may refuse before it is told as a warning.")
     forecast_timeout: float = _ours(60.0, kinds.DEADLINE, "How long the simulation may take before the forecast counts as unknown.")
     forecast_memory: int = _ours(512 * 2**20, kinds.MEMORY, "Memory limit of the simulation's process; the container's limit must allow for it.")
-    scheduler_config: str = _ours("", kinds.PATH, "KubeSchedulerConfiguration of the cluster's scheduler: a file, or configmap:KEY for a key of the ConfigMap; empty: the default profile.", live=False)
+    scheduler_config: str = _ours("", kinds.SCHEDULER_CONFIG, "KubeSchedulerConfiguration of the cluster's scheduler: a file, or configmap:KEY for a key of the ConfigMap; empty: the default profile.", live=False)
 
     # What people see
     annotate_nodes: bool = _kured(False, kinds.SWITCH, "Set kured's two annotations as well.")
     pre_reboot_node_labels: tuple[tuple[str, str], ...] = _kured((), kinds.LABELS, "Labels set with the cordon, and restored afterwards.")
     post_reboot_node_labels: tuple[tuple[str, str], ...] = _kured((), kinds.LABELS, "Labels set when the node is back in service.")
-    notify_url: str = _kured("", kinds.SECRET, "Accepted from kured; messages are written to the log only, so far.")
-    slack_hook_url: str = _kured("", kinds.SECRET, "Accepted from kured (deprecated there); see --notify-url.")
+    notify_url: tuple[Target, ...] = _kured((), kinds.MESSAGE_URLS, "Where messages to people go: shoutrrr URLs, repeatable (kured: one). They hold secrets: better in the environment, from a Secret, one per line.")
+    slack_hook_url: Target | None = _kured(None, kinds.SLACK_HOOK, "Address of a Slack webhook (deprecated by kured); counts only without --notify-url.")
+    notify_timeout: float = _ours(15.0, kinds.DEADLINE, "How long sending a message may take; nothing else waits for it.")
     slack_username: str = _kured("kured", kinds.TEXT, "Accepted from kured, which never used it.")
     slack_channel: str = _kured("", kinds.TEXT, "Accepted from kured, which never used it.")
     message_template_drain: str = _kured("Draining node %s", kinds.TEMPLATE, "Message when a drain begins.")

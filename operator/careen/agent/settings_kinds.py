@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
+import warnings
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, tzinfo
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from careen.core import keys
 from careen.core.policy import Budget, BudgetKind
 from careen.core.selectors import Selector
+from careen.services import notification_urls
+from careen.services.prometheus import without_login
+from scheduler_core.model.labels import is_label_key, is_label_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,9 @@ class Kind:
     many: bool = False
     split: Callable[[str], list[str]] = lambda text: [text]
     is_switch: bool = False
+    is_secret: bool = False              # it needs a Secret, not a command line
+    told: Callable[[str], str] = lambda text: text
+    """What was written, for sentences about it: without what is secret."""
     show: Callable[[Any], str] = str
 
     def shown(self, value: Any) -> str:
@@ -114,9 +124,14 @@ def one_of(*choices: str) -> Callable[[str], str]:
 def regexp(text: str) -> re.Pattern[str] | None:
     """A regular expression; empty is none. Go's RE2 syntax and Python's agree on what alert names need."""
     try:
-        return re.compile(text) if text else None
-    except re.error as error:
+        with warnings.catch_warnings():
+            # `[[:alpha:]]` means something in Go, and nothing that anybody wants in Python, which only warns.
+            warnings.simplefilter("error")
+            return re.compile(text) if text else None
+    except (re.error, Warning) as error:
         raise ValueError(f"expected a regular expression: {error}") from error
+    except (RecursionError, OverflowError):
+        raise ValueError("expected a regular expression, and a shorter one") from None
 
 
 _QUANTITY = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
@@ -182,22 +197,46 @@ def time_zone(text: str) -> tzinfo:
         raise ValueError("expected a time zone such as UTC or Europe/Berlin") from error
 
 
-_LABEL_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_LABEL_KEY = re.compile(rf"(?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_LABEL_NAME}")
-_LABEL_VALUE = re.compile(rf"(?:{_LABEL_NAME})?")
+# What the API server accepts as names (apimachinery, pkg/util/validation).
+_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
+_KEY_OF_A_CONFIG_MAP = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+
+
+def object_name(text: str) -> str:
+    """The name of a Node, a DaemonSet or a ConfigMap; empty is allowed and means none."""
+    if text and not (len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text)):
+        raise ValueError("expected the name of an object as Kubernetes has them: small letters, digits, - and .")
+    return text
+
+
+def namespace(text: str) -> str:
+    """The name of a namespace; never empty."""
+    if not (len(text) <= 63 and re.fullmatch(_DNS_LABEL, text)):
+        raise ValueError("expected the name of a namespace: small letters, digits and -")
+    return text
+
+
+def needed_name(text: str) -> str:
+    """The name of an object that has to be there."""
+    if not text:
+        raise ValueError("expected a name")
+    return object_name(text)
 
 
 def label(text: str) -> tuple[str, str]:
     """`key=value`, checked as the API server will check it."""
     key, equals, value = text.partition("=")
-    if not equals or not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
+    if not equals or not is_label_key(key) or not is_label_value(value):
         raise ValueError("expected a label as key=value")
+    if key == keys.REBOOT_LABEL:
+        raise ValueError(f"expected another label than {keys.REBOOT_LABEL}: the roll-out itself is written there")
     return key, value
 
 
 def label_key(text: str) -> str:
     """The key of a label, taint or annotation; empty is allowed and means none."""
-    if text and not _LABEL_KEY.fullmatch(text):
+    if text and not is_label_key(text):
         raise ValueError("expected a key such as example.com/name, or nothing")
     return text
 
@@ -207,6 +246,23 @@ def annotation_key(text: str) -> str:
     if not text:
         raise ValueError("expected a key such as example.com/name")
     return label_key(text)
+
+
+def scheduler_config(text: str) -> str:
+    """A file, or `configmap:KEY`."""
+    kind, colon, key = text.partition(":")
+    if kind == "configmap" and colon and not _KEY_OF_A_CONFIG_MAP.fullmatch(key):
+        raise ValueError("expected configmap:KEY with a key of the ConfigMap, such as configmap:scheduler.yaml")
+    return text
+
+
+def command_line(text: str) -> str:
+    """A command whose quotes are closed: it is cut into words as a shell would."""
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"expected a command with every quote closed: {error}") from None
+    return text
 
 
 def selector(text: str) -> Selector | None:
@@ -243,7 +299,11 @@ def format_budget(value: Budget) -> str:
 
 def url(text: str) -> str:
     """An address of a web server, or nothing."""
-    if text and not re.match(r"https?://[^/?#\s]+", text):
+    try:
+        is_one = not text or (re.fullmatch(r"https?://[^/?#\s]+\S*", text) is not None and bool(urlsplit(text).hostname) and urlsplit(text).port != 0)
+    except ValueError:
+        is_one = False
+    if not is_one:
         raise ValueError("expected an address such as http://prometheus.monitoring:9090, or nothing")
     return text
 
@@ -265,13 +325,24 @@ def one_per_line(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+def urls(text: str) -> list[str]:
+    """Several URLs, one per line or with commas between: a comma divides only where another URL begins, because URLs hold commas too."""
+    return [part for part in (each.strip() for each in re.split(r"[,\n](?=\s*\"?[A-Za-z][A-Za-z+]*://)", text)) if part]
+
+
 TEXT = Kind(metavar="TEXT", parse=str)
-SECRET = Kind(metavar="TEXT", parse=str, show=lambda value: "(set)" if value else "")
+MESSAGE_URLS = Kind(metavar="URL", parse=notification_urls.parse, many=True, split=urls, is_secret=True, told=lambda _: "a secret", show=lambda value: f"{value.service} (set)")
+SLACK_HOOK = Kind(metavar="URL", parse=notification_urls.slack_hook, is_secret=True, told=lambda _: "a secret", show=lambda value: "(set)" if value else "")
 PATH = Kind(metavar="PATH", parse=str)
 KEY = Kind(metavar="KEY", parse=label_key)
 ANNOTATION = Kind(metavar="KEY", parse=annotation_key)
 SWITCH = Kind(metavar="BOOL", parse=boolean, is_switch=True, show=lambda value: str(value).lower())
-URL = Kind(metavar="TEXT", parse=url)
+URL = Kind(metavar="TEXT", parse=url, show=without_login, told=without_login)
+NAME = Kind(metavar="NAME", parse=object_name)
+NEEDED_NAME = Kind(metavar="NAME", parse=needed_name)
+NAMESPACE = Kind(metavar="NAMESPACE", parse=namespace)
+COMMAND = Kind(metavar="TEXT", parse=command_line)
+SCHEDULER_CONFIG = Kind(metavar="PATH", parse=scheduler_config)
 DEADLINE = Kind(metavar="DURATION", parse=deadline, show=format_duration)
 DURATION = Kind(metavar="DURATION", parse=duration, show=format_duration)
 REGEXP = Kind(metavar="REGEXP", parse=regexp, show=lambda value: str(value.pattern))

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from careen.agent.settings import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
-from careen.agent.settings_kinds import SECRET
+from careen.services.prometheus import without_login
 
 
 class Source(StrEnum):
@@ -85,7 +85,7 @@ def resolve(
         problems.extend(contradictions(settings) if is_whole else nobody(settings))
     if problems:
         raise BadSettings(problems)
-    return Resolved(settings=settings, origins=origins, notes=(*_differences(given), *remarks(settings)))
+    return Resolved(settings=settings, origins=origins, notes=(*_differences(given), *_in_the_open(origins), *remarks(settings)))
 
 
 def contradictions(settings: Settings) -> list[str]:
@@ -101,11 +101,32 @@ def contradictions(settings: Settings) -> list[str]:
         found.append("--alert-filter-match-only needs --alert-filter-regexp: without it no alert could ever forbid a reboot")
     if (settings.alert_filter_regexp or settings.alert_firing_only) and not settings.prometheus_url:
         found.append("--alert-filter-regexp and --alert-firing-only need --prometheus-url: without it no alert is looked at")
+    found += _credentials(settings)
+    for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
+        given = [key for key, _ in getattr(settings, name)]
+        found += [f"--{flag(name)} sets {key} twice: keep one of them" for key in sorted({key for key in given if given.count(key) > 1})]
+    if settings.scheduler_config.startswith("configmap:") and not settings.config_map:
+        found.append("--scheduler-config names a key of the ConfigMap, but --config-map is empty")
     if settings.force_reboot_past_budgets and not settings.force_reboot:
         found.append("--force-reboot-past-budgets needs --force-reboot")
     groups = [(each.kind, each.selector.text if each.selector else "") for each in settings.budget]
     if len(set(groups)) < len(groups):
         found.append("--budget names the same group twice: keep one of them")
+    return found
+
+
+def _credentials(settings: Settings) -> list[str]:
+    """What is shown to Prometheus has to be one thing, and whole."""
+    found = []
+    given = [name for name in SETTINGS if name.startswith("prometheus_") and name not in ("prometheus_url", "prometheus_timeout") and getattr(settings, name)]
+    if given and not settings.prometheus_url:
+        found.append(f"--{flag(given[0])} needs --prometheus-url: without it no alert is looked at")
+    if settings.prometheus_token_file and settings.prometheus_username:
+        found.append("--prometheus-token-file and --prometheus-username are two ways to say who asks: keep one of them")
+    if bool(settings.prometheus_username) is not bool(settings.prometheus_password_file):
+        found.append("--prometheus-username and --prometheus-password-file belong together: give both")
+    if settings.prometheus_client_key_file and not settings.prometheus_client_certificate_file:
+        found.append("--prometheus-client-key-file needs --prometheus-client-certificate-file")
     return found
 
 
@@ -123,8 +144,12 @@ def remarks(settings: Settings) -> list[str]:
         found.append("--force-reboot does nothing without --drain-timeout: a drain without a limit never ends in force")
     if not settings.reboot_days:
         found.append("--reboot-days is empty: no node will ever reboot")
-    if settings.notify_url or settings.slack_hook_url:
-        found.append("--notify-url and --slack-hook-url are accepted from kured, but messages go to the log only")
+    if settings.notify_url and settings.slack_hook_url:
+        found.append("--slack-hook-url does nothing beside --notify-url: only the latter is used, as by kured")
+    if settings.prometheus_url.startswith("http://") and (settings.prometheus_token_file or settings.prometheus_username):
+        found.append("--prometheus-url is not encrypted: whoever can listen on the way learns the secret that goes with it")
+    if without_login(settings.prometheus_url) != settings.prometheus_url:
+        found.append("--prometheus-url holds a name and password: give them as --prometheus-username and --prometheus-password-file")
     if settings.lock_ttl:
         found.append("--lock-ttl does not free claims by time: a claim is freed when its Node proves that nobody holds it")
     return found
@@ -197,7 +222,7 @@ def _parsed(name: str, setting: Setting, given: Given, problems: list[str]) -> A
             return tuple(kind.parse(part) for text in given.texts for part in kind.split(text))
         return kind.parse(_only(given.texts).strip())
     except ValueError as error:
-        shown = ", ".join(repr(text) for text in given.texts)
+        shown = ", ".join("a secret" if kind.is_secret else repr(kind.told(text)) for text in given.texts)
         problems.append(f"{given.where}={shown}: {error}" if given.source is Source.FLAG else f"{given.where} is {shown}: {error} (setting {flag(name)})")
         return _BAD
 
@@ -218,9 +243,18 @@ def _differences(given: Mapping[str, Sequence[Given]]) -> list[str]:
     ]
 
 
+def _in_the_open(origins: Mapping[str, Given]) -> list[str]:
+    """Secrets on the command line: everybody on the host can read it in the list of processes."""
+    return [
+        f"{given.where} holds a secret and stands on the command line, where everybody on the host can read it: give it as {variable(name, 'CAREEN')}, from a Secret"
+        for name, given in origins.items()
+        if SETTINGS[name].kind.is_secret and given.source is Source.FLAG and any(given.texts)
+    ]
+
+
 def _written(name: str, given: Given) -> str:
-    """What somebody wrote, unless it is a secret."""
-    return "a secret" if SETTINGS[name].kind is SECRET else ", ".join(given.texts)
+    """What somebody wrote, without what is secret in it."""
+    return ", ".join(SETTINGS[name].kind.told(text) for text in given.texts)
 
 
 def _meant(key: str, known: Mapping[str, str]) -> str:

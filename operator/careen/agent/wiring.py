@@ -24,6 +24,7 @@ from careen.agent.forecast_patience import ForecastPatience
 from careen.agent.http_server import Heartbeat, HttpServer
 from careen.agent.live_settings import Given, LiveSettings, SeenConfigMap
 from careen.agent.loop import Loop
+from careen.agent.messages import Messenger
 from careen.agent.metrics import Metrics
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
@@ -38,18 +39,18 @@ from careen.cluster.errors import ClusterError, NotFound
 from careen.cluster.events import Subject, post_event
 from careen.cluster.lock_store import LockStore
 from careen.cluster.transport import Request, Response
-from careen.core.actions import Notify, Occasion
 from careen.core.observation import NodeView
 from careen.core.phases import Phase
 from careen.host import single_agent
 from careen.host.commands import HostExec
 from careen.host.node_host import Host, LocalHost
-from careen.services.prometheus import AlertSource, Prometheus
+from careen.services.prometheus import Access, AlertSource, Prometheus
 
 _LOG = logging.getLogger("careen.agent")
 
 # SIGTERM is answered within five seconds: this long for the turn under way, the rest for saying good-bye.
 STOP_SECONDS = 3.0
+MESSAGE_SECONDS = 1.5
 _RETRY_SECONDS = 2.0
 _RIGHTS_SECONDS = 600.0
 _RIGHTS_UNKNOWN_SECONDS = 60.0
@@ -72,6 +73,7 @@ class Agent:
         self._api = ApiServer(self._transport, self._clock, chance=random.random, observer=self._count)
         self._background: set[asyncio.Task[object]] = set()
         self._loop: Loop | None = None
+        self._messages: Messenger | None = None
 
     async def run(self) -> None:
         """Works until SIGTERM or SIGINT. Raises `BadSettings` if the ConfigMap's first settings cannot be used."""
@@ -102,6 +104,8 @@ class Agent:
         work.cancel()
         with suppress(asyncio.CancelledError):
             await work
+        if self._messages is not None:
+            await self._messages.finish(seconds=MESSAGE_SECONDS)      # the one about the reboot that stops us, most of all
         _LOG.info("told to stop; whoever starts next goes on from what stands on the Node and in the lock")
 
     async def _work(self) -> None:
@@ -164,7 +168,7 @@ class Agent:
             found = await self._api.get(f"/api/v1/namespaces/{self._basics.ds_namespace}/configmaps/{self._basics.config_map}", objects.ConfigMap)
         except NotFound:
             return None
-        return SeenConfigMap(uid=found.metadata.uid, data=found.data or {})
+        return SeenConfigMap(uid=found.metadata.uid, resource_version=found.metadata.resource_version, data=found.data or {})
 
     async def _become_only_agent(self, settings: Settings) -> single_agent.Held | None:
         """Waits for another agent of this host to end. Where no lock can be had, the API's versions must do."""
@@ -214,7 +218,9 @@ class Agent:
         sentence = f"the settings were left as they are, because the new ones cannot be used: {'; '.join(problems)}"
         _LOG.error("%s", sentence)
         subject = Subject(kind="ConfigMap", name=self._basics.config_map, namespace=self._basics.ds_namespace, uid=seen.uid if seen else "")
-        self._in_background(post_event(self._api, subject, reason="BadSettings", sentence=sentence, is_warning=True, host=self._node))
+        # Every agent of the fleet sees the same edit: whoever comes first tells it.
+        once = f"{seen.uid}/{seen.resource_version}" if seen else ""
+        self._in_background(post_event(self._api, subject, reason="BadSettings", sentence=sentence, is_warning=True, host=self._node, once=once))
 
     async def _test_host(self, host: Host) -> None:
         """Says at the start what would otherwise show on the day of the reboot."""
@@ -273,9 +279,13 @@ class Agent:
             lock=lock,
             chance=random.random,
             metrics=self._metrics,
-            notify=lambda message: _notify(live.settings, message),
+            notify=self._messenger(live).tell,
             in_background=self._in_background,
         )
+
+    def _messenger(self, live: LiveSettings) -> Messenger:
+        self._messages = Messenger(node=self._node, settings=lambda: live.settings, metrics=self._metrics, in_background=self._in_background)
+        return self._messages
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
         """For what must not hold up a turn; kept here, because the event loop keeps no task alive by itself."""
@@ -322,19 +332,16 @@ def _host(settings: Settings) -> LocalHost:
 
 
 def _alerts(settings: Settings) -> AlertSource | None:
-    return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout) if settings.prometheus_url else None
+    if not settings.prometheus_url:
+        return None
+    access = Access(
+        token_file=settings.prometheus_token_file, username=settings.prometheus_username, password_file=settings.prometheus_password_file,
+        ca_file=settings.prometheus_ca_file, certificate_file=settings.prometheus_client_certificate_file, key_file=settings.prometheus_client_key_file,
+    )
+    return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout, access=access)
 
 
 def _limits(live: LiveSettings) -> Limits:
     settings = live.settings
     return Limits(seconds=settings.forecast_timeout, memory_bytes=settings.forecast_memory, scheduler_config=live.scheduler_config)
 
-
-_TEMPLATES = {Occasion.DRAIN: "message_template_drain", Occasion.REBOOT: "message_template_reboot", Occasion.UNCORDON: "message_template_uncordon"}
-
-
-def _notify(settings: Settings, message: Notify) -> None:
-    """Messages go to the log: services that carry them further are not built yet."""
-    template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
-    text = template.replace("%s", settings.node_id).replace("%%", "%") if template else message.sentence
-    _LOG.info("message to people: %s", text, extra={"occasion": message.occasion.value})

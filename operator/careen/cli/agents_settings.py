@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from careen.agent.live_settings import KEY, parse
-from careen.agent.settings import Settings
+from careen.agent.settings import SETTINGS, Settings, variable
 from careen.agent.settings_sources import Resolved, resolve
 from careen.cli.agent import agent as agent_command
 from careen.cli.agent_options import given_flags
@@ -17,7 +17,7 @@ from careen.cluster import objects
 from careen.cluster.api import ApiServer
 from careen.cluster.errors import NotFound
 
-ANY_NODE = "(each node's own)"
+ANY_NODE = "each-nodes-own"
 """Stands for what the downward API puts into each pod."""
 
 
@@ -28,6 +28,8 @@ class Launch:
     flags: Mapping[str, Sequence[str]]
     environment: Mapping[str, str]
     where: str
+    unread: tuple[str, ...] = ()
+    """Variables whose values are secrets of another object: whoever asks may not read those, and need not."""
 
 
 class _Variable(msgspec.Struct, frozen=True):
@@ -78,9 +80,13 @@ async def launch_of_agents(api: ApiServer, basics: Settings) -> Launch:
         if "agent" in words:
             arguments = words[words.index("agent") + 1 :]
             context = agent_command.make_context("agent", arguments, resilient_parsing=False)
-            environment = {each.name: ANY_NODE if each.value is None else each.value for each in container.env}
-            return Launch(flags=given_flags(context.params), environment=environment, where=title)
+            unread = tuple(each.name for each in container.env if each.value is None and each.name in _SECRETS)
+            environment = {each.name: ANY_NODE if each.value is None else each.value for each in container.env if each.name not in unread}
+            return Launch(flags=given_flags(context.params), environment=environment, where=title, unread=unread)
     raise click.ClickException(f"{title} has no container that runs `careen agent`; name the agents' DaemonSet with --ds-namespace and --ds-name")
+
+
+_SECRETS = {variable(name, prefix) for name, setting in SETTINGS.items() if setting.kind.is_secret for prefix in ("CAREEN", "KURED")}
 
 
 async def config_map_data(api: ApiServer, basics: Settings) -> Mapping[str, str]:

@@ -56,7 +56,8 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
         launch = await launch_of_agents(api, basics)
     resolved = settings_of(launch, basics, await config_map_data(api, basics) if api else {})
     asked = f"ConfigMap {title_of(basics)}" if api else "no ConfigMap, because no cluster was asked"
-    return resolved, (f"flags and environment from {launch.where}; {asked}", *resolved.notes)
+    unread = [f"{name} comes from a Secret if there is one, which is not read here" for name in launch.unread]
+    return resolved, (f"flags and environment from {launch.where}; {asked}", *unread, *resolved.notes)
 
 
 def _api(basics: Settings, *, here: bool) -> ApiServer | None:

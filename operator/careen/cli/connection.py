@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import click
 
+from careen.agent import settings_kinds as kinds
 from careen.agent.clock import SystemClock
 from careen.agent.settings import DEFAULTS
 from careen.cluster.api import ApiServer
@@ -107,15 +108,27 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
 
     @click.option("--kubeconfig", envvar="KUBECONFIG", metavar="FILE", help="The kubeconfig to use; otherwise ~/.kube/config, and inside a pod its service account.")
     @click.option("--context", metavar="NAME", help="The context of the kubeconfig; otherwise its current one.")
-    @click.option("--ds-namespace", default=DEFAULTS["ds_namespace"], show_default=True, envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock.")
-    @click.option("--ds-name", default=DEFAULTS["ds_name"], show_default=True, envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"], metavar="NAME", help="Name of the DaemonSet that carries the lock.")
-    @click.option("--lock-annotation", default=DEFAULTS["lock_annotation"], show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
+    @click.option("--ds-namespace", callback=_checked(kinds.NAMESPACE), default=DEFAULTS["ds_namespace"], show_default=True, envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock.")
+    @click.option("--ds-name", callback=_checked(kinds.NEEDED_NAME), default=DEFAULTS["ds_name"], show_default=True, envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"], metavar="NAME", help="Name of the DaemonSet that carries the lock.")
+    @click.option("--lock-annotation", callback=_checked(kinds.ANNOTATION), default=DEFAULTS["lock_annotation"], show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
     @functools.wraps(function)
     def command(*, kubeconfig: str | None, context: str | None, ds_namespace: str, ds_name: str, lock_annotation: str, **given: Any) -> T:
         connection = Connection(kubeconfig=kubeconfig, context=context, namespace=ds_namespace, name=ds_name, annotation=lock_annotation)
         return function(connection, **given)
 
     return command
+
+
+def _checked(kind: kinds.Kind) -> Callable[[click.Context, click.Parameter, str], str]:
+    """The agents' own parser, so that a name that no object can have is refused before anybody is asked for it."""
+
+    def check(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+        try:
+            return str(kind.parse(value))
+        except ValueError as error:
+            raise click.BadParameter(f"{value!r}: {error}") from error
+
+    return check
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:

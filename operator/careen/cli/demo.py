@@ -57,6 +57,7 @@ def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: 
 
     The exit code is 0 only if every rule held. Try `careen demo --serve` and kubectl to look around.
     """
+    from careen.demo.cluster import PartDied
     from careen.demo.rollout import RolloutPlan
 
     plan = RolloutPlan(nodes=nodes, seed=seed, concurrency=concurrency, has_faults=faults, broken_rule=broken_rule, port=port, taint_seconds=_TAINT_SECONDS_WITH_FAULTS if faults else _TAINT_SECONDS,
@@ -68,6 +69,8 @@ def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: 
             code = asyncio.run(_until_stopped(plan, folder, serve=serve, plain=plain, is_kept=keep is not None))
         except TimeoutError as error:
             raise click.ClickException(f"the embedded cluster did not come up: {error}") from error
+        except PartDied as error:
+            raise click.ClickException(f"{error}; nothing that was seen here proves anything") from error
         except OSError as error:
             if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 raise
@@ -124,7 +127,8 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
     host = next(iter(rollout.cluster.hosts.by_name.values()))
     click.echo(f"\nThe cluster is up. In another terminal:\n\n    export KUBECONFIG={config}\n    kubectl get nodes\n    careen status\n"
                f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} wants a reboot\n\nCtrl-C ends it.")
-    await asyncio.Event().wait()
+    assert rollout.cluster.failure is not None, "a running cluster watches its parts"
+    await asyncio.shield(rollout.cluster.failure)
     return 0
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 from careen.cluster import objects
 from careen.cluster.api import ApiServer
-from careen.cluster.errors import ClusterError
+from careen.cluster.errors import ClusterError, Conflict
 
 # `kubectl describe node` looks here for a Node's Events, by its UID; Nodes have no namespace of their own.
 NODE_EVENTS_NAMESPACE = "default"
@@ -25,18 +26,23 @@ class Subject:
     namespace: str = ""
 
 
-async def post_event(api: ApiServer, subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str) -> str:
-    """Posts one Event; the empty text, or why it could not be posted."""
+async def post_event(api: ApiServer, subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, once: str = "") -> str:
+    """Posts one Event; the empty text, or why it could not be posted.
+
+    Of all Events about the subject with the same `once` the server keeps the first: they have one name.
+    """
     namespace = subject.namespace or NODE_EVENTS_NAMESPACE
-    body = event(subject, reason=reason, sentence=sentence, is_warning=is_warning, host=host, at=api.clock.now().isoformat().replace("+00:00", "Z"))
+    body = event(subject, reason=reason, sentence=sentence, is_warning=is_warning, host=host, at=api.clock.now().isoformat().replace("+00:00", "Z"), once=once)
     try:
         await api.post(f"/api/v1/namespaces/{namespace}/events", body, objects.ObjectHead)
+    except Conflict as error:
+        return "" if once else str(error)
     except ClusterError as error:
         return str(error)
     return ""
 
 
-def event(subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, at: str) -> dict[str, Any]:
+def event(subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, at: str, once: str = "") -> dict[str, Any]:
     """The core/v1 Event that is posted."""
     involved = {"kind": subject.kind, "name": subject.name, "uid": subject.uid, "apiVersion": "v1"}
     if subject.namespace:
@@ -44,7 +50,7 @@ def event(subject: Subject, *, reason: str, sentence: str, is_warning: bool, hos
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{subject.name}.", "namespace": subject.namespace or NODE_EVENTS_NAMESPACE},
+        "metadata": {**_name(subject, reason, once), "namespace": subject.namespace or NODE_EVENTS_NAMESPACE},
         "involvedObject": involved,
         "type": "Warning" if is_warning else "Normal",
         "reason": reason,
@@ -56,3 +62,10 @@ def event(subject: Subject, *, reason: str, sentence: str, is_warning: bool, hos
         "lastTimestamp": at.split(".", maxsplit=1)[0].removesuffix("Z") + "Z",
         "count": 1,
     }
+
+
+def _name(subject: Subject, reason: str, once: str) -> dict[str, str]:
+    """A name of the server's choice, or one that everybody chooses alike."""
+    if not once:
+        return {"generateName": f"{subject.name}."}
+    return {"name": f"{subject.name}.{hashlib.sha256(f'{subject.uid}/{reason}/{once}'.encode()).hexdigest()[:16]}"}

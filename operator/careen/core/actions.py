@@ -102,10 +102,11 @@ class Occasion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
-    """A message to people; sent in the background, never holds up a turn."""
+    """A message to people; sent in the background, never holds up a turn. One occasion of one claim is told once."""
 
     occasion: Occasion
     sentence: str
+    claim: str = ""
 
 
 Action = PatchNode | WriteLock | ConfirmClaim | Evict | AskReboot | PostEvent | Notify

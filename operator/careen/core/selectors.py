@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
+from scheduler_core.model.labels import is_label_key, is_label_value
+
 Operator = Literal["exists", "absent", "in", "notin", "gt", "lt"]
 
 _KEY = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
@@ -80,12 +82,20 @@ class Selector:
 
 
 def _requirement(text: str, match: re.Match[str]) -> Requirement:
+    found = _read(text, match)
+    # A key or value that no object can have would select nothing, or with ! and notin everything, without a word.
+    if not is_label_key(found.key):
+        raise SelectorError(f"{text!r} is no label selector: {found.key!r} is no label key")
+    if found.operator not in ("gt", "lt") and (bad := sorted(value for value in found.values if not is_label_value(value))):
+        raise SelectorError(f"{text!r} is no label selector: {bad[0]!r} is no label value")
+    return found
+
+
+def _read(text: str, match: re.Match[str]) -> Requirement:
     if match["absent"]:
         return Requirement(match["absent"].lstrip("!").strip(), "absent")
     if match["set_key"]:
         values = frozenset(value.strip() for value in match["values"].split(","))
-        if bad := sorted(value for value in values if not re.fullmatch(_VALUE, value)):
-            raise SelectorError(f"{text!r} is no label selector: {bad[0]!r} is no label value")
         return Requirement(match["set_key"], "in" if match["set"] == "in" else "notin", values)
     if match["operator"] is None:
         return Requirement(match["key"], "exists")

@@ -38,6 +38,10 @@ CONTROLLERS = (deployments.CONTROLLER, replica_sets.CONTROLLER, stateful_sets.CO
 _SETTLE_LOOK_SECONDS = 0.1
 
 
+class PartDied(Exception):
+    """A part of the cluster died: it is broken, and so is every conclusion from it. The sentence names the part and the cause."""
+
+
 @dataclass(slots=True, kw_only=True)
 class EmbeddedCluster:
     """A running cluster; `on_down` and `on_up` may be set to follow the hosts (the demo kills and starts agents there)."""
@@ -47,7 +51,7 @@ class EmbeddedCluster:
     scheduler: SchedulerLoop
     on_down: Callable[[SimulatedHost], None] = field(default=lambda _host: None)
     on_up: Callable[[SimulatedHost], None] = field(default=lambda _host: None)
-    # The first part that died with an exception: the cluster is broken and so is every conclusion from it.
+    # Ends with `PartDied` when the first part does.
     failure: asyncio.Future[None] | None = None
 
     async def wait_until_settled(self, seconds: float) -> None:
@@ -63,7 +67,7 @@ class EmbeddedCluster:
             await asyncio.sleep(_SETTLE_LOOK_SECONDS)
 
     def raise_if_broken_down(self) -> None:
-        """Raises what a part of the cluster died of."""
+        """Raises `PartDied` if a part of the cluster did."""
         if self.failure is not None and self.failure.done():
             self.failure.result()
 
@@ -95,8 +99,10 @@ async def running_cluster(folder: Path, *, nodes: int, seed: int, timings: Timin
     _create(api, manifests, nodes, agent_arguments)
     for host in by_name.values():
         kubelets.node_is_up(host.name, host.boot_id)
-    parts: list[Coroutine[Any, Any, None]] = [run_controllers(api.verbs, CONTROLLERS), kubelets.run(), hosts.run(), cluster.scheduler.run()]
-    tasks = [asyncio.create_task(part) for part in parts]
+    parts: dict[str, Coroutine[Any, Any, None]] = {
+        "controllers": run_controllers(api.verbs, CONTROLLERS), "kubelets": kubelets.run(), "hosts": hosts.run(), "scheduler": cluster.scheduler.run(),
+    }
+    tasks = [asyncio.create_task(part, name=name) for name, part in parts.items()]
     cluster.failure = asyncio.ensure_future(_first_failure(tasks))
     try:
         yield cluster
@@ -111,7 +117,8 @@ async def running_cluster(folder: Path, *, nodes: int, seed: int, timings: Timin
 async def _first_failure(tasks: list[asyncio.Task[None]]) -> None:
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     for task in done:
-        task.result()
+        if cause := task.exception():
+            raise PartDied(f"the embedded cluster's {task.get_name()} died: {type(cause).__name__}: {cause}") from cause
 
 
 def _create(api: ApiServer, nodes: list[dict[str, Any]], count: int, agent_arguments: Sequence[str]) -> None:

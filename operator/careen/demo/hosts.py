@@ -105,9 +105,12 @@ class Hosts:
         self._record(host, "need")
 
     async def run(self) -> None:
-        """Look for asked-for reboots until cancelled."""
+        """Look for asked-for reboots until cancelled, or until one of them breaks."""
         try:
             while True:
+                for reboot in self._reboots.values():
+                    if reboot.done():
+                        reboot.result()                          # it takes itself off the list when it went well
                 for host in self.by_name.values():
                     if host.is_up and host.name not in self._reboots and host.asked_at() is not None:
                         self._reboots[host.name] = asyncio.create_task(self._reboot(host))

@@ -43,6 +43,22 @@ def test_a_bad_edit_changes_nothing_and_says_why(text: str) -> None:
     assert there.policy.concurrency == 4
 
 
+@pytest.mark.parametrize("line", ["notify-url: slack://SECRETWORD: x", "notify-url: [slack://SECRETWORD", "notify-url: *SECRETWORD", "notify-url: !SECRETWORD x", "notify-url: 'SECRETWORD", 'notify-url: "\\SECRETWORD"'])
+def test_yaml_that_cannot_be_read_is_told_by_its_place_and_not_by_its_words(line: str) -> None:
+    """What YAML itself says quotes the line, and it stands in an Event and in every agent's log."""
+    (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))
+    assert "`config.yaml` in ConfigMap careen/careen is no YAML: line " in problem
+    assert "SECRET" not in problem
+
+
+def test_a_changed_secret_is_logged_without_itself(caplog: pytest.LogCaptureFixture) -> None:
+    there = live()
+    with caplog.at_level("INFO", logger="careen"):
+        assert there.offer(config("notify-url: slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR")) == ()
+    assert "notify-url is now slack (set) (`notify-url` in ConfigMap careen/careen)" in caplog.text
+    assert "SECRET" not in caplog.text
+
+
 def test_a_deleted_config_map_leaves_flags_and_defaults() -> None:
     there = live("concurrency: 2")
     assert there.offer(None) == ()

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from careen.demo.testing import RunningServer, server_in_thread
+from tests.careen.services.webhook import running_webhook
 
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
 
@@ -206,6 +207,21 @@ def test_an_edit_of_the_config_map_takes_effect_without_a_restart_and_a_bad_one_
     assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
 
 
+def test_a_bad_edit_is_one_event_however_often_it_is_seen(node: Node) -> None:
+    """A second agent of the cluster, and one that was restarted with its older settings in a flag, see the same edit."""
+    node.put_config("concurrency: 1")
+    agents = [node.start("--host-lock-dir="), node.start("--host-lock-dir=")]
+    for agent in agents:
+        agent.says("metrics, health")
+    wait_until(lambda: len([record for record in node.requests if record.verb == "watch"]) >= 2)
+    edit(node, "reboot-days: [someday]")
+    for agent in agents:
+        agent.says("the settings were left as they are")
+        wait_until(lambda agent=agent: 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics"))  # type: ignore[misc]
+    wait_until(lambda: len([record for record in node.requests if record.resource == "events" and record.verb == "create"]) >= 2)
+    assert len(events(node, "BadSettings")) == 1
+
+
 def edit(node: Node, text: str) -> None:
     """A person's kubectl, so that whoever watches hears of it."""
     request = urllib.request.Request(
@@ -219,6 +235,32 @@ def edit(node: Node, text: str) -> None:
 def events(node: Node, reason: str) -> list[Any]:
     journal = [change.after.content for change in list(node.server.store.journal) if change.after is not None]
     return [content for content in journal if content.get("kind") == "Event" and content["reason"] == reason]
+
+
+# ---- messages to people ----
+
+
+def test_people_are_told_in_words_of_their_choice_and_a_webhook_that_hangs_holds_up_nothing(node: Node) -> None:
+    node.put_config('message-template-drain: "%s goes"')
+    with running_webhook() as hook, running_webhook(hangs=True) as slow:
+        urls = f"generic+http://{hook.address}/SECRETWORD\ngeneric+http://{slow.address}/SECRETWORD"
+        agent = node.start("--forecast=off", "--notify-timeout=4s", CAREEN_NOTIFY_URL=urls)
+        ask_for_a_reboot(node)
+        wait_until((node.folder / "rebooted").exists)
+        agent.says(r"the message to people by generic was not sent: no answer within 4 s(.|\n)*no answer within 4 s")
+        assert hook.texts == ["n1 goes", "Rebooting node n1"]
+        metrics = agent.get("/metrics")
+    assert 'careen_messages_total{node="n1",result="sent",service="generic"} 2.0' in metrics
+    assert 'careen_messages_total{node="n1",result="failed",service="generic"} 2.0' in metrics
+    journal = [change.after.content for change in node.server.store.journal if change.after is not None]
+    assert "SECRET" not in agent.log + metrics + json.dumps(journal)
+
+
+def test_a_message_url_that_cannot_be_used_ends_the_start_with_code_2_and_is_not_told(node: Node) -> None:
+    agent = node.start(CAREEN_NOTIFY_URL="pager://SECRETWORD")
+    assert agent.ends() == 2
+    assert "CAREEN_NOTIFY_URL is a secret: expected a shoutrrr URL of one of bark, discord, generic" in agent.log
+    assert "SECRET" not in agent.log
 
 
 # ---- being idle ----
@@ -243,7 +285,7 @@ import asyncio, json, os, signal, sys, threading, time
 sys.argv = {node.command[2:]!r}
 def report():
     time.sleep(5)
-    heavy = ["numpy", "rich", "requests", "requests_oauthlib", "oauthlib", "websocket", "prometheus_api_client", "kubernetes.client.models.v1_pod", "kubernetes.client.api.core_v1_api", "kubernetes.aio", "kubernetes_asyncio", "pandas"]
+    heavy = ["apprise", "numpy", "rich", "requests", "requests_oauthlib", "oauthlib", "websocket", "prometheus_api_client", "kubernetes.client.models.v1_pod", "kubernetes.client.api.core_v1_api", "kubernetes.aio", "kubernetes_asyncio", "pandas"]
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
     print(json.dumps({{"heavy": [name for name in heavy if name in sys.modules], "kopf": "kopf" in sys.modules, "rss": int(status["VmRSS"].split()[0]) / 1024}}), flush=True)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -9,7 +9,7 @@ import pytest
 
 from careen.agent.settings import DEFAULTS, SETTINGS, Settings, flag, variable
 
-# kured 1.23, cmd/kured/main.go: every flag with its default, as this tree writes values. The four that differ on purpose
+# kured 1.23, cmd/kured/main.go: every flag with its default, as this tree writes values. Those that differ on purpose
 # are below.
 KURED = {
     "node-id": "", "period": 3600.0, "reboot-sentinel": "/var/run/reboot-required", "reboot-sentinel-command": "", "reboot-method": "command",
@@ -26,6 +26,8 @@ DIFFERENT_ON_PURPOSE = {
     "ds-namespace": "careen",  # the lock lives on the agents' own DaemonSet
     "ds-name": "careen",
     "prefer-no-schedule-taint": "careen.dev/reboot",  # on unless switched off
+    "notify-url": (),  # kured takes one; here there may be several
+    "slack-hook-url": None,
     "reboot-days": (0, 1, 2, 3, 4, 5, 6),  # the same seven days, Monday first
 }
 

@@ -46,7 +46,7 @@ def test_an_address_is_one_of_a_web_server_or_nothing(text: str) -> None:
     assert kinds.url(text) == text
 
 
-@pytest.mark.parametrize("text", ["prometheus:9090", "prometheus", "http://", "http:///x", "ftp://p"])
+@pytest.mark.parametrize("text", ["prometheus:9090", "prometheus", "http://", "http:///x", "ftp://p", "http://p:port", "http://p:99999", "http://p /x", "http://:9090"])
 def test_other_addresses_are_refused_at_the_start_and_not_by_every_question(text: str) -> None:
     with pytest.raises(ValueError, match="expected an address"):
         kinds.url(text)
@@ -173,6 +173,81 @@ def test_regular_expressions_are_compiled_and_bad_ones_refused() -> None:
         kinds.regexp("(")
 
 
+@pytest.mark.parametrize("text", ["[[:alpha:]]+", r"\Qa.b\E", r"\pL+", "(?P<a>x)(?P<a>y)", "a{99999999999}"])
+def test_what_go_reads_otherwise_than_python_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="regular expression"):
+        kinds.regexp(text)
+
+
+SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
+
+
 def test_secrets_are_not_shown() -> None:
-    assert kinds.SECRET.shown("slack://token") == "(set)"
-    assert kinds.SECRET.shown("") == ""
+    assert kinds.MESSAGE_URLS.shown((kinds.MESSAGE_URLS.parse(SLACK), kinds.MESSAGE_URLS.parse("logger://"))) == "slack (set),logger (set)"
+    assert kinds.SLACK_HOOK.shown(kinds.SLACK_HOOK.parse("https://hooks.slack.com/services/T/B/C")) == "(set)"
+    assert kinds.SLACK_HOOK.shown(None) == ""
+    assert kinds.URL.shown("https://name:word@prometheus/a?b=c@d") == "https://prometheus/a?b=c@d"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", []),
+        ("slack://a/b/c", ["slack://a/b/c"]),
+        ("slack://a/b/c,discord://t@1", ["slack://a/b/c", "discord://t@1"]),
+        ("slack://a/b/c\n\n discord://t@1 \n", ["slack://a/b/c", "discord://t@1"]),
+        ("smtp://h/?from=a@b.c&to=d@e.f,g@h.i", ["smtp://h/?from=a@b.c&to=d@e.f,g@h.i"]),
+        ('"slack://a/b/c", "generic+https://h"', ['"slack://a/b/c"', '"generic+https://h"']),
+        ("slack://a/b/c,nonsense", ["slack://a/b/c,nonsense"]),
+    ],
+)
+def test_several_urls_stand_on_lines_or_behind_commas(text: str, parts: list[str]) -> None:
+    """A comma alone divides nothing: a URL may hold commas itself."""
+    assert kinds.urls(text) == parts
+
+
+@pytest.mark.parametrize("text", ["n1", "ip-10-0-0-1.eu-west-1.compute.internal", "1", "", f"{'a' * 63}.{'b' * 63}"])
+def test_names_of_objects_are_those_that_kubernetes_has(text: str) -> None:
+    assert kinds.object_name(text) == text
+
+
+@pytest.mark.parametrize("text", ["A_B", "N1", "a_b", "a..b", "-a", "a-", ".a", "a.", "a b", "a/b", "ä", "a" * 254])
+def test_names_that_no_object_can_have_are_refused(text: str) -> None:
+    for parse in (kinds.object_name, kinds.needed_name, kinds.namespace):
+        with pytest.raises(ValueError, match="expected the name of"):
+            parse(text)
+
+
+def test_a_namespace_has_no_dots_and_like_the_daemonset_is_never_empty() -> None:
+    assert (kinds.namespace("kube-system"), kinds.needed_name("kured.x")) == ("kube-system", "kured.x")
+    for text in ("", "a.b", "a" * 64):
+        with pytest.raises(ValueError, match="namespace"):
+            kinds.namespace(text)
+    with pytest.raises(ValueError, match="expected a name"):
+        kinds.needed_name("")
+
+
+@pytest.mark.parametrize("text", ["a..b/c", "-a/b", "A.com/b", "a/b/c", "a/", "/a", "a b", "a" * 64, f"{'a' * 254}/b"])
+def test_keys_that_the_server_would_refuse_are_refused(text: str) -> None:
+    for parse in (kinds.label_key, kinds.annotation_key):
+        with pytest.raises(ValueError, match="expected a key"):
+            parse(text)
+
+
+def test_the_label_of_the_roll_out_is_not_a_persons() -> None:
+    with pytest.raises(ValueError, match="the roll-out itself"):
+        kinds.label("careen.dev/reboot=ready")
+
+
+@pytest.mark.parametrize("text", ["/bin/systemctl reboot", "sh -c 'exit 1'", ""])
+def test_commands_have_every_quote_closed(text: str) -> None:
+    assert kinds.command_line(text) == text
+    with pytest.raises(ValueError, match="every quote closed"):
+        kinds.command_line(f"{text} 'a")
+
+
+@pytest.mark.parametrize("text", ["configmap:", "configmap:a/b", "configmap:a b"])
+def test_a_scheduler_configuration_names_a_key_that_a_config_map_can_have(text: str) -> None:
+    with pytest.raises(ValueError, match="expected configmap:KEY"):
+        kinds.scheduler_config(text)
+    assert [kinds.scheduler_config(each) for each in ("configmap:scheduler.yaml", "/etc/x", "")] == ["configmap:scheduler.yaml", "/etc/x", ""]

@@ -45,6 +45,9 @@ def test_the_strongest_source_counts_and_is_named(without: tuple[str, ...], seco
     assert (resolved.origins["period"].source, resolved.origins["period"].where) == (source, where)
 
 
+SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
+
+
 def test_where_flag_and_variable_differ_the_start_says_which_one_counts() -> None:
     assert settle({"period": "1m"}, {"KURED_PERIOD": "3m"}).notes == (
         "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag counts (kured would take the variable)",
@@ -54,15 +57,40 @@ def test_where_flag_and_variable_differ_the_start_says_which_one_counts() -> Non
 
 
 def test_a_secret_that_differs_is_not_told() -> None:
-    (note, _) = settle({"notify_url": "slack://a"}, {"KURED_NOTIFY_URL": "slack://b"}).notes
-    assert "slack" not in note
+    notes = settle({"notify_url": SLACK}, {"KURED_NOTIFY_URL": SLACK.replace("T0", "T1")}).notes
+    assert [note[:32] for note in notes] == ["--notify-url is given as a flag ", "--notify-url holds a secret and "]
+    assert "SECRET" not in "".join(notes)
+
+
+@pytest.mark.parametrize("given", [
+    {"flags": {"notify_url": f"{SLACK}/more"}}, {"environment": {"CAREEN_NOTIFY_URL": f"{SLACK}/more"}}, {"config_map": {"notify-url": [SLACK, f"{SLACK}/more"]}},
+    {"flags": {"slack_hook_url": "https://example.com/SECRETWORD"}}, {"flags": {"prometheus_url": "http://name:SECRETWORD@host:port"}},
+])
+def test_a_secret_that_cannot_be_used_is_not_told(given: dict[str, Any]) -> None:
+    (problem,) = problems(**given)
+    assert "expected" in problem
+    assert "SECRET" not in problem
+
+
+def test_a_secret_on_the_command_line_is_told_to_be_in_the_open() -> None:
+    assert settle(environment={"CAREEN_NOTIFY_URL": SLACK}).notes == ()
+    (note,) = settle({"notify_url": SLACK}).notes
+    assert note == "--notify-url holds a secret and stands on the command line, where everybody on the host can read it: give it as CAREEN_NOTIFY_URL, from a Secret"
+
+
+def test_messages_may_go_to_several_places() -> None:
+    settings = settle({"notify_url": (SLACK, "logger://")}).settings
+    assert [target.service for target in settings.notify_url] == ["slack", "logger"]
+    settings = settle(environment={"KURED_NOTIFY_URL": f"{SLACK}\nlogger://"}).settings
+    assert [target.service for target in settings.notify_url] == ["slack", "logger"]
 
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.is_kureds])
 def test_every_kured_flag_is_read_from_kureds_variable(name: str) -> None:
-    values = {"concurrency": "2", "reboot_signal": "9", "metrics_port": "1", "prometheus_url": "http://x", "drain_grace_period": "5", "skip_wait_for_delete_timeout": "5"}
+    values = {"notify_url": SLACK, "concurrency": "2", "reboot_signal": "9", "metrics_port": "1", "prometheus_url": "http://x", "drain_grace_period": "5", "skip_wait_for_delete_timeout": "5"}
     by_metavar = {
         "DURATION": "7m", "BOOL": "true", "TEXT": "x", "PATH": "/x", "KEY": "example.com/x", "REGEXP": "x", "SELECTOR": "a=b", "DAYS": "mo", "KEY=VALUE,…": "a=b",
+        "NAME": "x", "NAMESPACE": "x", "URL": "https://hooks.slack.com/services/T/B/C",
         "TIME": "3:00", "ZONE": "Europe/Berlin", "command|signal": "signal", "text|json": "json",
     }
     environment = {f"KURED_{name.upper()}": values.get(name) or by_metavar[SETTINGS[name].kind.metavar]}
@@ -124,6 +152,19 @@ BAD = [
     pytest.param({"flags": {"alert_filter_regexp": "x"}}, "need --prometheus-url", id="a filter of nothing"),
     pytest.param({"flags": {"force_reboot_past_budgets": "true"}}, "needs --force-reboot", id="past budgets without force"),
     pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "the same group twice", id="two budgets of one group"),
+    pytest.param({"flags": {"node_id": "A_B"}}, "--node-id='A_B': expected the name of an object", id="a name that no Node has"),
+    pytest.param({"environment": {"CAREEN_DS_NAMESPACE": "a/b"}}, "expected the name of a namespace", id="a name that no namespace has"),
+    pytest.param({"config_map": {"blocking-pod-selector": "A_B!/x=1"}}, "is no label selector", id="a selector that selects nothing"),
+    pytest.param({"config_map": {"drain-pod-selector": f"app={'x' * 64}"}}, "is no label value", id="a value that no label has"),
+    pytest.param({"flags": {"prefer_no_schedule_taint": "a..b/c"}}, "expected a key", id="a taint that the server refuses"),
+    pytest.param({"flags": {"post_reboot_node_labels": "a=1,a=2"}}, "--post-reboot-node-labels sets a twice", id="one label, two values"),
+    pytest.param({"flags": {"scheduler_config": "configmap:x", "config_map": ""}}, "but --config-map is empty", id="a key of no ConfigMap"),
+    pytest.param({"flags": {"reboot_command": "sh -c 'x"}}, "every quote closed", id="an open quote"),
+    pytest.param({"flags": {"prometheus_token_file": "/t"}}, "--prometheus-token-file needs --prometheus-url", id="a token for nobody"),
+    pytest.param({"flags": {"prometheus_url": "https://p", "prometheus_username": "a"}}, "belong together", id="a name without a password"),
+    pytest.param({"flags": {"prometheus_url": "https://p", "prometheus_client_key_file": "/k"}}, "needs --prometheus-client-certificate-file", id="a key without its certificate"),
+    pytest.param({"flags": {"prometheus_url": "https://p", "prometheus_token_file": "/t", "prometheus_username": "a", "prometheus_password_file": "/p"}},
+                 "two ways to say who asks", id="a token and a name"),
     pytest.param({"flags": {"pre_reboot_node_labels": "key-"}}, "expected a label as key=value", id="a label without a value"),
 ]
 
@@ -155,7 +196,8 @@ def test_variables_that_kubernetes_makes_for_a_service_of_our_name_are_not_setti
     [
         ({"force_reboot": "true"}, "does nothing without --drain-timeout"),
         ({"reboot_days": ""}, "no node will ever reboot"),
-        ({"notify_url": "slack://x"}, "messages go to the log only"),
+        ({"prometheus_url": "http://p", "prometheus_token_file": "/t"}, "is not encrypted"),
+        ({"prometheus_url": "https://a:b@p"}, "give them as --prometheus-username and --prometheus-password-file"),
         ({"lock_ttl": "30m"}, "does not free claims by time"),
     ],
 )

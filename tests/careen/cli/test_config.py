@@ -48,9 +48,23 @@ def test_the_environment_of_the_daemonset_counts_and_each_node_has_its_own_name(
     daemonset["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "KURED_PERIOD", "value": "5m"})
     desk.server.seed(daemonset)
     output = desk.ok("config")
-    assert row(output, "node-id") == ["(each node's own)", "CAREEN_NODE_ID"]
+    assert row(output, "node-id") == ["each-nodes-own", "CAREEN_NODE_ID"]
     assert row(output, "period") == ["5m", "KURED_PERIOD"]
     assert row(output, "host-root") == ["/host", "--host-root"]
+
+
+def test_no_secret_is_shown_wherever_it_stands(desk: Desk) -> None:
+    desk.lock(flags=["--notify-url=slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"])
+    desk.server.seed(a_config_map("slack-hook-url: https://hooks.slack.com/services/T/B/SECRETWORD\nprometheus-url: http://name:SECRETWORD@prometheus:9090\n"))
+    for output in (desk.ok("config"), desk.ok("config", "--output", "json")):
+        assert "SECRET" not in output
+        assert "slack (set)" in output
+        assert "http://prometheus:9090" in output
+
+
+def test_a_variable_from_a_secret_is_said_to_be_unread(desk: Desk) -> None:
+    desk.server.seed(yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text()))
+    assert "CAREEN_NOTIFY_URL comes from a Secret if there is one, which is not read here" in desk.ok("config")
 
 
 def test_settings_that_no_agent_could_start_with_are_refused_with_what_is_wrong(desk: Desk) -> None:

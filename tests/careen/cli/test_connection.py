@@ -115,3 +115,10 @@ def test_kubectl_finds_careen_as_its_plugin(desk: Desk) -> None:
     assert "1 node: 1 Idle." in kubectl("status").stdout
     assert kubectl("--help").stdout.startswith("Usage: kubectl careen [OPTIONS] COMMAND")
     assert kubectl("why", "n2").returncode == 2
+
+
+@pytest.mark.parametrize("option", ["--ds-namespace=A_B", "--ds-name=a/b", "--lock-annotation=a..b/c"])
+def test_a_name_that_no_object_can_have_is_refused_before_anybody_is_asked(option: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["status", option, "--kubeconfig", str(tmp_path / "nowhere")])
+    assert result.exit_code == 2
+    assert "expected" in result.output

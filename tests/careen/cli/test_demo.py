@@ -122,6 +122,24 @@ def test_served_it_stays_up_with_a_kubeconfig_until_it_is_ended(demo: Any, tmp_p
     assert f"export KUBECONFIG={tmp_path / 'kubeconfig'}" in output
 
 
+def test_served_it_ends_with_a_sentence_when_a_part_of_its_cluster_dies(demo: Any, tmp_path: Path) -> None:
+    """A host cannot boot over a folder in its sentinel's place; a cluster without hosts that boot is no cluster to look at."""
+    process = demo("--nodes", "1", "--serve")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "kubeconfig").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.1)
+    host = tmp_path / "hosts" / "node-01"
+    (host / "var/run/reboot-required").mkdir()
+    (host / "reboot-asked").touch()
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, output
+    assert "Error: the embedded cluster's hosts died: IsADirectoryError" in output
+    assert "Traceback" not in output
+    assert agents_of(tmp_path) == []
+
+
 def test_a_rule_that_does_not_exist_is_refused_with_the_list_of_rules() -> None:
     result = CliRunner().invoke(cli, ["demo", "--break", "gravity"])
     assert result.exit_code == 2

@@ -28,6 +28,15 @@ def test_an_event_of_a_config_map_lives_in_its_namespace() -> None:
     assert made["type"] == "Normal"
 
 
+async def test_what_many_agents_see_alike_is_one_event(cluster: Cluster) -> None:
+    subject = Subject(kind="ConfigMap", name="careen", uid="u1", namespace="careen")
+    cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "careen"}})
+    for host, edit in (("n1", "u1/7"), ("n2", "u1/7"), ("n1", "u1/8"), ("n2", "u1/8"), ("n1", "")):
+        assert await post_event(cluster.api, subject, reason="BadSettings", sentence=f"seen by {host}", is_warning=True, host=host, once=edit) == ""
+    posted = [each.after.content for each in cluster.server.store.journal if each.after is not None and each.after.content.get("kind") == "Event"]
+    assert [(content["message"], content["metadata"]["name"].startswith("careen.")) for content in posted] == [("seen by n1", True)] * 3
+
+
 def test_a_long_sentence_is_cut_at_what_the_server_accepts() -> None:
     made = event(NODE, reason="R", sentence="ä" * 2000, is_warning=False, host="n1", at="2026-03-04T12:00:00Z")
     assert made["message"] == "ä" * 500

@@ -20,7 +20,8 @@ def test_it_matches_as_kubernetes_does(text: str, expected: bool) -> None:
     assert Selector.parse(text).matches(LABELS) is expected
 
 
-@pytest.mark.parametrize("text", ["app=db,", ",app", "app in db", "app in (db", "app=a b", "a&b", "=x", "size>big", "app in (a b)", "!!app", "app=-x"])
+@pytest.mark.parametrize("text", ["app=db,", ",app", "app in db", "app in (db", "app=a b", "a&b", "=x", "size>big", "app in (a b)", "!!app", "app=-x",
+    "a/b/c=x", "A.com/x", "!a..b/c", f"{'a' * 64}", f"app={'b' * 64}", f"app in (a, {'b' * 64})"])
 def test_what_is_no_selector_is_refused_with_the_text(text: str) -> None:
     with pytest.raises(SelectorError, match="is no label selector"):
         Selector.parse(text)

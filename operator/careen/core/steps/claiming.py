@@ -178,7 +178,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
         situation, Phase.DRAINING, Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go", progress=progress,
         change=NodeChange(labels=dict(policy.pre_reboot_labels), unschedulable=True, annotations=forecast_annotation(situation)),
         send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds, memory=replace(situation.memory, costly_refusals=0, unknown_since=None),
-        then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}"),),
+        then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}", claim=progress.claim),),
     )
 
 

@@ -38,10 +38,17 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
         progress=replace(progress, announcement=number, announced=situation.mark(), is_forced=progress.is_forced or code is Code.FORCED),
         then=(
             ConfirmClaim(claim=progress.claim, node=name),
-            Notify(occasion=Occasion.REBOOT, sentence=f"Rebooting node {name}"),
+            *_told(situation),
             AskReboot(within_seconds=situation.policy.confirm_max_age_seconds),
         ),
     )
+
+
+def _told(situation: Situation) -> tuple[Notify, ...]:
+    """A message to people, unless an agent that ran before this one announced the reboot: then it told them."""
+    progress, name = situation.progress, situation.node.name
+    is_told = progress.announcement > 0 and _asked(situation) is None
+    return () if is_told else (Notify(occasion=Occasion.REBOOT, sentence=f"Rebooting node {name}", claim=progress.claim),)
 
 
 def decide(situation: Situation) -> Decision:

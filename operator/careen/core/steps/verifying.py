@@ -89,7 +89,7 @@ def _give_back(situation: Situation) -> Decision:
     name = situation.node.name
     return move(
         situation, Phase.SETTLING, Code.GIVEN_BACK, "rebooted, proven well and back in service", progress=record, change=change,
-        then=(Notify(occasion=Occasion.UNCORDON, sentence=f"Node {name} rebooted & uncordoned successfully!"),),
+        then=(Notify(occasion=Occasion.UNCORDON, sentence=f"Node {name} rebooted & uncordoned successfully!", claim=record.claim),),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from careen.core import keys, lock
-from careen.core.actions import AskReboot, ConfirmClaim, PatchNode
+from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode
 from careen.core.decision import Decision
 from careen.core.lock import LockContent
 from careen.core.memory import Memory, RebootMemory, RebootOutcome
@@ -50,6 +50,18 @@ def asks(decision: Decision) -> bool:
 def test_before_the_host_is_asked_the_memory_says_that_it_was_not() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert decision.memory.reboot == RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED)
+
+
+def told(decision: Decision) -> list[tuple[Occasion, str]]:
+    return [(action.occasion, action.claim) for action in decision.actions if isinstance(action, Notify)]
+
+
+def test_people_are_told_before_the_host_is_asked_and_not_again_by_an_agent_that_was_restarted() -> None:
+    """A second announcement of the same process repeats the message: the first may have stopped before it. The shell tells it once."""
+    assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
+    assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
+    assert asks(rebooting())
+    assert told(rebooting()) == []
 
 
 def test_the_host_is_asked_within_five_seconds_of_the_confirmed_claim_or_not_at_all() -> None:

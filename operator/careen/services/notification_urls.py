@@ -1,0 +1,341 @@
+"""Where messages to people go: shoutrrr's URLs, which kured takes, as targets for the library that sends here.
+
+Pure, and loads no library: the settings are judged with it in every agent. A URL holds a secret nearly everywhere, so neither a
+sentence of an error nor the representation of a target has any part of it but the name of the service.
+The forms are those of shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+
+class Way(StrEnum):
+    """How a target is reached."""
+
+    APPRISE = "apprise"              # by the library, under its own URL
+    TEXT = "text"                    # a POST of the message alone
+    JSON = "json"                    # a POST of an object that holds the message
+    LOG = "log"                      # the log has every message anyway
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One receiver of messages."""
+
+    service: str
+    way: Way = Way.APPRISE
+    url: str = field(default="", repr=False)
+    title: str = field(default="", repr=False)                       # a subject or topic, where the service has one
+    message_key: str = "message"                                     # of the JSON object
+    fields: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    method: str = "POST"
+
+
+# Query parameters that only dress a message up. Whatever is neither used nor named here is refused: it may say where a message goes.
+_DRESS = frozenset({
+    "title", "color", "colour", "icon", "avatar", "splitlines", "preview", "parsemode", "notification", "botname", "colorinfo", "colordebug",
+    "colorwarn", "colorerror", "usehtml", "clienthost", "sound", "badge", "group", "category", "copy", "click", "actions", "cache", "firebase", "entity", "alias",
+})
+_TRUE, _FALSE = {"1", "true", "yes"}, {"0", "false", "no"}
+
+
+class _Parts:
+    """The pieces of a URL; each that is used is taken, so that what is left over can be refused."""
+
+    def __init__(self, service: str, text: str, *, over: str = "") -> None:
+        self.over = over                                             # generic+http: what is spoken with the host
+        try:
+            found = urlsplit(text)
+            self.port = found.port
+            self.host = unquote(found.hostname or "")
+            self.raw_host = unquote(found.netloc.rpartition("@")[2].partition(":")[0])   # tokens keep their case
+        except ValueError:
+            raise ValueError(f"{service}: expected a host, and a port that is a number") from None
+        self.service = service
+        self.user, self.password = unquote(found.username or ""), unquote(found.password or "")
+        self.path = [unquote(part) for part in found.path.split("/") if part]
+        self.fragment = unquote(found.fragment)
+        self._query = dict(parse_qsl(found.query, keep_blank_values=True))
+
+    def taken(self, *names: str) -> str:
+        """The value of a query parameter under the first of its names that is given; names are compared without case."""
+        values = [self._query.pop(key) for key in list(self._query) if key.lower() in names]
+        return values[0] if values else ""
+
+    def is_set(self, name: str, *, default: bool) -> bool:
+        """A parameter that is a switch."""
+        text = self.taken(name).lower()
+        if text and text not in _TRUE | _FALSE:
+            raise ValueError(f"{self.service}: {name} is neither yes nor no")
+        return default if not text else text in _TRUE
+
+    def rest(self) -> dict[str, str]:
+        """Every parameter that nobody took; then there are none."""
+        found, self._query = self._query, {}
+        return found
+
+    def need(self, what: str, *values: str) -> None:
+        """Raises unless every value is there."""
+        if not all(values):
+            raise ValueError(f"{self.service}: expected {what}")
+
+    def at(self) -> str:
+        """`host:port` for another URL."""
+        host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
+        return host if self.port is None else f"{host}:{self.port}"
+
+    def secure(self, plain: str, secured: str) -> str:
+        """The scheme: TLS unless `disabletls`."""
+        return plain if self.is_set("disabletls", default=False) else secured
+
+    def refuse_rest(self) -> None:
+        """Raises if a parameter is left that says more than how a message looks."""
+        left = sorted(key for key in self._query if key.lower() not in _DRESS)
+        if left:
+            raise ValueError(f"{self.service}: the parameter {left[0][:40]} is not known here; leave it out")
+
+
+def parse(text: str) -> Target:
+    """The target that a URL names. Raises ValueError with a sentence that holds no secret."""
+    text = text.strip().strip('"')                                   # kured takes quotes off, because charts leave them on
+    scheme = re.match(r"([a-z]{2,20})(?:\+(https?))?://", text, re.IGNORECASE)
+    if scheme is None or re.search(r"\s", text):
+        raise ValueError("expected a shoutrrr URL such as slack://TOKEN-A/TOKEN-B/TOKEN-C")
+    service = scheme[1].lower()
+    if service not in _SERVICES or (scheme[2] and service != "generic"):
+        raise ValueError(f"expected a shoutrrr URL of one of {', '.join(sorted(_SERVICES))}")
+    parts = _Parts(service, text, over=(scheme[2] or "").lower())
+    target = _SERVICES[service](parts)
+    parts.refuse_rest()
+    return target
+
+
+def slack_hook(text: str) -> Target | None:
+    """kured's deprecated --slack-hook-url: the address that Slack gives for an incoming webhook; empty is none."""
+    text = text.strip().strip('"')
+    if not text:
+        return None
+    found = re.fullmatch(r"https://hooks\.slack\.com/services/([^/\s]+)/([^/\s]+)/([^/\s]+)/?", text)
+    if found is None:
+        raise ValueError("expected https://hooks.slack.com/services/TOKEN-A/TOKEN-B/TOKEN-C; another service is named with --notify-url")
+    return Target(service="slack", url=_url("slack", "", *found.groups(), image="no", footer="no"))
+
+
+def secrets_of(target: Target) -> tuple[str, ...]:
+    """Every piece of the target's address that is long enough to be a secret, longest first: to be blotted out of foreign sentences."""
+    pieces = {each for text in (target.url, unquote(target.url), *target.headers.values(), *target.fields.values()) for each in re.split(r"[\s/@:?&=,#]+", text)}
+    return tuple(sorted((each for each in pieces if len(each) >= _SHORTEST_SECRET), key=lambda each: (-len(each), each)))
+
+
+_SHORTEST_SECRET = 4
+
+
+def _url(scheme: str, login: str, host: str, *path: str, port: int | None = None, **query: str) -> str:
+    """A URL of the library; `login` is quoted already, everything else is not. Pictures and footers are switched off, being the library's own."""
+    tail = "/".join(quote(part, safe="") for part in path if part)
+    asked = urlencode({key: value for key, value in query.items() if value})
+    place = (f"[{host}]" if ":" in host else quote(host, safe="")) + ("" if port is None else f":{port}")
+    return f"{scheme}://{f'{login}@' if login else ''}{place}/{tail}{f'?{asked}' if asked else ''}"
+
+
+def _login(user: str, password: str = "") -> str:
+    return quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+# ---- one function for each service, in the order of the alphabet ----
+
+
+def _bark(parts: _Parts) -> Target:
+    parts.need("bark://:DEVICE-KEY@HOST", parts.password or parts.user, parts.host)
+    scheme = "bark" if parts.taken("scheme") == "http" else "barks"
+    return Target(service="bark", url=_url(scheme, "", parts.host, parts.password or parts.user, port=parts.port, image="no"))
+
+
+def _discord(parts: _Parts) -> Target:
+    parts.need("discord://TOKEN@WEBHOOK-ID", parts.user, parts.raw_host)
+    bot = _login(parts.taken("username"))
+    return Target(service="discord", url=_url("discord", bot, parts.raw_host, parts.user, thread=parts.taken("thread_id")))
+
+
+def _generic(parts: _Parts) -> Target:
+    """Any web server. Parameters that say nothing to careen belong to its address, as in shoutrrr."""
+    parts.need("generic://HOST/PATH or generic+https://HOST/PATH", parts.host)
+    template, key = parts.taken("template").lower(), parts.taken("messagekey") or "message"
+    if template not in ("", "json"):
+        raise ValueError("generic: the only template known here is json")
+    plain = parts.is_set("disabletls", default=parts.over == "http")
+    content_type, method = parts.taken("contenttype") or "application/json", parts.taken("method", "requestmethod") or "POST"
+    parts.taken("titlekey", "title")
+    rest = parts.rest()
+    query = urlencode({key: value for key, value in rest.items() if key[:1] not in "@$"})
+    login = f"{_login(parts.user, parts.password)}@" if parts.user else ""
+    path = "/".join(quote(part, safe=":@") for part in parts.path)
+    return Target(
+        service="generic", way=Way.JSON if template else Way.TEXT, message_key=key, method=method.upper(),
+        url=f"{'http' if plain else 'https'}://{login}{parts.at()}/{path}{f'?{query}' if query else ''}",
+        headers={"Content-Type": content_type, **{key[1:]: value for key, value in rest.items() if key.startswith("@")}},
+        fields={key[1:]: value for key, value in rest.items() if key.startswith("$")},
+    )
+
+
+def _googlechat(parts: _Parts) -> Target:
+    key, token = parts.taken("key"), parts.taken("token")
+    space = parts.path[2] if len(parts.path) == 4 and parts.path[:2] == ["v1", "spaces"] else ""
+    parts.need("googlechat://chat.googleapis.com/v1/spaces/SPACE/messages?key=KEY&token=TOKEN", space, key, token)
+    return Target(service="googlechat", url=_url("gchat", "", space, key, token))
+
+
+def _gotify(parts: _Parts) -> Target:
+    parts.need("gotify://HOST/TOKEN", parts.host, *parts.path[:1] or [""])
+    scheme = parts.secure("gotify", "gotifys")
+    return Target(service="gotify", url=_url(scheme, "", parts.host, *parts.path, port=parts.port, priority=parts.taken("priority")))
+
+
+def _ifttt(parts: _Parts) -> Target:
+    events = _list(parts.taken("events"))
+    parts.need("ifttt://KEY/?events=EVENT", parts.raw_host, *events[:1] or [""])
+    return Target(service="ifttt", url=_url("ifttt", "", parts.raw_host, *events))
+
+
+def _join(parts: _Parts) -> Target:
+    devices = _list(parts.taken("devices"))
+    parts.need("join://shoutrrr:KEY@join/?devices=DEVICE", parts.password, *devices[:1] or [""])
+    return Target(service="join", url=_url("join", "", parts.password, *devices, image="no"))
+
+
+def _logger(_parts: _Parts) -> Target:
+    return Target(service="logger", way=Way.LOG)
+
+
+def _matrix(parts: _Parts) -> Target:
+    rooms = _list(parts.taken("rooms", "room")) or ([f"#{parts.fragment}"] if parts.fragment else [])
+    parts.need("matrix://USER:PASSWORD@HOST/?rooms=ROOM", parts.password, parts.host, *rooms[:1] or [""])
+    scheme = parts.secure("matrix", "matrixs")
+    # Without a user the password is an access token. Without `e2ee=no` a library for encryption would be wanted.
+    login, token = (_login(parts.user, parts.password), "") if parts.user else ("", parts.password)
+    return Target(service="matrix", url=_url(scheme, login, parts.host, *rooms, port=parts.port, token=token, e2ee="no", mode="off"))
+
+
+def _mattermost(parts: _Parts) -> Target:
+    parts.need("mattermost://[USER@]HOST/TOKEN[/CHANNEL]", parts.host, *parts.path[:1] or [""])
+    scheme = parts.secure("mmost", "mmosts")
+    channel = parts.path[1] if len(parts.path) > 1 else ""
+    return Target(service="mattermost", url=_url(scheme, _login(parts.user), parts.host, parts.path[0], port=parts.port, channel=channel, image="no"))
+
+
+def _ntfy(parts: _Parts) -> Target:
+    parts.need("ntfy://[USER:PASSWORD@]HOST/TOPIC", parts.host, *parts.path[:1] or [""])
+    scheme = "ntfy" if parts.taken("scheme").lower() == "http" else "ntfys"
+    login, token = (_login(parts.user, parts.password), "") if parts.user else ("", parts.password)
+    return Target(service="ntfy", url=_url(
+        scheme, login, parts.host, *parts.path[:1], port=parts.port, token=token, priority=parts.taken("priority"), tags=parts.taken("tags"),
+        mode="private", image="no", delay=parts.taken("delay", "at", "in"), email=parts.taken("email"),
+    ))
+
+
+def _opsgenie(parts: _Parts) -> Target:
+    parts.need("opsgenie://api.opsgenie.com/KEY", parts.host, *parts.path[:1] or [""])
+    if parts.host not in ("api.opsgenie.com", "api.eu.opsgenie.com"):
+        raise ValueError("opsgenie: expected the host api.opsgenie.com or api.eu.opsgenie.com")
+    region = "eu" if parts.host == "api.eu.opsgenie.com" else "us"
+    return Target(service="opsgenie", url=_url("opsgenie", "", parts.path[0], region=region, priority=parts.taken("priority"), tags=parts.taken("tags")))
+
+
+def _pushbullet(parts: _Parts) -> Target:
+    parts.need("pushbullet://TOKEN[/DEVICE]", parts.raw_host)
+    channel = [f"#{parts.fragment}"] if parts.fragment else []
+    return Target(service="pushbullet", url=_url("pbul", "", parts.raw_host, *parts.path, *channel))
+
+
+def _pushover(parts: _Parts) -> Target:
+    parts.need("pushover://shoutrrr:TOKEN@USER-KEY", parts.password, parts.raw_host)
+    devices = _list(parts.taken("devices"))
+    return Target(service="pushover", url=_url("pover", _login(parts.raw_host), parts.password, *devices, priority=parts.taken("priority")))
+
+
+def _rocketchat(parts: _Parts) -> Target:
+    """The channel may stand behind the tokens, or behind a `#`, which begins a fragment."""
+    parts.need("rocketchat://[USER@]HOST/TOKEN-A/TOKEN-B[/CHANNEL|/@RECIPIENT]", parts.host, *(parts.path[:2] if len(parts.path) > 1 else [""]))
+    scheme = parts.secure("rocket", "rockets")
+    channel = parts.path[2] if len(parts.path) > 2 else parts.fragment
+    where = channel if not channel or channel[0] in "@#" else f"#{channel}"
+    login = f"{_login(parts.user)}:" if parts.user else ""
+    # The library looks for `TOKEN-A/TOKEN-B` as it stands, so these two are not quoted.
+    parts.need("tokens of letters and digits", *(part if part.isalnum() else "" for part in parts.path[:2]))
+    return Target(service="rocketchat", url=_url(scheme, f"{login}{parts.path[0]}/{parts.path[1]}", parts.host, where, port=parts.port, mode="webhook", avatar="no"))
+
+
+def _slack(parts: _Parts) -> Target:
+    """Three forms: the webhook's tokens as a path (kured's documentation), as a login, and a bot's token."""
+    bot = parts.taken("botname", "username")
+    if parts.user == "hook" or not parts.password:
+        is_login = parts.user == "hook"
+        tokens = re.split(r"[-/]", parts.password) if is_login else [parts.raw_host, *parts.path]
+        parts.need("slack://[BOT@]TOKEN-A/TOKEN-B/TOKEN-C", *(tokens if len(tokens) == 3 else [""]))
+        return Target(service="slack", url=_url("slack", _login(bot if is_login else parts.user or bot), *tokens, image="no", footer="no"))
+    parts.need("slack://xoxb:TOKEN@CHANNEL", parts.raw_host, parts.user if parts.user.startswith("xo") else "")
+    # The library tells a channel's id from its name by what stands before it.
+    mark = "+" if re.fullmatch(r"[CGD][A-Z0-9]{8,}", parts.raw_host) else "#"
+    return Target(service="slack", url=_url("slack", _login(bot), f"{parts.user}-{parts.password}", f"{mark}{parts.raw_host}", image="no", footer="no"))
+
+
+def _smtp(parts: _Parts) -> Target:
+    sender, to = parts.taken("from", "fromaddress"), _list(parts.taken("to", "toaddresses"))
+    parts.need("smtp://USER:PASSWORD@HOST:PORT/?from=ADDRESS&to=ADDRESS", parts.host, sender, *to[:1] or [""])
+    port = parts.port or 25
+    parts.taken("auth")                                              # found out when the two servers talk
+    return Target(service="smtp", title=parts.taken("subject", "title"), url=_url(
+        "mailto", _login(parts.user, parts.password), parts.host, port=port, smtp=parts.host, **{"from": sender}, to=",".join(to),
+        name=parts.taken("fromname"), mode=_encryption(parts, port), format="text",
+    ))
+
+
+def _encryption(parts: _Parts, port: int) -> str:
+    """A server that cannot encrypt is refused unless the URL says so; shoutrrr would go on in the clear."""
+    word, starts = parts.taken("encryption").lower(), parts.is_set("usestarttls", default=True)
+    found = {"": "", "auto": "", "none": "insecure", "explicittls": "starttls", "implicittls": "ssl"}.get(word)
+    if found is None:
+        raise ValueError("smtp: encryption is none of Auto, None, ExplicitTLS, ImplicitTLS")
+    return found or ("ssl" if port == 465 else "starttls" if starts else "insecure")
+
+
+def _teams(parts: _Parts) -> Target:
+    """The library no longer knows these webhooks of Office connectors; where one still answers, it takes a text."""
+    host = parts.taken("host")
+    ids = [parts.user, parts.raw_host, *parts.path[:2]]
+    parts.need("teams://GROUP@TENANT/ALT-ID/GROUP-OWNER?host=ORGANIZATION.webhook.office.com", *(ids if len(ids) == 4 else [""]))
+    if not re.fullmatch(r"[A-Za-z0-9-]+\.webhook\.office\.com", host):
+        raise ValueError("teams: expected host=ORGANIZATION.webhook.office.com")
+    group, tenant, alternative, owner = (quote(part, safe="") for part in ids)
+    return Target(service="teams", way=Way.JSON, message_key="text", url=f"https://{host}/webhookb2/{group}@{tenant}/IncomingWebhook/{alternative}/{owner}")
+
+
+def _telegram(parts: _Parts) -> Target:
+    chats = _list(parts.taken("chats", "channels"))
+    parts.need("telegram://TOKEN@telegram?chats=CHAT", parts.user if parts.user.isdigit() else "", parts.password, *chats[:1] or [""])
+    targets = "/".join(quote(chat, safe="@:-") for chat in chats)
+    return Target(service="telegram", url=f"tgram://{parts.user}:{quote(parts.password, safe='')}/{targets}/")
+
+
+def _zulip(parts: _Parts) -> Target:
+    stream = parts.taken("stream")
+    parts.need("zulip://BOT-MAIL:BOT-KEY@HOST/?stream=STREAM&topic=TOPIC", parts.user, parts.password, parts.host, stream)
+    bot = parts.user.partition("@")[0]
+    return Target(service="zulip", title=parts.taken("topic"), url=_url("zulip", _login(bot), parts.host, parts.password, stream))
+
+
+_SERVICES: dict[str, Callable[[_Parts], Target]] = {
+    "bark": _bark, "discord": _discord, "generic": _generic, "googlechat": _googlechat, "gotify": _gotify, "hangouts": _googlechat, "ifttt": _ifttt,
+    "join": _join, "logger": _logger, "matrix": _matrix, "mattermost": _mattermost, "ntfy": _ntfy, "opsgenie": _opsgenie, "pushbullet": _pushbullet,
+    "pushover": _pushover, "rocketchat": _rocketchat, "slack": _slack, "smtp": _smtp, "teams": _teams, "telegram": _telegram, "zulip": _zulip,
+}

@@ -1,0 +1,79 @@
+"""Messages to people, sent by a short-lived child process within a deadline; which targets there are is `notification_urls.py`'s.
+
+The library for it is large, and a webhook may hang: neither may cost the resident agent anything. Addresses hold secrets: they go to
+the child through its standard input, never on a command line, and nothing that is said about a failure has any of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from careen.services.notification_urls import Target, Way
+
+_LONGEST_WHY = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a message for one target; `why` is empty when it was sent."""
+
+    service: str
+    why: str = ""
+
+
+async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Outcome, ...]:
+    """Sends the message to each target at once; an outcome each, in their order. Never raises for what a server does."""
+    wanted = [target for target in targets if target.way is not Way.LOG]
+    if not wanted:
+        return ()
+    answers: dict[int, str] = {}
+    order = {"text": text, "seconds": seconds, "targets": [asdict(target) for target in wanted]}
+    try:
+        missing = await _ask(json.dumps(order).encode(), answers, seconds)
+    except OSError as error:
+        missing = f"no process could be started for it: {error.strerror}"
+    return tuple(Outcome(service=target.service, why=answers.get(number, missing)) for number, target in enumerate(wanted))
+
+
+async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
+    """Fills in the answers as they come; what to say of the others."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "careen.services.notify_child",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, start_new_session=True, env=_environment(),
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            await _converse(process, order, answers)
+            await process.wait()
+    except TimeoutError:
+        return f"no answer within {seconds:g} s"
+    finally:
+        with suppress(ProcessLookupError):
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    return f"its process ended with exit code {process.returncode}"
+
+
+async def _converse(process: asyncio.subprocess.Process, order: bytes, answers: dict[int, str]) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(order)
+        await process.stdin.drain()
+    process.stdin.close()
+    async for line in process.stdout:
+        with suppress(ValueError, KeyError, TypeError):
+            answer = json.loads(line)
+            answers[int(answer["target"])] = str(answer["why"])[:_LONGEST_WHY]
+
+
+def _environment() -> dict[str, str]:
+    """Ours without the settings: the child needs none of them, proxies and paths it does."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("CAREEN_", "KURED_"))}

@@ -1,0 +1,95 @@
+"""The process that sends one message to people: `python -m careen.services.notify_child`, order on stdin, a line on stdout for each target.
+
+The only importer of apprise. It ends itself after its deadline, so that it can outlive an agent that is stopped while a message is on its way.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from careen.services.notification_urls import Target, Way, secrets_of
+
+_MOST_AT_ONCE = 8
+
+
+def main() -> int:
+    """Reads the order, sends, prints `{"target": number, "why": sentence}` as each is done; no sentence: it was sent."""
+    order = json.load(sys.stdin)
+    signal.alarm(math.ceil(order["seconds"]))                        # ends the process, whatever hangs
+    said = _Said()
+    logging.getLogger("apprise").addHandler(said)
+    logging.getLogger("apprise").propagate = False
+    printing = threading.Lock()
+
+    def one(number: int) -> None:
+        why = tell(order["text"], _target(order["targets"][number]), order["seconds"], said)
+        with printing:
+            sys.stdout.write(f"{json.dumps({'target': number, 'why': why})}\n")
+            sys.stdout.flush()
+
+    with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
+        list(pool.map(one, range(len(order["targets"]))))
+    return 0
+
+
+class _Said(logging.Handler):
+    """What the library warned of last, by thread: it returns no more than yes and no."""
+
+    def __init__(self) -> None:
+        super().__init__(level=logging.WARNING)
+        self.last: dict[int, str] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.last[threading.get_ident()] = record.getMessage()
+
+
+def tell(text: str, target: Target, seconds: float, said: _Said) -> str:
+    """Sends the message to one target; why not, or nothing."""
+    try:
+        return _by_library(text, target, said) if target.way is Way.APPRISE else _by_post(text, target, seconds)
+    except Exception as error:
+        # The words of an exception may hold the address, and that the secret.
+        return type(error).__name__
+
+
+def _by_library(text: str, target: Target, said: _Said) -> str:
+    from apprise import Apprise, AppriseAsset, NotifyFormat
+
+    sender = Apprise(asset=AppriseAsset(app_id="careen", app_desc="careen", async_mode=False))
+    if not sender.add(target.url):
+        return "the address is not accepted"
+    if sender.notify(body=text, title=target.title, body_format=NotifyFormat.TEXT):
+        return ""
+    return blotted(said.last.get(threading.get_ident(), "not sent"), target)
+
+
+def _by_post(text: str, target: Target, seconds: float) -> str:
+    import requests
+
+    body = json.dumps({**target.fields, target.message_key: text}) if target.way is Way.JSON else text
+    headers = {"Content-Type": "application/json", **target.headers}
+    answer = requests.request(target.method, target.url, data=body.encode(), headers=headers, timeout=seconds, allow_redirects=False)
+    return "" if answer.status_code < 300 else f"status {answer.status_code}"
+
+
+def blotted(sentence: str, target: Target) -> str:
+    """The sentence with every piece of the address taken out."""
+    for secret in secrets_of(target):
+        sentence = sentence.replace(secret, "…")
+    return " ".join(sentence.split())
+
+
+def _target(given: Mapping[str, Any]) -> Target:
+    return Target(**{**given, "way": Way(given["way"])})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Messages are worded from the templates, sent one after another in the background, and told once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import pytest
+
+from careen.agent.messages import Messenger, receivers, wording
+from careen.agent.metrics import Metrics
+from careen.agent.settings import Settings
+from careen.core.actions import Notify, Occasion
+from careen.services.notification_urls import Target, parse
+from careen.services.notify import Outcome
+
+SLACK = parse("slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX")
+HOOK = parse("slack://T11111111/B11111111/YYYYYYYYYYYYYYYYYYYYYYYY")
+DRAIN = Notify(occasion=Occasion.DRAIN, sentence="Draining node n1", claim="c1")
+REBOOT = Notify(occasion=Occasion.REBOOT, sentence="Rebooting node n1", claim="c1")
+FAILED = Notify(occasion=Occasion.FAILED, sentence="Node n1: not drained within 60 s")
+
+
+class World:
+    """A messenger whose sends are recorded; `gate` holds them back, `why` makes them fail."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = Settings(node_id="n1", **settings)
+        self.metrics = Metrics("n1")
+        self.sent: list[tuple[str, tuple[Target, ...]]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.why = ""
+        self.tasks: list[asyncio.Task[object]] = []
+        self.messenger = Messenger(node="n1", settings=lambda: self.settings, metrics=self.metrics, in_background=self._start, send=self._send)
+
+    def _start(self, work: Coroutine[Any, Any, object]) -> None:
+        self.tasks.append(asyncio.create_task(work))
+
+    async def _send(self, text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Outcome, ...]:
+        assert seconds == self.settings.notify_timeout
+        await self.gate.wait()
+        self.sent.append((text, tuple(targets)))
+        return tuple(Outcome(service=target.service, why=self.why) for target in targets)
+
+    def counted(self, result: str) -> float:
+        return self.metrics.messages.labels("n1", "slack", result)._value.get()
+
+
+async def test_a_message_is_sent_to_everybody_named() -> None:
+    world = World(notify_url=(SLACK, HOOK))
+    world.messenger.tell(DRAIN)
+    await world.messenger.finish(seconds=5)
+    assert world.sent == [("Draining node n1", (SLACK, HOOK))]
+    assert (world.counted("sent"), world.counted("failed")) == (2, 0)
+
+
+async def test_without_anybody_named_the_log_has_it_alone(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    with caplog.at_level(logging.INFO, logger="careen"):
+        world.messenger.tell(DRAIN)
+    await world.messenger.finish(seconds=5)
+    assert (world.sent, world.tasks) == ([], [])
+    assert "message to people: Draining node n1" in caplog.text
+
+
+async def test_one_occasion_of_one_claim_is_told_once() -> None:
+    world = World(notify_url=(SLACK,))
+    for message in (DRAIN, REBOOT, REBOOT, DRAIN):
+        world.messenger.tell(message)
+    await world.messenger.finish(seconds=5)
+    assert [text for text, _ in world.sent] == ["Draining node n1", "Rebooting node n1"]
+
+
+async def test_the_next_claim_is_another_story_and_so_is_every_failure() -> None:
+    world = World(notify_url=(SLACK,))
+    for message in (REBOOT, FAILED, REBOOT, FAILED, Notify(occasion=Occasion.REBOOT, sentence="Rebooting node n1", claim="c2")):
+        world.messenger.tell(message)
+    await world.messenger.finish(seconds=5)
+    assert [text for text, _ in world.sent] == ["Rebooting node n1", FAILED.sentence, FAILED.sentence, "Rebooting node n1"]
+
+
+async def test_a_webhook_that_hangs_holds_up_nobody_but_the_messages_behind_it() -> None:
+    world = World(notify_url=(SLACK,))
+    world.gate.clear()
+    for number in range(12):
+        world.messenger.tell(Notify(occasion=Occasion.FAILED, sentence=str(number)))
+    assert len(world.tasks) == 10, "the last two find too many before them"
+    assert world.counted("failed") == 2
+    await asyncio.wait_for(world.messenger.finish(seconds=0.01), 5)
+    world.gate.set()
+    await world.messenger.finish(seconds=5)
+    assert [text for text, _ in world.sent] == [str(number) for number in range(10)]
+
+
+async def test_what_was_not_sent_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(notify_url=(SLACK,))
+    world.why = "status 403"
+    world.messenger.tell(DRAIN)
+    await world.messenger.finish(seconds=5)
+    assert "the message to people by slack was not sent: status 403" in caplog.text
+    assert (world.counted("sent"), world.counted("failed")) == (0, 1)
+
+
+def test_the_deprecated_flag_counts_only_alone() -> None:
+    assert receivers(Settings(notify_url=(SLACK,), slack_hook_url=HOOK)) == (SLACK,)
+    assert receivers(Settings(slack_hook_url=HOOK)) == (HOOK,)
+    assert receivers(Settings()) == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "settings", "text"),
+    [
+        (DRAIN, {}, "Draining node n1"),
+        (DRAIN, {"message_template_drain": "%s: 100%% of its pods go"}, "n1: 100% of its pods go"),
+        (DRAIN, {"message_template_drain": "%%s is %s"}, "%s is n1"),
+        (DRAIN, {"message_template_drain": "a drain begins"}, "a drain begins"),
+        (DRAIN, {"message_template_drain": ""}, "Draining node n1"),
+        (REBOOT, {"message_template_drain": "no"}, "Rebooting node n1"),
+        (Notify(occasion=Occasion.UNCORDON, sentence="x"), {}, "Node n1 rebooted & uncordoned successfully!"),
+        (FAILED, {}, "Node n1: not drained within 60 s"),
+    ],
+)
+def test_the_words_are_those_of_the_template(message: Notify, settings: dict[str, str], text: str) -> None:
+    assert wording(message, Settings(**settings), "n1") == text

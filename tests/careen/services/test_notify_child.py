@@ -1,0 +1,49 @@
+"""The child's own part: what it says when something goes wrong, and that it ends by itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+
+import pytest
+
+from careen.services.notification_urls import Target, Way, parse
+from careen.services.notify_child import blotted
+from tests.careen.services.webhook import running_webhook
+
+
+def ordered(*targets: Target, seconds: float = 20) -> str:
+    return json.dumps({"text": "x", "seconds": seconds, "targets": [asdict(target) for target in targets]})
+
+
+def run(order: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "careen.services.notify_child"], input=order, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_each_target_has_a_line() -> None:
+    with running_webhook() as hook:
+        done = run(ordered(parse(f"generic+http://{hook.address}"), Target(service="slack", url="slack://SECRETWORD")))
+    assert done.returncode == 0
+    assert sorted(done.stdout.splitlines()) == ['{"target": 0, "why": ""}', '{"target": 1, "why": "the address is not accepted"}']
+    assert "SECRETWORD" not in done.stdout + done.stderr
+
+
+def test_it_ends_itself_when_nobody_waits_for_it_any_more() -> None:
+    """The library would wait for four seconds, and again."""
+    with running_webhook(hangs=True) as hook:
+        done = run(ordered(parse(f"mattermost://{hook.address}/abcdefghijklmnopqrstuvwx?disabletls=yes"), seconds=0.5))
+    assert done.returncode == -signal.SIGALRM
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Failed to send to host.example.com: token abcdef1 is bad, error=403.", "Failed to send to …: token … is bad, error=403."),
+        ("two\nlines", "two lines"),
+    ],
+)
+def test_a_foreign_sentence_loses_every_piece_of_the_address(sentence: str, expected: str) -> None:
+    assert blotted(sentence, Target(service="x", url="x://host.example.com/abcdef1", way=Way.APPRISE)) == expected

@@ -1,0 +1,173 @@
+"""A Prometheus behind TLS that wants to know who asks: with the right credentials it answers, without them nothing is known."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.core.observation import Alert, Unknown
+from careen.services.prometheus import Access, Prometheus, without_login
+
+CERTIFICATES = Path(__file__).parent / "certificates"
+AUTHORITY = str(CERTIFICATES / "authority.pem")
+ALERTS = json.dumps({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"alertname": "Slow", "alertstate": "firing"}, "value": [1, "1"]}]}}).encode()
+SLOW = (Alert(name="Slow"),)
+
+
+@dataclass
+class Server:
+    """Answers with one alert whoever shows `wants`; `shown` collects what was shown."""
+
+    url: str
+    wants: str = ""
+    status: int = 401
+    shown: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def running_server(*, asks_for_certificate: bool = False, **how: Any) -> Iterator[Server]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            shown = self.headers.get("Authorization", "")
+            server.shown.append(shown)
+            is_known = shown == server.wants
+            body = ALERTS if is_known else b"who are you"
+            self.send_response(200 if is_known else server.status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, *_: Any) -> None:
+            """A handshake that fails is what some of these tests want."""
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / "server.pem", CERTIFICATES / "server.key")
+    if asks_for_certificate:
+        context.load_verify_locations(AUTHORITY)
+        context.verify_mode = ssl.CERT_REQUIRED
+    listener = Quiet(("127.0.0.1", 0), Handler)
+    listener.socket = context.wrap_socket(listener.socket, server_side=True)
+    server = Server(url=f"https://127.0.0.1:{listener.server_address[1]}", **how)
+    threading.Thread(target=listener.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        listener.shutdown()
+        listener.server_close()
+
+
+async def ask(server: Server, **access: str) -> tuple[Alert, ...] | Unknown:
+    return await Prometheus(server.url, timeout_seconds=10, access=Access(ca_file=AUTHORITY, **access)).active_alerts()
+
+
+async def why(server: Server, **access: str) -> str:
+    answer = await ask(server, **access)
+    assert isinstance(answer, Unknown)
+    return answer.why.removeprefix(f"Prometheus at {server.url} ")
+
+
+async def test_a_token_from_a_file_is_shown_and_a_rotated_one_at_the_next_question(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    prometheus = None
+    with running_server(wants="Bearer first") as server:
+        prometheus = Prometheus(server.url, timeout_seconds=10, access=Access(ca_file=AUTHORITY, token_file=str(token)))
+        token.write_text("first\n")
+        assert await prometheus.active_alerts() == SLOW
+        server.wants = "Bearer second"
+        assert isinstance(await prometheus.active_alerts(), Unknown)
+        token.write_text("second")
+        assert await prometheus.active_alerts() == SLOW
+        assert server.shown == ["Bearer first", "Bearer first", "Bearer second"]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_token_that_is_not_accepted_is_told_as_such_and_once(tmp_path: Path, status: int) -> None:
+    (tmp_path / "token").write_text("SECRETWORD")
+    with running_server(wants="Bearer other", status=status) as server:
+        assert await why(server, token_file=str(tmp_path / "token")) == f"refuses these credentials (status {status}: the token in {tmp_path}/token)"
+        assert len(server.shown) == 1
+
+
+async def test_a_name_and_password_are_shown_too(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("open: sesame\n")
+    with running_server(wants=f"Basic {base64.b64encode(b'careen:open: sesame').decode()}") as server:
+        assert await ask(server, username="careen", password_file=str(tmp_path / "password")) == SLOW
+        server.wants = "another"
+        assert await why(server, username="careen", password_file=str(tmp_path / "password")) == (
+            f"refuses these credentials (status 401: careen with the password in {tmp_path}/password)"
+        )
+
+
+async def test_where_none_are_given_the_flags_for_them_are_named() -> None:
+    with running_server(wants="Bearer x") as server:
+        assert await why(server) == "refuses these credentials (status 401: there were none; give --prometheus-token-file or --prometheus-username)"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(None, "cannot be read: No such file or directory"), (b"", "does not hold one line"), (b"\n", "does not hold one line"), (b"SECRET\nWORD", "does not hold one line"), (b"SECRET\xff", "is no text"), ("SECRETÄ".encode(), "does not hold one line")],
+)
+async def test_a_file_without_a_token_is_told_and_nobody_is_asked(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    with running_server() as server:
+        said = await why(server, token_file=str(file))
+        assert said.startswith(f"was not asked: {file} {sentence}")
+        assert "SECRET" not in said
+        assert server.shown == []
+
+
+async def test_a_server_of_another_authority_is_not_asked() -> None:
+    with running_server() as server:
+        answer = await Prometheus(server.url, timeout_seconds=10).active_alerts()
+        assert isinstance(answer, Unknown)
+        assert "certificate verify failed" in answer.why
+        assert server.shown == []
+
+
+async def test_an_authority_that_is_not_there_is_unknown() -> None:
+    with running_server() as server:
+        answer = await Prometheus(server.url, timeout_seconds=10, access=Access(ca_file="/nowhere.pem")).active_alerts()
+        assert isinstance(answer, Unknown)
+        assert "/nowhere.pem" in answer.why
+
+
+async def test_a_client_certificate_is_shown_from_two_files_or_one(tmp_path: Path) -> None:
+    both = tmp_path / "both.pem"
+    with both.open("wb") as file:
+        for name in ("client.pem", "client.key"):
+            with (CERTIFICATES / name).open("rb") as part:
+                shutil.copyfileobj(part, file)
+    with running_server(asks_for_certificate=True) as server:
+        assert await ask(server, certificate_file=str(CERTIFICATES / "client.pem"), key_file=str(CERTIFICATES / "client.key")) == SLOW
+        assert await ask(server, certificate_file=str(both)) == SLOW
+        assert "gave no usable answer" in await why(server)
+
+
+async def test_a_password_in_the_address_is_used_and_not_told() -> None:
+    with running_server(wants="no") as server:
+        answer = await Prometheus(server.url.replace("//", "//name:SECRETWORD@"), timeout_seconds=10, access=Access(ca_file=AUTHORITY)).active_alerts()
+        assert isinstance(answer, Unknown)
+        assert "SECRETWORD" not in answer.why
+        assert server.shown == [f"Basic {base64.b64encode(b'name:SECRETWORD').decode()}"]
+
+
+@pytest.mark.parametrize(("url", "shown"), [("http://a:b@c/d", "http://c/d"), ("http://c/d@e", "http://c/d@e"), ("http://a@c:1?x=y@z", "http://c:1?x=y@z"), ("http://a:b@d@c", "http://c"), ("", "")])
+def test_an_address_is_shown_without_its_login(url: str, shown: str) -> None:
+    assert without_login(url) == shown
