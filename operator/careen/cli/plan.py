@@ -19,6 +19,7 @@ from careen.agent.settings_kinds import duration
 from careen.agent.settings_policy import policy_of
 from careen.agent.settings_sources import BadSettings, resolve
 from careen.cli.agents_policy import Agents, agents_of
+from careen.cli.agents_settings import ANY_NODE
 from careen.cli.connection import Cluster, Connection, connection_options, look_at_lock, output_option, show
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import pages, server_version
@@ -224,14 +225,14 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
             raise click.UsageError(f"--set {text}: expected NAME=VALUE with a setting of the agents, such as {listed([flag(each) for each in _FOLLOWED], most=9)}")
         given.setdefault(field, []).append(value)
     try:
-        settings = resolve(flags={"node_id": ["-"], **given}, environment={}, is_whole=False).settings
+        settings = resolve(flags={"node_id": [ANY_NODE], **given}, environment={}, is_whole=False).settings
     except BadSettings as error:
         raise click.UsageError(str(error)) from error
     return {name: getattr(settings, name) for name in given}
 
 
 def _with(settings: Settings | None, changed: dict[str, Any]) -> Settings:
-    return replace(settings or Settings(node_id="-"), **changed)
+    return replace(settings or Settings(node_id=ANY_NODE), **changed)
 
 
 def _durations(world: _World, policy: Policy, *, boot: float | None, drain: float | None, settle: float | None, handover: float) -> tuple[Durations, list[str]]:
