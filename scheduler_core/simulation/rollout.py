@@ -23,7 +23,7 @@ from scheduler_core.model.taints import PREFER_NO_SCHEDULE, Taint
 from scheduler_core.simulation.drain import Displaced, FinishedDrain, run_drain
 from scheduler_core.simulation.evictions import BudgetLedger
 from scheduler_core.simulation.forecast import Forecast, Outcome
-from scheduler_core.simulation.replacements import Recreation, recreation_of
+from scheduler_core.simulation.movable import MOVABLE
 from scheduler_core.simulation.timeline import (
     Closing,
     Hindrance,
@@ -144,6 +144,7 @@ class _Rollout:
     unknown: list[str] = field(init=False, default_factory=list)
     met: dict[tuple[str, str], tuple[float, set[str]]] = field(init=False, default_factory=dict)
     given_back: int = field(init=False, default=0)
+    done: int = field(init=False, default=0)
     refused: dict[str, tuple[int, Obstacle]] = field(init=False, default_factory=dict)    # by a forecast, after so many give-backs
     drained: dict[str, tuple[Snapshot, FinishedDrain]] = field(init=False, default_factory=dict)
 
@@ -189,9 +190,9 @@ class _Rollout:
         tried_in_vain = 0
         while True:
             candidates = [name for name in self.waiting if name not in asked]
-            line = self.rules.line(candidates, self.now, self._movable)
+            line = self._line(candidates)
             if not line:
-                return in_the_way if self.rules.line(self.waiting, self.now, self._movable) else []   # no place was left unused
+                return in_the_way if self._line(self.waiting) else []   # no place was left unused
             for name in line:
                 asked.add(name)
                 is_remembered = self.refused.get(name, (-1,))[0] == self.given_back
@@ -218,8 +219,9 @@ class _Rollout:
             self.refused[name] = (self.given_back, obstacle)
         return obstacle
 
-    def _movable(self, name: str) -> int:
-        return sum(1 for pod in self.world.pods_on(name) if recreation_of(pod) is not Recreation.STAYS)
+    def _line(self, candidates: Sequence[str]) -> Sequence[str]:
+        row_of, movable = self.world.columns.row_of, self.world.tally(MOVABLE)
+        return self.rules.line(candidates, self.now, lambda name: int(movable[row_of[name]]))
 
     def _drain(self, name: str) -> FinishedDrain:
         known = self.drained.get(name)
@@ -275,7 +277,8 @@ class _Rollout:
         if work.undone:
             self.waiting.append(name)
         else:
-            self.on_progress(sum(1 for visit in self.visits if not visit.undone))
+            self.done += 1
+            self.on_progress(self.done)
 
     def _free(self, name: str) -> None:
         self.rules.released(name, self.now)

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.model.node import Node
-from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
+from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler_core.model.taints import Taint, Toleration, count_unpreferred, first_untolerated
 from scheduler_core.snapshot.node_images import NodeImages
 from scheduler_core.snapshot.node_labels import NodeLabels
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
+LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
 
 
 class Columns:
@@ -103,7 +103,7 @@ class Columns:
         for row, node in enumerate(self.nodes):
             for name, amount in node.allocatable.items():
                 if name != PODS:
-                    table[self.resources[name], row] = min(amount, _LARGEST)
+                    table[self.resources[name], row] = min(amount, LARGEST)
         return table
 
     @cached_property
@@ -111,16 +111,7 @@ class Columns:
         return self._int_column(PODS)
 
     def _int_column(self, name: str) -> NDArray[np.int64]:
-        return np.fromiter((min(node.allocatable.get(name, 0), _LARGEST) for node in self.nodes), dtype=np.int64, count=len(self.nodes))
-
-    def line(self, amounts: Amounts) -> NDArray[np.int64]:
-        """Amounts as a vector over `resources`; resources that no node offers are left out, for they fit nowhere anyway."""
-        vector = np.zeros(len(self.resources), dtype=np.int64)
-        for name, amount in amounts.items():
-            line = self.resources.get(name)
-            if line is not None:
-                vector[line] = min(amount, _LARGEST)
-        return vector
+        return np.fromiter((min(node.allocatable.get(name, 0), LARGEST) for node in self.nodes), dtype=np.int64, count=len(self.nodes))
 
     @cached_property
     def unschedulable(self) -> NDArray[np.bool_]:

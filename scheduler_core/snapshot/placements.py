@@ -1,8 +1,8 @@
 """Placed pods and the counts made over them, as a value: a table, the changes since, and remembered counts.
 
 A count over pods (a *tally*) is made once from the table and from then on carried along with every change. Two placements derived from one
-another share table, change list and remembered counts; none of them can be seen to change. Remembering is all that happens when a
-placement is asked.
+another share table, log and remembered counts; none of them can be seen to change. When two go on from the same place, the second parts
+with the log and takes a copy. Remembering is all that happens when a placement is asked.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import numpy as np
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.affinity_groups import AffinityGroups
+from scheduler_core.snapshot.change_log import Change, ChangeLog, Changes
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.pod_classes import PodClasses
-from scheduler_core.snapshot.pod_table import Change, PodTable
+from scheduler_core.snapshot.pod_table import PodTable
 
 Value = TypeVar("Value")
 
-# After so many changes a new table is cheaper than carrying the list on; the exact number hardly matters.
+# After so many changes, or one for so many pods of the table, a new table is cheaper than carrying the log on; the exact numbers hardly matter.
 _CHANGES_PER_TABLE: Final = 512
-# Remembered counts: a few tens of kilobytes each at 5,000 nodes.
-_REMEMBERED: Final = 1024
+_PODS_PER_CHANGE: Final = 16
+# Remembered counts: a few tens of kilobytes each at 5,000 nodes, a few for each application.
+_REMEMBERED: Final = 8192
 
 
 class Tally(Protocol[Value]):
@@ -33,7 +35,7 @@ class Tally(Protocol[Value]):
         """The count over a whole table."""
         ...
 
-    def after(self, value: Value, changes: Sequence[Change], columns: Columns, table: PodTable) -> Value:
+    def after(self, value: Value, changes: Changes, columns: Columns, table: PodTable) -> Value:
         """The count after some changes more, as a new value; the old one is still in use elsewhere."""
         ...
 
@@ -41,13 +43,13 @@ class Tally(Protocol[Value]):
 
 
 class Placements:
-    """The pods on the nodes of a snapshot."""
+    """The pods on the nodes of a snapshot: a table, and how far in the log of changes since they stand."""
 
-    __slots__ = ("_changes", "_length", "_memo", "_memo_of_table", "table")
+    __slots__ = ("_length", "_log", "_memo", "_memo_of_table", "table")
 
-    def __init__(self, table: PodTable, changes: list[Change], length: int, memo: dict[Hashable, tuple[int, Any]], memo_of_table: dict[Hashable, Any]) -> None:
+    def __init__(self, table: PodTable, log: ChangeLog, length: int, memo: dict[Hashable, tuple[int, Any]], memo_of_table: dict[Hashable, Any]) -> None:
         self.table = table
-        self._changes = changes
+        self._log = log
         self._length = length
         self._memo = memo
         self._memo_of_table = memo_of_table
@@ -55,7 +57,11 @@ class Placements:
     @classmethod
     def of(cls, pods: Sequence[Pod], columns: Columns) -> Placements:
         """Pods that all stand on nodes of `columns`."""
-        return cls(PodTable.of(pods, columns.row_of, PodClasses(), AffinityGroups()), [], 0, {}, {})
+        return cls._on(PodTable.of(pods, columns.row_of, PodClasses(), AffinityGroups()), {})
+
+    @classmethod
+    def _on(cls, table: PodTable, memo_of_table: dict[Hashable, Any]) -> Placements:
+        return cls(table, ChangeLog(), 0, {}, memo_of_table)
 
     def moved_to(self, columns: Columns) -> Placements:
         """The same pods over changed nodes of the same names, every count to be made anew."""
@@ -63,38 +69,47 @@ class Placements:
         return Placements.of(table.pods, columns)
 
     @property
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Changes:
         """What happened since the table was made."""
-        return self._changes[: self._length]
+        return Changes(self._log, 0, self._length)
 
     def tally(self, tally: Tally[Value], columns: Columns) -> Value:
         """The count as it stands here. The value is shared: not to be written to."""
-        position, value = self._memo.get(tally) or (0, None)
+        known = self._memo.get(tally)
+        if known is not None and known[0] > self._length:      # placements derived from this one have counted on
+            self._part()
+            known = None
+        position, value = known or (0, None)
         if value is None:
             value = self._memo_of_table.get(tally)
             if value is None:
                 value = tally.count(columns, self.table)
                 _remember(self._memo_of_table, tally, value)
         if position < self._length:
-            value = tally.after(value, self._changes[position : self._length], columns, self.table)
-        if position < self._length or tally not in self._memo:
+            value = tally.after(value, Changes(self._log, position, self._length), columns, self.table)
+        if position < self._length or known is None:
             _remember(self._memo, tally, (self._length, value))
         result: Value = value
         return result
 
+    def _part(self) -> None:
+        """Leaves the log to those who went on with it, for a copy that ends here."""
+        self._log = self._log.up_to(self._length)
+        self._memo = {tally: known for tally, known in self._memo.items() if known[0] <= self._length}
+
     def _with(self, change: Change, columns: Columns) -> Placements:
-        if self._length >= _CHANGES_PER_TABLE:
+        if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
             return self._settled(columns)._with(change, columns)
-        changes = self._changes if len(self._changes) == self._length else self._changes[: self._length]
-        changes.append(change)
-        return Placements(self.table, changes, self._length + 1, dict(self._memo), self._memo_of_table)
+        if len(self._log) > self._length:                      # somebody else has gone on from here
+            self._part()
+        self._log.append(change)
+        return Placements(self.table, self._log, self._length + 1, self._memo, self._memo_of_table)
 
     def _settled(self, columns: Columns) -> Placements:
         """The same placements on a table of their own, remembered counts brought along."""
         table = self.table.with_changes(self.changes)
         tallies: list[Any] = list(self._memo)
-        values: dict[Hashable, Any] = {tally: self.tally(tally, columns) for tally in tallies}
-        return Placements(table, [], 0, {}, values)
+        return Placements._on(table, {tally: self.tally(tally, columns) for tally in tallies})
 
     def with_pod(self, pod: Pod, row: int, columns: Columns) -> Placements:
         return self._with(Change(1, row, pod, self.table.kinds.number_of(pod), self.table.affinities.number_of(pod.spec)), columns)
@@ -104,22 +119,24 @@ class Placements:
 
     def find(self, key: str) -> Pod | None:
         """The placed pod with this key."""
-        for change in reversed(self.changes):
-            if change.pod.key == key:
-                return change.pod if change.sign > 0 else None
+        change = self._log.last_of_pod(key, self._length)
+        if change is not None:
+            return change.pod if change.sign > 0 else None
         index = self.table.index_of.get(key)
         return None if index is None else self.table.pods[index]
 
     def on_node(self, row: int) -> tuple[Pod, ...]:
         """The pods on one node: those of the table first, then in the order in which they came."""
-        pods = self.table.on_node(row)
-        for change in self.changes:
-            if change.row == row:
-                if change.sign > 0:
-                    pods.append(change.pod)
-                else:
-                    pods = [pod for pod in pods if pod.key != change.pod.key]
-        return tuple(pods)
+        pods = {pod.key: pod for pod in self.table.on_node(row)}
+        for change in self._log.of_row(row, self._length):
+            pods.pop(change.pod.key, None)
+            if change.sign > 0:
+                pods[change.pod.key] = change.pod
+        return tuple(pods.values())
+
+    def state_of(self, row: int) -> object:
+        """The same object only while the same pods stand on the node: compared by identity, and kept as long as it is compared with."""
+        return self._log.last_of_row(row, self._length) or self.table
 
     def all_pods(self) -> Sequence[Pod]:
         """Every placed pod, in no order that means anything."""

@@ -1,12 +1,11 @@
 """The placed pods of a snapshot as they stood at one moment: who is where, sorted by node, by class and by affinity group.
 
-A table never changes. What has happened since it was made is a list of changes in placements.py.
+A table never changes. What has happened since it was made is in change_log.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -15,23 +14,13 @@ from numpy.typing import NDArray
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.affinity_groups import AffinityGroups
+from scheduler_core.snapshot.change_log import Change
 from scheduler_core.snapshot.pod_classes import PodClasses
 
 Rows = NDArray[np.intp]
 
 # Above so many classes one pass over all pods is quicker than gathering class by class (measured with 150,000 pods).
 _MANY_CLASSES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A pod that came to (`sign` 1) or left (−1) a node since the table was made."""
-
-    sign: int
-    row: int
-    pod: Pod
-    class_number: int
-    group: int
 
 
 class Grouped:

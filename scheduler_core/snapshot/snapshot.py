@@ -21,6 +21,9 @@ from scheduler_core.snapshot.placements import Placements, Tally
 
 Value = TypeVar("Value")
 
+# By row: what was made of a node and its pods, beside the node and the state of its pods that it was made of. Shared by snapshots derived from one another.
+_Infos = dict[tuple[int, RequestRules], tuple[Node, object, NodeInfo]]
+
 
 class UnknownNodeError(KeyError):
     """The snapshot has no node of that name: the caller's list is older or newer than the snapshot."""
@@ -55,7 +58,7 @@ class Snapshot:
         ghosts: tuple[Pod, ...] = (),
         problems: tuple[ManifestError, ...] = (),
         remembered: dict[Hashable, Any] | None = None,
-        infos: dict[tuple[int, RequestRules], NodeInfo] | None = None,
+        infos: _Infos | None = None,
     ) -> None:
         self.columns = columns
         self.placements = placements
@@ -107,6 +110,7 @@ class Snapshot:
             "ghosts": self.ghosts,
             "problems": self.problems,
             "remembered": self._remembered,
+            "infos": self._infos,
         }
         return Snapshot(**{**mine, **parts})
 
@@ -132,11 +136,12 @@ class Snapshot:
 
     def node_info(self, row: int, rules: RequestRules = CURRENT_RULES) -> NodeInfo:
         """One node with its pods and sums."""
+        node, pods = self.columns.nodes[row], self.placements.state_of(row)
         known = self._infos.get((row, rules))
-        if known is None:
-            known = NodeInfo.of(self.columns.nodes[row], self.placements.on_node(row), row=row, rules=rules, cluster_images=self.columns.images.states, cluster_size=len(self.columns))
-            self._infos[(row, rules)] = known
-        return known
+        if known is None or known[0] is not node or known[1] is not pods:
+            info = NodeInfo.of(node, self.placements.on_node(row), row=row, rules=rules, cluster_images=self.columns.images.states, cluster_size=len(self.columns))
+            self._infos[(row, rules)] = known = (node, pods, info)
+        return known[2]
 
     def pods_on(self, node_name: str) -> tuple[Pod, ...]:
         """The pods on a node, terminating ones included; UnknownNodeError when it is not here."""
@@ -177,7 +182,7 @@ class Snapshot:
         row = self.row(node_name)
         placed = pod.on_node(node_name)
         pending = tuple(p for p in self.pending if p.key != pod.key) if self.pending else ()
-        return self._changed(placements=self.placements.with_pod(placed, row, self.columns), pending=pending, infos=self._infos_except(row))
+        return self._changed(placements=self.placements.with_pod(placed, row, self.columns), pending=pending)
 
     def without_pod(self, key: str) -> Snapshot:
         """The cluster without that pod; UnknownPodError when it stands on no node here."""
@@ -185,7 +190,7 @@ class Snapshot:
         if pod is None:
             raise UnknownPodError(f"pod {key} stands on no node of the snapshot")
         row = self.row(pod.node_name)
-        return self._changed(placements=self.placements.without_pod(pod, row, self.columns), infos=self._infos_except(row))
+        return self._changed(placements=self.placements.without_pod(pod, row, self.columns))
 
     def with_pod_terminating(self, key: str) -> Snapshot:
         """The cluster with that pod being deleted: topology spread no longer counts it, everything else still does."""
@@ -206,7 +211,6 @@ class Snapshot:
         return rest._changed(
             pending=tuple(pod for pod in self.pending if pod.key != key),
             ghosts=tuple(pod for pod in self.ghosts if pod.key != key),
-            infos=rest._infos,
         )
 
     def with_node_uncordoned(self, node_name: str) -> Snapshot:
@@ -217,12 +221,12 @@ class Snapshot:
         """The cluster with this node in place of the one of the same name."""
         row = self.row(node.name)
         columns = self.columns.with_node(row, node)
-        same = columns.labels is self.columns.labels and columns.images is self.columns.images and columns.nodes[row].allocatable == self.columns.nodes[row].allocatable
-        return self._changed(columns=columns, placements=self.placements if same else self.placements.moved_to(columns), infos=self._infos_except(row) if same else None)
+        counts_alike = columns.labels is self.columns.labels and columns.resources == self.columns.resources
+        return self._changed(
+            columns=columns, placements=self.placements if counts_alike else self.placements.moved_to(columns),
+            infos=self._infos if columns.images is self.columns.images else {},
+        )
 
     def with_objects(self, **parts: Any) -> Snapshot:
         """The cluster with some of its other objects replaced: keyword arguments are fields of ClusterObjects."""
-        return self._changed(objects=replace(self.objects, **parts), remembered={}, infos=dict(self._infos))
-
-    def _infos_except(self, row: int) -> dict[tuple[int, RequestRules], NodeInfo]:
-        return {key: info for key, info in self._infos.items() if key[0] != row}
+        return self._changed(objects=replace(self.objects, **parts), remembered={})

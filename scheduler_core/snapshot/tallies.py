@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.model.pod import HostPort, Pod
-from scheduler_core.model.requests import RequestRules, running_requests
+from scheduler_core.model.pod import HostPort, Pod, PodSpec
+from scheduler_core.model.requests import RequestRules, Requests, incoming_requests, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler_core.snapshot.affinity_groups import Newcomer, Pulls
-from scheduler_core.snapshot.columns import Columns
+from scheduler_core.snapshot.change_log import Changes
+from scheduler_core.snapshot.columns import LARGEST, Columns
 from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.pod_classes import PodQuery
-from scheduler_core.snapshot.pod_table import Change, PodTable
+from scheduler_core.snapshot.pod_table import PodTable
 
 Ints = NDArray[np.int64]
 
@@ -57,21 +59,31 @@ class UsageTally:
                     np.add.at(sums[line], table.rows, amounts[codes])
         return Usage(sums[:-2], sums[-2], sums[-1], np.bincount(table.rows, minlength=len(columns)).astype(np.int64))
 
-    def after(self, value: Usage, changes: Sequence[Change], columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
+    def after(self, value: Usage, changes: Changes, columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
         requested, cpu, memory, pods = value.requested.copy(), value.nonzero_cpu.copy(), value.nonzero_memory.copy(), value.pods.copy()
-        for change in changes:
-            line = _usage_line(change.pod, self.rules, columns) * change.sign
-            requested[:, change.row] += line[:-2]
-            cpu[change.row] += line[-2]
-            memory[change.row] += line[-1]
-            pods[change.row] += change.sign
+        rows = np.fromiter((change.row for change in changes), dtype=np.intp, count=len(changes))
+        signs = np.fromiter((change.sign for change in changes), dtype=np.int64, count=len(changes))
+        lines = np.array([_usage_line(change.pod, self.rules, columns) for change in changes]).T * signs
+        for column, amounts in zip((*requested, cpu, memory, pods), (*lines, signs), strict=True):
+            np.add.at(column, rows, amounts)
         return Usage(requested, cpu, memory, pods)
 
 
 def _usage_line(pod: Pod, rules: RequestRules, columns: Columns) -> Ints:
-    requests = running_requests(pod, rules)
+    """The pod's line of `Usage` without the count of pods: the resources of the columns, then the two non-zero amounts."""
+    if pod.resize is None:
+        return _line_of_spec(pod.spec, rules, tuple(columns.resources))
+    return _line(running_requests(pod, rules), tuple(columns.resources))
+
+
+@lru_cache(maxsize=65536)
+def _line_of_spec(spec: PodSpec, rules: RequestRules, names: tuple[str, ...]) -> Ints:
+    return _line(incoming_requests(spec, rules), names)
+
+
+def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
     amounts = {CPU: requests.cpu, MEMORY: requests.memory, EPHEMERAL_STORAGE: requests.ephemeral_storage, **requests.scalars}
-    return np.concatenate([columns.line(amounts), np.array([requests.nonzero_cpu, requests.nonzero_memory], dtype=np.int64)])
+    return np.array([min(amounts.get(name, 0), LARGEST) for name in names] + [requests.nonzero_cpu, requests.nonzero_memory], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +96,9 @@ class QueryTally:
         _, numbers = table.kinds.chosen(self.query)
         return np.bincount(table.rows_of_classes(numbers), minlength=len(columns)).astype(np.int64)
 
-    def after(self, value: Ints, changes: Sequence[Change], columns: Columns, table: PodTable) -> Ints:  # noqa: ARG002
+    def after(self, value: Ints, changes: Changes, columns: Columns, table: PodTable) -> Ints:  # noqa: ARG002
         numbers, _ = table.kinds.chosen(self.query)
-        relevant = [change for change in changes if change.class_number in numbers]
+        relevant = changes.of_classes(numbers)
         if not relevant:
             return value
         counts = value.copy()
@@ -108,7 +120,7 @@ class HostPortTally:
                 ports[port][row] += 1
         return ports
 
-    def after(self, value: Mapping[HostPort, Ints], changes: Sequence[Change], columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:  # noqa: ARG002
+    def after(self, value: Mapping[HostPort, Ints], changes: Changes, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:  # noqa: ARG002
         ports = dict(value)
         for change in changes:
             for port in change.pod.spec.host_ports:
@@ -148,9 +160,9 @@ class PullTally:
                 _add(pulls, columns.labels.topology(key), weight, rows, 1)
         return pulls
 
-    def after(self, value: Mapping[str, Pull], changes: Sequence[Change], columns: Columns, table: PodTable) -> Mapping[str, Pull]:
+    def after(self, value: Mapping[str, Pull], changes: Changes, columns: Columns, table: PodTable) -> Mapping[str, Pull]:
         matched = self._pulls(table)
-        relevant = [change for change in changes if change.group in matched]
+        relevant = changes.of_groups(matched.keys())
         if not relevant:
             return value
         pulls = {key: Pull(pull.weights.copy(), pull.terms.copy()) for key, pull in value.items()}

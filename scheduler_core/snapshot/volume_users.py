@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.snapshot.change_log import Changes
 from scheduler_core.snapshot.columns import Columns
-from scheduler_core.snapshot.pod_table import Change, PodTable
+from scheduler_core.snapshot.pod_table import PodTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +40,7 @@ class VolumeUsersTally:
                 _count_uses(uses, pod, 1)
         return VolumeUsers({row: tuple(pods) for row, pods in by_row.items()}, uses)
 
-    def after(self, value: VolumeUsers, changes: Sequence[Change], columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002
+    def after(self, value: VolumeUsers, changes: Changes, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002
         relevant = [change for change in changes if has_volumes_of_interest(change.pod)]
         if not relevant:
             return value

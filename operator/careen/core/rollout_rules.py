@@ -6,6 +6,7 @@ appearance of blocking pods) counts as a yes.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -33,6 +34,7 @@ from careen.core.policy import LatePolicy, Order, Policy, Window
 from careen.core.progress import Progress, to_annotation
 from careen.core.reasons import Code
 from careen.core.situation import Situation
+from careen.core.waiters import Waiters
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from scheduler_core.simulation.timeline import Obstacle
 
@@ -53,19 +55,22 @@ class RolloutRules:
         self._content = LockContent(next=named)
         self._zone: str | None = None
         fleet = {node.name: node for node in nodes}
-        self._fleet = tuple(_plain(node) for node in fleet.values())
-        self._waiters = {name: _ready(node) for name, node in fleet.items()}
+        # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be gone through for every question.
+        self._fleet = tuple(_plain(node) for node in fleet.values() if _counts_for_the_budgets(node))
+        self._waiters = Waiters((_ready(node) for node in fleet.values()), policy)
+        self._ends_of_waits = sorted({each for node in fleet.values() for each in self._personal(node)})
+        self._wanted_now = {name: until for name, node in fleet.items() if (until := hold.until_of(node.annotations.get(keys.REBOOT_NOW, "")))}
         self._shut_until: tuple[datetime, datetime | None] | None = None
 
     # ---- what rollout.py asks ----
 
     def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """The next few of the waiting; nobody while no place is free or the window is shut for all of them."""
-        nodes = [self._waiters[name] for name in waiting if name not in self._content.holders]
-        if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(nodes, at):
+        if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(waiting, at):
             return ()
         self._content = order.hand_on(
-            self._content, nodes, self._policy, at="", zone=self._zone, moves_of=lambda node: movable(node.name),
+            self._content, self._waiters.short_list(waiting, self._content, movable), self._policy, at="", zone=self._zone,
+            moves_of=lambda node: movable(node.name),
         )
         return self._content.next[: self._content.abreast]
 
@@ -102,7 +107,7 @@ class RolloutRules:
 
     def next_opening(self, at: datetime) -> datetime | None:
         """The window's next opening while it is shut, or the end of a hold or of a minimum interval."""
-        instants = [each for node in self._waiters.values() for each in self._personal(node) if each > at]
+        instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at):][:1]
         if not maintenance_window.is_open(self._policy.window, at):
             opening = self._opening(at)
             instants += [opening] if opening else []
@@ -117,8 +122,11 @@ class RolloutRules:
 
     # ---- how ----
 
-    def _may_anybody(self, nodes: Sequence[NodeView], at: datetime) -> bool:
-        return maintenance_window.is_open(self._policy.window, at) or any(maintenance_window.is_waived(node, at) for node in nodes)
+    def _may_anybody(self, waiting: Sequence[str], at: datetime) -> bool:
+        if maintenance_window.is_open(self._policy.window, at):
+            return True
+        holders = self._content.holders
+        return any(at < self._wanted_now[name] for name in self._wanted_now.keys() & set(waiting) if name not in holders)
 
     def _opening(self, at: datetime) -> datetime | None:
         if self._shut_until is None or not self._shut_until[0] <= at or (self._shut_until[1] is not None and at >= self._shut_until[1]):
@@ -172,6 +180,11 @@ def _ready(node: NodeView) -> NodeView:
 def _plain(node: NodeView) -> NodeView:
     """As the budgets look at it: only what is wrong with it for other reasons than ours."""
     return replace(node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL})
+
+
+def _counts_for_the_budgets(node: NodeView) -> bool:
+    """Whether the budgets count the Node even while it holds no claim: as down, or as a member of the control plane."""
+    return node.unschedulable or not node.ready or node.is_control_plane
 
 
 def _pod(pod: PodForecast) -> PodView:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from careen.core import keys
+from careen.core import keys, rollout_rules
 from careen.core.gates.maintenance_window import is_open
 from careen.core.observation import NodeView
 from careen.core.policy import Budget, BudgetKind, ForecastPolicy, LatePolicy, Order, Policy, Window
@@ -233,6 +233,24 @@ def policies(draw: st.DrawFn) -> Policy:
         budgets.append(Budget(kind=BudgetKind.SELECTOR, limit=draw(st.integers(1, 2)), selector=Selector.parse("tier=db")))
     window = draw(st.sampled_from([Window(), NIGHT, Window(start=time(11, 0), end=time(12, 6))]))
     return replace(POLICY, concurrency=draw(st.integers(1, 4)), budgets=tuple(budgets), order=draw(st.sampled_from(list(Order))), window=window, late_policy=draw(st.sampled_from(list(LatePolicy))))
+
+
+@given(fleet=fleets(), policy=policies(), drawn=st.data())
+@settings(max_examples=150, deadline=None)
+def test_the_budgets_are_asked_about_fewer_nodes_and_answer_as_for_all(fleet: list[NodeView], policy: Policy, drawn: st.DataObject) -> None:
+    policy = replace(policy, order=Order.OLDEST)                  # by zone, not every claim would be let into the lock
+    claimed = drawn.draw(st.lists(st.sampled_from([node.name for node in fleet]), max_size=policy.concurrency, unique=True))
+
+    def answers() -> list[object]:
+        rules = RolloutRules(fleet, policy)
+        for name in claimed:
+            rules.claimed(name, NOW)
+        return [rules.refusal(node.name, NOW, None) for node in fleet]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rollout_rules, "_counts_for_the_budgets", lambda _: True)
+        about_all = answers()
+    assert answers() == about_all
 
 
 @given(fleet=fleets(), policy=policies())

@@ -57,7 +57,6 @@ def test_amounts_stand_in_lines_and_pods_beside_them() -> None:
     assert table.allocatable[table.resources["example.com/gpu"]].tolist() == [0, 2]
     assert table.allocatable[table.resources["ephemeral-storage"]].tolist() == [0, 0]
     assert table.allowed_pods.tolist() == [110, 7]
-    assert table.line({"cpu": 5, "unknown.example/x": 9}).tolist()[table.resources["cpu"]] == 5
 
 
 def test_masks_of_taints_and_features() -> None:

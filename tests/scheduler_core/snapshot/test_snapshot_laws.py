@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduler_core import Scheduler, Snapshot, pod_from_manifest
 from scheduler_core.judge.answer import as_answer
 from scheduler_core.model.requests import RequestRules
+from scheduler_core.simulation.movable import MOVABLE
 from scheduler_core.snapshot import placements
 from scheduler_core.snapshot.tallies import HOST_PORTS, UsageTally
 from tests.scheduler_core.drawn_clusters import clusters, pods
@@ -112,6 +113,46 @@ def test_two_snapshots_derived_from_one_do_not_see_each_other() -> None:
     left, right = base.with_pod_placed(one, "a"), base.with_pod_placed(two, "b")
     assert [columns_of(s)[3] for s in (base, left, right)] == [[0, 0], [1, 0], [0, 1]]
     assert [columns_of(s)[3] for s in (left.with_pod_placed(two, "a"), left)] == [[2, 0], [1, 0]]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a cluster and five pods take long to draw beside other work
+@given(objects=clusters(), pending=pods("new"), arrivals=st.lists(pods("x"), min_size=2, max_size=5), changes_per_table=st.sampled_from((2, 512)), drawn=st.data())
+def test_whoever_goes_on_from_an_older_snapshot_meets_nothing_of_the_newer_ones(objects: list[Json], pending: Json, arrivals: list[Json], changes_per_table: int, drawn: st.DataObject) -> None:
+    """A tree of snapshots, each asked at any time, in any order: a drain that is tried and dropped leaves no trace in the next one."""
+    tree: list[tuple[Snapshot, list[Json]]] = [(Snapshot.from_objects(objects), objects)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
+        for number, manifest in enumerate(arrivals):
+            snapshot, changed = drawn.draw(st.sampled_from(tree))
+            tree.append(_gone_on(snapshot, changed, {**manifest, "metadata": {**manifest["metadata"], "name": f"arrival{number}"}}, drawn))
+            asked, _ = drawn.draw(st.sampled_from(tree))
+            answer(asked, pending)
+            _infos_of(asked)
+    for snapshot, changed in tree:
+        fresh = Snapshot.from_objects(changed)
+        assert answer(snapshot, pending) == answer(fresh, pending)
+        assert columns_of(snapshot) == columns_of(fresh)
+        assert _infos_of(snapshot) == _infos_of(fresh)
+        assert {pod.key: snapshot.pod(pod.key).node_name for pod in fresh.placed_pods} == {pod.key: pod.node_name for pod in snapshot.placed_pods}
+        assert snapshot.tally(MOVABLE).tolist() == fresh.tally(MOVABLE).tolist()
+
+
+def _gone_on(snapshot: Snapshot, objects: list[Json], manifest: Json, drawn: st.DataObject) -> tuple[Snapshot, list[Json]]:
+    node = drawn.draw(st.sampled_from(snapshot.node_names))
+    running = [o for o in objects if o["kind"] == "Pod"]
+    what = drawn.draw(st.sampled_from(("place", "remove", "cordon") if running else ("place", "cordon")))
+    if what == "place":
+        return snapshot.with_pod_placed(pod_from_manifest(manifest), node), [*objects, {**manifest, "spec": {**manifest["spec"], "nodeName": node}}]
+    if what == "remove":
+        leaving = drawn.draw(st.sampled_from(running))
+        return snapshot.without_pod(f"{leaving['metadata']['namespace']}/{leaving['metadata']['name']}"), [o for o in objects if o is not leaving]
+    cordoned = [{**o, "spec": {**o["spec"], "unschedulable": True}} if o["kind"] == "Node" and o["metadata"]["name"] == node else o for o in objects]
+    return snapshot.with_node_cordoned(node, with_taint=False), cordoned
+
+
+def _infos_of(snapshot: Snapshot) -> list[Any]:
+    infos = [snapshot.node_info(row) for row in range(len(snapshot.nodes))]
+    return [(info.node, sorted(pod.key for pod in info.pods), {name: amount for name, amount in info.requested.items() if amount}, info.used_ports) for info in infos]
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,120 @@
+"""What has happened to the placed pods since their table was made, in order, and where each change is found without looking at the others.
+
+A log only grows. Several placements share one, and each knows how far it has read: what comes after that is somebody else's future.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from scheduler_core.model.pod import Pod
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """A pod that came to (`sign` 1) or left (−1) a node since the table was made."""
+
+    sign: int
+    row: int
+    pod: Pod
+    class_number: int
+    group: int
+
+
+class ChangeLog:
+    """Changes, and the places of each pod's, row's, class's and affinity group's among them."""
+
+    __slots__ = ("_all", "_of_class", "_of_group", "_of_pod", "_of_row")
+
+    def __init__(self, changes: Iterable[Change] = ()) -> None:
+        self._all: list[Change] = []
+        self._of_pod: dict[str, list[int]] = {}
+        self._of_row: dict[int, list[int]] = {}
+        self._of_class: dict[int, list[int]] = {}
+        self._of_group: dict[int, list[int]] = {}
+        for change in changes:
+            self.append(change)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def append(self, change: Change) -> None:
+        """One more change."""
+        place = len(self._all)
+        self._all.append(change)
+        self._of_pod.setdefault(change.pod.key, []).append(place)
+        self._of_row.setdefault(change.row, []).append(place)
+        self._of_class.setdefault(change.class_number, []).append(place)
+        self._of_group.setdefault(change.group, []).append(place)
+
+    def up_to(self, length: int) -> ChangeLog:
+        """A log of its own with the first changes."""
+        return ChangeLog(islice(self._all, length))
+
+    def last_of_pod(self, key: str, length: int) -> Change | None:
+        """The pod's last change among the first `length`."""
+        return self._last(self._of_pod.get(key), length)
+
+    def last_of_row(self, row: int, length: int) -> Change | None:
+        """The row's last change among the first `length`."""
+        return self._last(self._of_row.get(row), length)
+
+    def _last(self, places: list[int] | None, length: int) -> Change | None:
+        if places is None:
+            return None
+        before = len(places) if places[-1] < length else bisect_left(places, length)
+        return self._all[places[before - 1]] if before else None
+
+    def of_row(self, row: int, length: int) -> list[Change]:
+        """The row's changes among the first `length`."""
+        return self._between(self._of_row, (row,), 0, length)
+
+    def _between(self, index: Mapping[int, list[int]], wanted: Collection[int], start: int, end: int) -> list[Change]:
+        found: list[Change] = []
+        for key in wanted:
+            places = index.get(key)
+            if places is not None and places[-1] >= start:
+                found.extend(self._all[place] for place in places[bisect_left(places, start) : bisect_left(places, end)])
+        return found
+
+    def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[Change]:
+        """The changes of these classes, class by class."""
+        return self._between(self._of_class, numbers, start, end)
+
+    def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[Change]:
+        """The changes of these affinity groups, group by group."""
+        return self._between(self._of_group, numbers, start, end)
+
+    def between(self, start: int, end: int) -> Iterator[Change]:
+        """Changes in order."""
+        return islice(self._all, start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A stretch of a log: what a count has to be told to catch up."""
+
+    log: ChangeLog
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def __iter__(self) -> Iterator[Change]:
+        return self.log.between(self.start, self.end)
+
+    def of_classes(self, numbers: Collection[int]) -> list[Change]:
+        """Those of pods of these classes, in no order that means anything."""
+        if len(numbers) > len(self):
+            return [change for change in self if change.class_number in numbers]
+        return self.log.of_classes(numbers, self.start, self.end)
+
+    def of_groups(self, numbers: Collection[int]) -> list[Change]:
+        """Those of pods of these affinity groups, in no order that means anything."""
+        if len(numbers) > len(self):
+            return [change for change in self if change.group in numbers]
+        return self.log.of_groups(numbers, self.start, self.end)

@@ -1,0 +1,64 @@
+"""Plans of seeded clusters come out as recorded: whoever makes planning faster must not make it different.
+
+The records were first written by the code that recounted the cluster for every question. A change that is meant to alter plans writes them anew, and
+the diff shows which plans it altered: `python -m tests.careen.core.test_planned_courses`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.core.policy import Order
+from tests.careen.core.planned_clusters import Scene, account, scene
+
+RECORDS = Path(__file__).with_name("planned_courses.jsonl")
+SEEDS = range(24)
+
+
+def recorded() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RECORDS.read_text(encoding="ascii").splitlines()]
+
+
+def record(seed: int, order: Order, cluster: Scene) -> dict[str, Any]:
+    """A plan in a line: what a reader of a diff wants to see, and a digest of everything but the wording."""
+    made = account(cluster.plan(order))
+    for wait in made["waits"]:
+        del wait[-1]
+    for left in made["left"]:
+        del left[-1]
+    for visit in made["visits"]:
+        visit[-1] = bool(visit[-1])
+    digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
+    return {
+        "seed": seed, "order": order.value, "visited": " ".join(visit[0] for visit in made["visits"]), "moves": len(made["moves"]), "waits": len(made["waits"]),
+        "left": len(made["left"]), "ends": made["ends"], "digest": digest,
+    }
+
+
+def records(seed: int) -> Iterator[dict[str, Any]]:
+    """One for each order."""
+    cluster = scene(seed)
+    return (record(seed, order, cluster) for order in Order)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seeded_cluster_is_planned_as_it_was(seed: int) -> None:
+    assert list(records(seed)) == [each for each in recorded() if each["seed"] == seed]
+
+
+def test_the_records_have_met_what_makes_plans_differ() -> None:
+    """Records of clusters in which nothing ever happens would guard nothing."""
+    told = recorded()
+    assert {each["seed"] for each in told} == set(SEEDS)
+    assert sum(each["moves"] for each in told) > 500
+    assert min(sum(each["waits"] for each in told), sum(each["left"] for each in told)) > 10
+
+
+if __name__ == "__main__":
+    RECORDS.write_text("".join(json.dumps(each) + "\n" for seed in SEEDS for each in records(seed)), encoding="ascii")
