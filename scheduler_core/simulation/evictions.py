@@ -6,6 +6,7 @@ The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 
 from scheduler_core.model.disruption_budget import DisruptionBudget
@@ -32,6 +33,17 @@ class BudgetLedger:
         for budget in self._given:
             self._by_namespace.setdefault(budget.namespace, []).append(budget)
             self._allowed[budget.key] = budget.disruptions_allowed
+
+    def copy(self) -> BudgetLedger:
+        """The same books, to be kept apart from here on."""
+        other = copy(self)
+        other._allowed = dict(self._allowed)
+        return other
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """What each budget still allows, in the order given."""
+        return tuple(self._allowed.values())
 
     def refusal(self, pod: Pod) -> EvictionRefusal | None:
         """The refusal that an eviction of the pod would meet now, None when it would be accepted."""

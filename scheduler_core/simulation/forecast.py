@@ -51,7 +51,8 @@ class RunnerUp:
 class PodForecast:
     """One pod's outcome and the evidence for it.
 
-    `landing` holds every node with the same highest score, sorted by name: the scheduler picks one of them.
+    `landing` holds every node that has the highest score, alone or among equals, in some course of the ties before, sorted by name.
+    `is_cut` says that more courses were possible than were followed, so that a node may be missing there.
     `loses_data` is set when the pod's emptyDir goes with it, whatever the outcome. `score` is that highest score, None where one node
     alone could take the pod and nothing was scored; `runner_up` is the best of the others. `remedies` are single changes that would
     place a pending pod, each tried.
@@ -70,6 +71,7 @@ class PodForecast:
     score: int | None = None
     runner_up: RunnerUp | None = None
     remedies: tuple[str, ...] = ()
+    is_cut: bool = False
 
     @property
     def title(self) -> str:
@@ -79,11 +81,12 @@ class PodForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The answer for one node: an outcome for every pod on it, in eviction order, and what the reader should know besides."""
+    """The answer for one node: an outcome for every pod that does not end already, in eviction order, and what the reader should know besides."""
 
     node: str
     made_at: str                     # RFC 3339: when the lists it rests on were read
     pods: tuple[PodForecast, ...] = ()
+    courses: int = 1                 # how many ways of the ties were followed
     notes: tuple[str, ...] = ()      # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"
 
     def count(self, outcome: Outcome) -> int:
@@ -107,7 +110,7 @@ class Forecast:
     def to_mapping(self) -> dict[str, Any]:
         """The forecast as JSON-ready values; `from_mapping` reads it back."""
         return {
-            "version": 1, "node": self.node, "madeAt": self.made_at, "notes": list(self.notes),
+            "version": 1, "node": self.node, "madeAt": self.made_at, "notes": list(self.notes), "courses": self.courses,
             "pods": [_pod_to_mapping(pod) for pod in self.pods],
         }
 
@@ -119,7 +122,7 @@ class Forecast:
                 raise UnreadableForecastError(f"the forecast has version {mapping['version']!r}; this release reads version 1")
             return cls(
                 node=mapping["node"], made_at=mapping["madeAt"], notes=tuple(mapping["notes"]),
-                pods=tuple(_pod_from_mapping(pod) for pod in mapping["pods"]),
+                courses=mapping.get("courses", 1), pods=tuple(_pod_from_mapping(pod) for pod in mapping["pods"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UnreadableForecastError(f"this is no forecast: {error}") from error
@@ -141,6 +144,8 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
         mapping["score"] = pod.score
     if pod.runner_up:
         mapping["runnerUp"] = {"node": pod.runner_up.node, "score": pod.runner_up.score}
+    if pod.is_cut:
+        mapping["cut"] = True
     if pod.remedies:
         mapping["remedies"] = list(pod.remedies)
     if pod.budget:
@@ -158,7 +163,7 @@ def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:
         namespace=mapping["namespace"], name=mapping["name"], uid=mapping["uid"],
         outcome=Outcome(mapping["outcome"]), sentence=mapping["sentence"],
         landing=tuple(mapping.get("landing", ())), is_never=mapping.get("never", False),
-        owner=mapping.get("owner", ""), loses_data=mapping.get("losesData", False),
+        owner=mapping.get("owner", ""), loses_data=mapping.get("losesData", False), is_cut=mapping.get("cut", False),
         score=mapping.get("score"), remedies=tuple(mapping.get("remedies", ())),
         runner_up=runner_up and RunnerUp(node=runner_up["node"], score=runner_up["score"]),
         budget=budget and BudgetNumbers(

@@ -12,9 +12,13 @@ class Recreation(Enum):
     """What becomes of a pod that a drain meets."""
 
     STAYS = auto()           # a drain leaves it: DaemonSet or static pod
-    AT_ONCE = auto()         # its controller makes another while the old one still terminates (ReplicaSet, ReplicationController, Job and others)
+    AT_ONCE = auto()         # its controller makes another while the old one still terminates (ReplicaSet, ReplicationController and others)
+    MUCH_LATER = auto()      # a Job waits ten seconds after a pod has failed, and twice as long after each further one
     AFTER_IT_IS_GONE = auto()  # its successor bears the same name, so it waits for the old object to go (StatefulSet)
     NEVER = auto()           # no controller
+
+
+_BY_KIND = {"StatefulSet": Recreation.AFTER_IT_IS_GONE, "Job": Recreation.MUCH_LATER}
 
 
 def recreation_of(pod: Pod) -> Recreation:
@@ -23,7 +27,7 @@ def recreation_of(pod: Pod) -> Recreation:
         return Recreation.STAYS
     if pod.owner is None:
         return Recreation.NEVER
-    return Recreation.AFTER_IT_IS_GONE if pod.owner.kind == "StatefulSet" else Recreation.AT_ONCE
+    return _BY_KIND.get(pod.owner.kind, Recreation.AT_ONCE)
 
 
 def replacement_of(pod: Pod) -> Pod:
@@ -39,3 +43,13 @@ def replacement_of(pod: Pod) -> Pod:
         uid=f"{pod.uid}~", node_name="", nominated_node_name="", phase="Pending", terminating=False,
         start_time=None, is_ready=False, preempted_by_scheduler=False, resize=None, generated_claims=(),
     )
+
+
+def ends_already(pod: Pod) -> bool:
+    """Whether the pod goes without the drain, and its replacement, if it gets one, is not the drain's doing. A StatefulSet's still bears its name."""
+    return pod.terminating and recreation_of(pod) not in (Recreation.STAYS, Recreation.AFTER_IT_IS_GONE)
+
+
+def eviction_order(pod: Pod) -> tuple[int, str, str]:
+    """The order in which a drain asks for evictions: the least important pods first, then by name, as careen's agents do."""
+    return (pod.priority, pod.namespace, pod.name)

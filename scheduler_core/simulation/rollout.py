@@ -20,7 +20,8 @@ from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.taints import PREFER_NO_SCHEDULE, Taint
-from scheduler_core.simulation.drain import Displaced, FinishedDrain, run_drain
+from scheduler_core.simulation.courses import Displaced
+from scheduler_core.simulation.drain import FinishedDrain, run_drain
 from scheduler_core.simulation.evictions import BudgetLedger
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.movable import MOVABLE

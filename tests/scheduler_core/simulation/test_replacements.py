@@ -15,7 +15,7 @@ def owned_by(kind: str) -> Pod:
 @pytest.mark.parametrize(("pod", "recreation"), [
     pytest.param(owned_by("ReplicaSet"), Recreation.AT_ONCE, id="a ReplicaSet replaces a terminating pod at once"),
     pytest.param(owned_by("ReplicationController"), Recreation.AT_ONCE, id="so does a ReplicationController"),
-    pytest.param(owned_by("Job"), Recreation.AT_ONCE, id="so does a Job"),
+    pytest.param(owned_by("Job"), Recreation.MUCH_LATER, id="a Job waits out its back-off"),
     pytest.param(owned_by("CloneSet"), Recreation.AT_ONCE, id="and a controller we do not know"),
     pytest.param(owned_by("StatefulSet"), Recreation.AFTER_IT_IS_GONE, id="a StatefulSet waits until the name is free"),
     pytest.param(owned_by("DaemonSet"), Recreation.STAYS, id="a DaemonSet's pod stays"),

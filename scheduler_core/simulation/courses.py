@@ -1,0 +1,287 @@
+"""The courses that one drain may take, from the first eviction until nothing moves.
+
+Evictions are asked one after another, in order. What a controller makes at once is placed before the next eviction: that is how it goes on a
+real cluster, where an eviction takes the API server a tenth of a second and a replacement has its node in a tenth of that. A StatefulSet's
+replacement comes when the old pod is gone, a Job's later still.
+
+A course is one way through. It divides where something is open: at a tie, because the scheduler picks one of the equal nodes, and where
+pods end, because nobody can know which ends first. Courses that have become alike are one again: replicas of one owner are interchangeable.
+`most` bounds how many are followed side by side; pods judged after the bound was met are marked, for then a node may be missing from what
+is said of them. What the courses say together is in `landings.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.evictions import BudgetLedger, EvictionRefusal
+from scheduler_core.simulation.replacements import Recreation, recreation_of, replacement_of
+from scheduler_core.snapshot.snapshot import Snapshot
+
+_MOST_PREEMPTIONS = 200   # a chain of preemptions always ends, because priorities fall; this guards against our own mistake
+# What controllers write on each pod that bears a number: of this pod, not of its kind.
+_PERSONAL_LABELS = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"})
+
+
+@dataclass(frozen=True, slots=True)
+class Displaced:
+    """A pod that left its place and the replacement that looks for another; `arrival` is the place in the queue.
+
+    `choices` are the nodes it may take in this course: its own, and those of the equals that no course of their own follows.
+    """
+
+    pod: Pod
+    replacement: Pod
+    arrival: int
+    result: CycleResult | None = None
+    landed: bool = False
+    unknown: str = ""        # why nobody here can tell where it goes
+    choices: tuple[str, ...] = ()
+    is_after_cut: bool = False   # judged when courses had been left out already
+
+    @property
+    def kind(self) -> Hashable:
+        """Equal for pods that are interchangeable: their controller makes them alike, and nothing else tells them apart."""
+        pod = self.pod
+        labels = frozenset(pair for pair in pod.labels.items() if pair[0] not in _PERSONAL_LABELS)
+        return (pod.namespace, pod.owner, labels, pod.spec, pod.is_ready) if pod.owner else pod.key
+
+
+@dataclass(slots=True)
+class Course:
+    """One course, between two steps. Everything in it but its own dictionaries is shared with the courses it divided from."""
+
+    scheduler: Scheduler
+    world: Snapshot
+    ledger: BudgetLedger
+    remaining: tuple[Pod, ...]                                                       # to be asked in this round, in order
+    displaced: dict[str, Displaced] = field(default_factory=dict)                    # by the evicted pod's key
+    refused: dict[str, EvictionRefusal] = field(default_factory=dict)
+    held: tuple[Pod, ...] = ()             # refused in this round, to be asked in the next
+    ending: tuple[Pod, ...] = ()           # evicted in this round, still on the node
+    afterwards: tuple[Pod, ...] = ()       # evicted in this round, their replacements to come when they are gone
+    at_last: tuple[Pod, ...] = ()          # evicted in any round, their replacements to come when all is over
+    healthy: tuple[Pod, ...] = ()          # of whom a replacement landed in this round: it counts for the budgets of the next
+    pool: tuple[str, ...] = ()             # who comes next in an order that cannot be known
+    line: tuple[str, ...] = ()             # who comes next, in order
+    preemptions: int = 0
+    is_main: bool = True                   # takes the scheduler's own pick at each tie, and the first of each pool
+    is_over: bool = False
+    is_cut: bool = False
+    judged: Displaced | None = None        # whose node is open
+
+    # ---- one step ----
+
+    def go_on(self) -> None:
+        """On until something is open (`choices` has it), or to the end (`is_over`)."""
+        while not self.is_over and not self.choices:
+            if self.line:
+                self._try(self.displaced[self.line[0]])
+            elif self.pool:
+                self._take(self.pool[0])     # the others are of its kind
+            elif self.remaining:
+                self._evict(self.remaining[0])
+            else:
+                self._end_round()
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What is open: nodes for the pod that was judged, or keys of the pool, one of each kind; that of the main course first."""
+        if self.judged is not None:
+            return _open_nodes(self.judged)
+        if self.line or len(self.pool) < 2:
+            return ()
+        kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
+        return tuple(reversed(kinds.values())) if len(kinds) > 1 else ()
+
+    def divided(self, ways: int, turn: int) -> list[Course]:
+        """The courses into which the open question divides this one, at most `ways`; `turn` makes courses differ in what they pick."""
+        choices = self.choices
+        if ways < len(choices):
+            choices = (*choices[turn % len(choices):], *choices[: turn % len(choices)])
+        picked = [choices[number * len(choices) // ways] for number in range(min(ways, len(choices)))]
+        left_out = tuple(choice for choice in choices if choice not in set(picked))
+        parts = [self, *(self._copy() for _ in picked[1:])]
+        for part, choice in zip(parts, picked, strict=True):
+            part._choose(choice, left_out if part is self else ())
+            part.is_cut = part.is_cut or bool(left_out)
+        return parts
+
+    def _choose(self, choice: str, left_out: Sequence[str]) -> None:
+        if self.judged is not None:
+            self._land(choice, left_out)
+        else:
+            self._take(choice)
+
+    def _take(self, key: str) -> None:
+        self.pool = tuple(other for other in self.pool if other != key)
+        self.line = (key,)
+
+    def _copy(self) -> Course:
+        return replace(self, is_main=False, displaced=dict(self.displaced), refused=dict(self.refused), ledger=self.ledger.copy())
+
+    # ---- evictions ----
+
+    def _evict(self, pod: Pod) -> None:
+        self.remaining = self.remaining[1:]
+        refusal = self.ledger.refusal(pod)
+        if refusal:
+            self.refused[pod.key] = refusal
+            self.held = (*self.held, pod)
+            return
+        self.refused.pop(pod.key, None)
+        self.ledger.spend(pod)
+        self.world = self.world.with_pod_terminating(pod.key)
+        self.ending = (*self.ending, pod)
+        match recreation_of(pod):
+            case Recreation.AT_ONCE:
+                self.line = (self._enqueue(pod),)
+            case Recreation.AFTER_IT_IS_GONE:
+                self.afterwards = (*self.afterwards, pod)
+            case Recreation.MUCH_LATER:
+                self.at_last = (*self.at_last, pod)
+
+    def _end_round(self) -> None:
+        """The evicted pods end; who waited for that comes now. Then those are asked again that a budget had refused, until a round moves nothing."""
+        for pod in self.healthy:
+            self.ledger.refill(pod)
+        self.healthy = ()
+        if self.ending:
+            for pod in self.ending:
+                self.world = self.world.without_pod(pod.key)
+            retried = tuple(each.pod.key for each in self.waiting)
+            self.pool = (*retried, *(self._enqueue(pod) for pod in self.afterwards))
+            self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
+        elif self.at_last:
+            self.pool = tuple(self._enqueue(pod) for pod in self.at_last)
+            self.at_last = ()
+        else:
+            self.is_over = True
+
+    def _enqueue(self, pod: Pod) -> str:
+        self.displaced[pod.key] = Displaced(pod, replacement_of(pod), len(self.displaced))
+        return pod.key
+
+    @property
+    def waiting(self) -> list[Displaced]:
+        """Those without a node, in the queue's order: priority, then arrival."""
+        return sorted((each for each in self.displaced.values() if not each.landed), key=lambda each: (-each.pod.priority, each.arrival))
+
+    # ---- cycles ----
+
+    def _try(self, each: Displaced) -> None:
+        """One cycle for the first of the line. If it finds a node it has been judged, for its landing may be open between several."""
+        result, unknown = None, ""
+        try:
+            result = self.scheduler.schedule(self.world, each.replacement)
+            unknown = result.unknown or result.error
+        except NoProfileError:
+            unknown = f"is scheduled by {each.pod.spec.scheduler_name}, whose profile is not known here (--scheduler-config)"
+        tried = replace(each, result=result, unknown=unknown, is_after_cut=self.is_cut)
+        self.displaced[each.pod.key] = tried
+        self.line = self.line[1:]
+        if result is not None and (result.node is not None or result.preemption is not None):
+            self.judged = tried
+
+    def _land(self, node: str, left_out: Sequence[str] = ()) -> None:
+        each, self.judged = self.judged, None
+        assert each is not None, "only a judged pod lands"
+        assert each.result is not None, "a judged pod has a result"
+        victims = self._make_room(each.result)
+        if each.result.node is None:
+            # A cycle's own landing also promises volumes to the pod's claims; after a preemption that choice belongs to a later cycle.
+            self.world = self.world.with_pod_placed(each.replacement, node)
+        else:
+            self.world = self.scheduler.place(self.world, replace(each.result, node=node))
+        self.displaced[each.pod.key] = replace(each, replacement=each.replacement.on_node(node), landed=True, choices=(node, *left_out))
+        if not victims:
+            self.healthy = (*self.healthy, each.pod)
+
+    def _make_room(self, result: CycleResult) -> list[Pod]:
+        """Takes away whom the pod preempts; their controllers make them anew, and they look for another place next."""
+        if result.node is not None or result.preemption is None or self.preemptions >= _MOST_PREEMPTIONS:
+            return []
+        keys = set(result.preemption.victims)
+        victims = [pod for pod in self.world.pods_on(result.preemption.node) if pod.key in keys]
+        self.preemptions += 1
+        for victim in victims:
+            self.world = self.world.without_pod(victim.key)
+            self._displace_again(victim)
+        return victims
+
+    def _displace_again(self, victim: Pod) -> None:
+        """A pod that is preempted. One that only just landed is the same displaced pod, at the end of the queue once more."""
+        known = next((each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key), None)
+        if known is not None:
+            self.displaced[known.pod.key] = Displaced(known.pod, replacement_of(known.pod), len(self.displaced) + self.preemptions)
+            self.line = (*self.line, known.pod.key)
+        elif recreation_of(victim) in (Recreation.AT_ONCE, Recreation.AFTER_IT_IS_GONE):
+            self.line = (*self.line, self._enqueue(victim))
+
+    # ---- alike ----
+
+    @property
+    def likeness(self) -> Hashable:
+        """Equal for courses that go on alike: the same kinds of pods stand on the same nodes and wait in the same order."""
+        landed = Counter((each.kind, each.replacement.node_name) for each in self.displaced.values() if each.landed)
+        return (
+            frozenset(landed.items()), tuple(each.kind for each in self.waiting), tuple(self.displaced[key].kind for key in self.line),
+            tuple(self.displaced[key].kind for key in self.pool), tuple(pod.key for pod in self.remaining), len(self.ending), tuple(pod.key for pod in self.held), self.ledger.state,
+        )
+
+    def absorb(self, other: Course) -> None:
+        """Takes over what a course that is alike knows beyond this one: nodes that no course follows."""
+        self.is_cut, self.is_main = self.is_cut or other.is_cut, self.is_main or other.is_main
+        theirs: dict[Hashable, list[Displaced]] = {}
+        for each in other.displaced.values():
+            theirs.setdefault((each.kind, each.replacement.node_name), []).append(each)
+        for key, each in self.displaced.items():
+            twin = theirs[each.kind, each.replacement.node_name].pop()
+            if twin.choices != each.choices or twin.is_after_cut:
+                choices = tuple(dict.fromkeys((*each.choices, *twin.choices)))
+                self.displaced[key] = replace(each, choices=choices, is_after_cut=each.is_after_cut or twin.is_after_cut)
+
+
+def _open_nodes(judged: Displaced) -> tuple[str, ...]:
+    result = judged.result
+    assert result is not None, "a judged pod has a result"
+    if result.node is None:
+        assert result.preemption is not None, "a judged pod has a node, or preempts for one"
+        return (result.preemption.node,)
+    return (result.node, *(name for name in result.best if name != result.node))
+
+
+def follow(first: Course, most: int) -> list[Course]:
+    """Every course that begins as `first` does, at its end, at most so many; the main course is the first of them."""
+    going: list[Course] = [first]
+    over: list[Course] = []
+    while going:
+        for course in going:
+            course.go_on()
+        over += [course for course in going if course.is_over]
+        going = _divided([course for course in going if not course.is_over], most - len(over))
+    over.sort(key=lambda course: not course.is_main)
+    return over if len(over) < 2 else _merged(over)
+
+
+def _divided(courses: Sequence[Course], most: int) -> list[Course]:
+    spare = most - len(courses)
+    parts: list[Course] = []
+    for turn, course in enumerate(courses):
+        ways = min(len(course.choices), 1 + max(0, spare))
+        spare -= ways - 1
+        parts += course.divided(ways, turn)
+    return parts if len(parts) < 2 else _merged(parts)
+
+
+def _merged(courses: Sequence[Course]) -> list[Course]:
+    alike: dict[Hashable, Course] = {}
+    for course in courses:
+        known = alike.setdefault(course.likeness, course)
+        if known is not course:
+            known.absorb(course)
+    return list(alike.values())

@@ -1,0 +1,84 @@
+"""What the courses of one drain say together: for each pod the nodes it may land on, or that it may find none.
+
+Replicas of one owner are interchangeable, so which of them stands for which is chosen, course by course, such that the courses agree
+as far as they can: where two replicas land on n1 and n2 in every course, one is said to go to n1 and the other to n2, whichever the
+scheduler asks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.courses import Course, Displaced
+
+
+@dataclass(slots=True)
+class Landing:
+    """One displaced pod over all courses. `main` is what becomes of it where the scheduler's own pick is taken at each tie.
+
+    `nodes` are those it may take, `homeless` the first course in which it takes none, with what it is there.
+    """
+
+    main: Displaced
+    nodes: set[str] = field(default_factory=set)
+    homeless: tuple[Course, Displaced] | None = None
+    is_cut: bool = False
+
+    def add(self, course: Course, each: Displaced) -> None:
+        """What stands for this pod in one more course."""
+        self.nodes.update(each.choices)
+        self.is_cut = self.is_cut or each.is_after_cut
+        if not each.landed and self.homeless is None:
+            self.homeless = (course, each)
+
+
+def landings(courses: Sequence[Course]) -> dict[str, Landing]:
+    """By the evicted pod's key, for every pod that is displaced in the first course."""
+    main = courses[0]
+    said = {key: Landing(each) for key, each in main.displaced.items()}
+    for key, each in main.displaced.items():
+        said[key].add(main, each)
+    for course in courses[1:]:
+        theirs = _by_owner(course.displaced.values())
+        for owner, mine in _by_owner(main.displaced.values()).items():
+            for key, each in _matched([said[each.pod.key] for each in mine], theirs.get(owner, [])):
+                said[key].add(course, each)
+    return said
+
+
+def _by_owner(displaced: Iterable[Displaced]) -> dict[Hashable, list[Displaced]]:
+    groups: dict[Hashable, list[Displaced]] = {}
+    for each in displaced:
+        groups.setdefault(_owner(each.pod), []).append(each)
+    return groups
+
+
+def _owner(pod: Pod) -> Hashable:
+    return (pod.namespace, pod.owner) if pod.owner else pod.key
+
+
+def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
+    """Who of another course stands for whom: first where both come to the same, then where it adds nothing new, then in order."""
+    free, left, pairs = list(slots), list(others), []
+    for agrees in (_same_place, _nothing_new, _whatever):
+        for slot in tuple(free):
+            each = next((each for each in left if agrees(slot, each)), None)
+            if each is not None:
+                free.remove(slot)
+                left.remove(each)
+                pairs.append((slot.main.pod.key, each))
+    return pairs
+
+
+def _same_place(slot: Landing, each: Displaced) -> bool:
+    return slot.main.replacement.node_name == each.replacement.node_name
+
+
+def _nothing_new(slot: Landing, each: Displaced) -> bool:
+    return each.replacement.node_name in slot.nodes if each.landed else slot.homeless is not None
+
+
+def _whatever(_slot: Landing, _each: Displaced) -> bool:
+    return True

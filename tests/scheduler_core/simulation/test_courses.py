@@ -1,0 +1,233 @@
+"""The courses of a drain: where they divide, where they are one again, and that together they leave nothing out."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.simulation.courses import Course, follow
+from scheduler_core.simulation.drain import run_drain, simulate_drain
+from scheduler_core.simulation.evictions import BudgetLedger
+from scheduler_core.simulation.forecast import Forecast, Outcome
+from scheduler_core.simulation.replacements import eviction_order
+from scheduler_core.snapshot.snapshot import Snapshot
+
+Manifest = dict[str, Any]
+
+
+def a_node(name: str, *, cpu: str = "4", zone: str = "a") -> Manifest:
+    return {
+        "kind": "Node", "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}},
+        "spec": {}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
+    }
+
+
+def a_pod(name: str, node: str = "n1", *, cpu: str = "100m", owner: str = "ReplicaSet", app: str = "", deleted: bool = False, **spec: Any) -> Manifest:
+    """Of an app of its own unless one is named."""
+    app = app or name
+    metadata = {
+        "name": name, "namespace": "shop", "uid": name, "labels": {"app": app},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": owner, "name": app, "uid": f"{owner}-{app}", "controller": True}],
+        **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}),
+    }
+    return {
+        "kind": "Pod", "metadata": metadata,
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}], **spec},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def a_budget(app: str, allowed: int) -> Manifest:
+    return {
+        "kind": "PodDisruptionBudget", "metadata": {"name": app, "namespace": "shop"}, "spec": {"selector": {"matchLabels": {"app": app}}},
+        "status": {"disruptionsAllowed": allowed, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3},
+    }
+
+
+def near(app: str) -> Manifest:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def zone_spread(app: str) -> Manifest:
+    return {"topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": app}}},
+    ]}
+
+
+def drained(*objects: Manifest, most: int = 100) -> Forecast:
+    return simulate_drain(Snapshot.from_objects(objects), ["n1"], made_at="x", most_courses=most)[0]
+
+
+def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
+    return {pod.name: pod.landing for pod in forecast.pods}
+
+
+# ---- ties ----
+
+
+def test_a_pod_that_follows_another_may_go_wherever_the_tie_before_it_may_fall() -> None:
+    forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a")))
+    assert landings(forecast) == {"a": ("n2", "n3"), "b": ("n2", "n3")}
+    assert forecast.courses == 2
+
+
+def test_its_sentence_says_which_nodes_are_those_of_another_fall() -> None:
+    follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
+    assert follower.sentence in ("fits best on n2, or on n3 if an earlier tie falls otherwise", "fits best on n3, or on n2 if an earlier tie falls otherwise")
+
+
+def test_replicas_are_interchangeable_so_two_that_share_a_tie_are_one_course() -> None:
+    forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", app="web"), a_pod("q", app="web"))
+    assert sorted(landings(forecast).values()) == [("n2",), ("n3",)]
+    assert forecast.courses == 1
+
+
+def test_where_a_tie_decides_whether_there_is_room_the_pod_is_pending_and_says_so() -> None:
+    room = [a_node("n2", cpu="2"), a_node("n3", cpu="2")]
+    forecast = drained(a_node("n1"), *room, a_pod("a", cpu="1"), a_pod("b", cpu="1500m", **near("c")), a_pod("c", "n2", cpu="100m"), a_pod("d", "n3", cpu="100m"))
+    follower = forecast.pods[1]
+    assert (follower.outcome, follower.landing) == (Outcome.PENDING, ("n2",))
+    assert follower.sentence.startswith("finds room or not, as earlier ties fall: 0/3 nodes are available")
+
+
+def test_a_bound_that_is_met_is_told_and_marks_the_pods_after_it() -> None:
+    forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2)
+    assert landings(forecast)["a"] == ("n2", "n3", "n4"), "the pod's own tie is known whole"
+    assert len(landings(forecast)["b"]) == 2
+    assert [pod.is_cut for pod in forecast.pods] == [False, True]
+    assert forecast.notes == ("there are more courses than the 2 that were followed: 1 pod may land on nodes that are not named",)
+
+
+def test_the_last_tie_of_a_drain_cuts_nothing_off() -> None:
+    forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), most=1)
+    assert (landings(forecast)["a"], forecast.pods[0].is_cut, forecast.notes) == (("n2", "n3"), False, ())
+
+
+# ---- the order of events ----
+
+
+def test_the_least_important_pod_is_evicted_first_and_has_its_choice() -> None:
+    forecast = drained(a_node("n1"), a_node("n2"), a_node("n3", cpu="3"), a_pod("a", cpu="2", priority=7), a_pod("b", cpu="2"))
+    assert [pod.name for pod in forecast.pods] == ["b", "a"]
+    assert landings(forecast) == {"b": ("n2",), "a": ("n3",)}
+
+
+def test_a_replacement_is_placed_while_the_pods_that_go_later_still_stand() -> None:
+    spread = zone_spread("web")
+    cluster = [a_node("n1"), a_node("n2", cpu="3"), a_node("n3", cpu="8", zone="b")]
+    forecast = drained(*cluster, a_pod("p", app="web", **spread), a_pod("q", app="web", **spread), a_pod("r", "n3", app="web"))
+    assert ("n3",) in landings(forecast).values(), "with both gone at once, zone b would be one ahead and closed to the first"
+
+
+def test_pods_under_a_budget_wait_until_the_first_round_has_its_places() -> None:
+    cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
+    forecast = drained(*cluster, a_pod("a", cpu="1500m", app="web"), a_pod("b", cpu="1500m", app="web"), a_pod("c", cpu="2"), a_budget("web", 1))
+    assert landings(forecast) == {"a": ("n2",), "b": ("n2",), "c": ("n3",)}, "b would have taken n3 from c"
+
+
+def test_the_order_in_which_pods_of_two_stateful_sets_end_is_open() -> None:
+    cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
+    forecast = drained(*cluster, a_pod("a-0", cpu="3", owner="StatefulSet", app="a"), a_pod("b-0", cpu="2500m", owner="StatefulSet", app="b"))
+    assert forecast.courses == 2
+    assert {name: set(nodes) for name, nodes in landings(forecast).items()} == {"a-0": {"n2", "n3"}, "b-0": {"n2", "n3"}}
+
+
+def test_a_job_replaces_its_pod_after_everything_else() -> None:
+    cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
+    forecast = drained(*cluster, a_pod("a", cpu="2", owner="Job"), a_pod("b-0", cpu="2", owner="StatefulSet"))
+    assert landings(forecast) == {"a": ("n3",), "b-0": ("n2",)}
+
+
+@pytest.mark.parametrize(("owner", "outcome"), [("ReplicaSet", None), ("StatefulSet", Outcome.MOVES)])
+def test_a_pod_that_ends_already_has_its_replacement_unless_that_bears_its_name(owner: str, outcome: Outcome | None) -> None:
+    forecast = drained(a_node("n1"), a_node("n2"), a_pod("p", owner=owner, deleted=True))
+    assert [pod.outcome for pod in forecast.pods] == ([outcome] if outcome else [])
+
+
+# ---- laws ----
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Snapshot:
+    """Few nodes of two sizes and few kinds of pods, so that ties abound."""
+    nodes = [a_node("n1", cpu="8")] + [a_node(f"n{n}", cpu=draw(st.sampled_from(["2", "4"])), zone=draw(st.sampled_from("ab"))) for n in range(2, draw(st.integers(4, 6)))]
+    rules: list[Manifest] = [{}, {}, near("a"), zone_spread("a")]
+    pods = [
+        a_pod(f"p{number}", app=draw(st.sampled_from("abc")), cpu=draw(st.sampled_from(["500m", "1"])), owner=draw(st.sampled_from(["ReplicaSet", "ReplicaSet", "StatefulSet", "Job"])), **draw(st.sampled_from(rules)))
+        for number in range(draw(st.integers(1, 5)))
+    ]
+    others = [a_pod(f"o{number}", draw(st.sampled_from(["n2", "n3"])), app=draw(st.sampled_from("abc")), cpu="500m") for number in range(draw(st.integers(0, 2)))]
+    return Snapshot.from_objects([*nodes, *pods, *others, *([a_budget("a", 1)] if draw(st.booleans()) else [])])
+
+
+def a_course(snapshot: Snapshot) -> Course:
+    pods = sorted(snapshot.pods_on("n1"), key=eviction_order)
+    return Course(Scheduler(), snapshot.with_node_cordoned("n1"), BudgetLedger(snapshot.objects.budgets), tuple(pods))
+
+
+def walk(snapshot: Snapshot, chance: random.Random) -> Course:
+    """One course by chance, nothing followed beside it."""
+    course = a_course(snapshot)
+    while True:
+        course.go_on()
+        if course.is_over:
+            return course
+        (course,) = course.divided(1, chance.randrange(len(course.choices)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters(), st.integers(0, 2**32))
+def test_whatever_course_chance_takes_its_landings_are_in_the_sets(snapshot: Snapshot, seed: int) -> None:
+    forecast = simulate_drain(snapshot, ["n1"], made_at="x", most_courses=2000)[0]
+    by_chance = walk(snapshot, random.Random(seed))
+    said: dict[str, list[tuple[str, ...]]] = {}
+    for pod in forecast.pods:
+        said.setdefault(pod.owner, []).append(pod.landing)
+    went: dict[str, list[str]] = {}
+    for each in by_chance.displaced.values():
+        owner = each.pod.owner
+        assert owner is not None
+        if each.landed:
+            went.setdefault(f"{owner.kind} shop/{owner.name}", []).append(each.replacement.node_name)
+    assert not any(pod.is_cut for pod in forecast.pods)
+    for owner_name, places in went.items():
+        assert can_be_matched(places, said[owner_name]), (owner_name, places, said[owner_name])
+
+
+@settings(max_examples=15, deadline=None)
+@given(clusters(), st.integers(1, 6))
+def test_a_bound_only_takes_nodes_away_and_marks_where_it_may_have(snapshot: Snapshot, most: int) -> None:
+    whole, bounded = (simulate_drain(snapshot, ["n1"], made_at="x", most_courses=n)[0] for n in (2000, most))
+    if not any(pod.is_cut for pod in bounded.pods):
+        assert landings(bounded) == landings(whole)
+    everywhere: dict[str, set[str]] = {}
+    for pod in whole.pods:
+        everywhere.setdefault(pod.owner, set()).update(pod.landing)
+    assert all(set(pod.landing) <= everywhere[pod.owner] for pod in bounded.pods)
+
+
+@settings(max_examples=15, deadline=None)
+@given(clusters())
+def test_the_drain_that_is_gone_on_from_is_the_main_course(snapshot: Snapshot) -> None:
+    alone = run_drain(snapshot, ["n1"], Scheduler())
+    among = run_drain(snapshot, ["n1"], Scheduler(), most_courses=50)
+    assert [(each.pod.key, each.replacement.node_name) for each in alone.displaced] == [(each.pod.key, each.replacement.node_name) for each in among.displaced]
+
+
+def test_following_takes_no_more_courses_than_it_may() -> None:
+    snapshot = Snapshot.from_objects([a_node(f"n{n}") for n in range(1, 6)] + [a_pod(name) for name in "abcd"])
+    assert len(follow(a_course(snapshot), 7)) <= 7
+
+
+def can_be_matched(places: list[str], said: list[tuple[str, ...]]) -> bool:
+    """Whether each place can be given a forecast of its own; small enough to try."""
+    if not places:
+        return True
+    first, *rest = places
+    return any(first in nodes and can_be_matched(rest, [*said[:index], *said[index + 1:]]) for index, nodes in enumerate(said))

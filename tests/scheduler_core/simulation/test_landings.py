@@ -1,0 +1,66 @@
+"""What several courses say together: replicas stand for one another so that as little as possible is left open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.model.pod import OwnerReference, Pod
+from scheduler_core.simulation.courses import Course, Displaced
+from scheduler_core.simulation.evictions import BudgetLedger
+from scheduler_core.simulation.landings import landings
+from scheduler_core.snapshot.snapshot import Snapshot
+
+WEB = OwnerReference("apps/v1", "ReplicaSet", "web", "u")
+NO_NODE = ""
+
+
+def a_course(*places: str, owner: OwnerReference | None = WEB) -> Course:
+    """Pods p0, p1, … of one owner on these nodes; NO_NODE for one that found none."""
+    course = Course(Scheduler(), Snapshot.of([]), BudgetLedger([]), ())
+    for number, node in enumerate(places):
+        pod = Pod(name=f"p{number}", namespace="shop", owner=owner)
+        each = Displaced(pod, replace(pod, name=f"p{number}~", node_name=node), number, landed=bool(node), choices=(node,) if node else ())
+        course.displaced[pod.key] = each
+    return course
+
+
+def said(*courses: Course) -> list[set[str]]:
+    return [landing.nodes for landing in landings(courses).values()]
+
+
+def test_one_course_says_what_it_is() -> None:
+    assert said(a_course("n1", "n2")) == [{"n1"}, {"n2"}]
+
+
+def test_replicas_that_change_places_leave_nothing_open() -> None:
+    assert said(a_course("n1", "n2"), a_course("n2", "n1")) == [{"n1"}, {"n2"}]
+
+
+def test_only_the_place_that_differs_is_open() -> None:
+    assert said(a_course("n1", "n2"), a_course("n3", "n1"), a_course("n1", "n3")) == [{"n1"}, {"n2", "n3"}]
+
+
+def test_pods_of_no_common_owner_stand_for_themselves() -> None:
+    assert said(a_course("n1", "n2", owner=None), a_course("n2", "n1", owner=None)) == [{"n1", "n2"}, {"n1", "n2"}]
+
+
+def test_a_replica_that_finds_no_node_in_some_course_is_remembered_with_that_course() -> None:
+    main, other = a_course("n1", "n2"), a_course(NO_NODE, "n1")
+    first, second = landings([main, other]).values()
+    assert (first.nodes, first.homeless) == ({"n1"}, None)
+    assert (second.nodes, second.homeless) == ({"n2"}, (other, other.displaced["shop/p0"]))
+
+
+def test_the_replica_that_is_homeless_anyway_takes_that_of_another_course() -> None:
+    main, other = a_course(NO_NODE, "n1"), a_course("n2", NO_NODE)
+    first, second = landings([main, other]).values()
+    assert (first.nodes, first.homeless is not None) == (set(), True)
+    assert (second.nodes, second.homeless) == ({"n1", "n2"}, None)
+
+
+def test_nodes_that_no_course_follows_and_the_mark_of_the_bound_are_kept() -> None:
+    course = a_course("n1")
+    course.displaced["shop/p0"] = replace(course.displaced["shop/p0"], choices=("n1", "n4"), is_after_cut=True)
+    (landing,) = landings([a_course("n1"), course]).values()
+    assert (landing.nodes, landing.is_cut) == ({"n1", "n4"}, True)
