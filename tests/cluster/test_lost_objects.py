@@ -76,3 +76,40 @@ def test_the_daemonset_is_deleted_and_created_again_under_a_working_holder(story
     story.judge(lock_was_lost=True)
     story.is_clean(hosts)
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
+
+
+def strip_every_mark(story: Story, host: Host) -> None:
+    """Record, sentence, label and taint, by a hand that meant well; the cordon is left."""
+    seen = story.admin.get(f"/api/v1/nodes/{host.name}")
+    annotations = {key: None for key in seen["metadata"]["annotations"] if key.startswith("careen.dev/")}
+    taints = [taint for taint in seen["spec"].get("taints", []) if not taint["key"].startswith("careen.dev/")]
+    labels = {"careen.dev/reboot": None}
+    story.admin.patch(f"/api/v1/nodes/{host.name}", {"metadata": {"annotations": annotations, "labels": labels}, "spec": {"taints": taints}})
+
+
+def test_every_mark_is_stripped_from_a_draining_node_and_its_cordon_goes_all_the_same(story: Story) -> None:
+    """Nothing on the Node says whose the cordon is but the server's own record of who set the field."""
+    hosts = story.nodes(3)
+    holder = somebody_drains_slowly(story, hosts)
+    strip_every_mark(story, holder)
+    story.finishes(hosts, 240)
+    story.is_clean(hosts)
+    assert [len(host.reboots) for host in hosts] == [1, 1, 1]
+
+
+def test_every_mark_is_stripped_and_the_lock_is_cleared_and_the_cordon_goes_all_the_same(story: Story) -> None:
+    hosts = story.nodes(3)
+    holder = somebody_drains_slowly(story, hosts)
+    strip_every_mark(story, holder)
+    story.write_lock(None)
+    story.finishes(hosts, 240)
+    story.is_clean(hosts)
+    assert story.events("CordonLifted") or story.events("EntryAdopted"), "by proof alone, or by an entry that was put back before the record went"
+
+
+def test_a_persons_cordon_is_told_by_the_name_of_who_set_it(story: Story) -> None:
+    (host,) = story.nodes(1)
+    story.cordon(host)
+    answer = story.command("why", host.name)
+    assert f"Cordon: {host.name} is cordoned by " in answer.stdout
+    assert "not by careen alone, and stays so." in answer.stdout

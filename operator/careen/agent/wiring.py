@@ -294,13 +294,14 @@ class Agent:
         task.add_done_callback(self._background.discard)
 
     def _after_turn(self, patience: ForecastPatience, turned: Turned) -> None:
-        is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now)
+        is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now, turned.phase)
         self._metrics.forecast_overdue.labels(self._node).set(is_over)
         node = turned.observation.node
         if sentence and isinstance(node, NodeView):
             _LOG.warning("%s", sentence)
             subject = Subject(kind="Node", name=node.name, uid=node.uid)
-            self._in_background(post_event(self._api, subject, reason="ForecastOverdue", sentence=sentence, is_warning=True, host=self._node))
+            # Once, also when the agent is started anew meanwhile: what it remembers is since when.
+            self._in_background(post_event(self._api, subject, reason="ForecastOverdue", sentence=sentence, is_warning=True, host=self._node, once=str(patience.since)))
         if drain := forecast_check.finished_drain(turned):
             self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
 

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 import click
 
+from careen.cli.agents_policy import agents_of
 from careen.cli.connection import Cluster, cluster_command, look_at_lock, output_option, read_node_or_fail, show
 from careen.cluster.errors import ClusterError
+from careen.cluster.nodes import read_node
 from careen.cluster.pods import list_pods_on
-from careen.core.observation import PodView, Unknown
+from careen.core.lock import LockContent
+from careen.core.observation import NodeView, PodView, Unknown
+from careen.report.lock_report import LockState
 from careen.report.why_report import NodeStory, why_json, why_text
 
 
@@ -21,8 +25,16 @@ async def why(cluster: Cluster, *, node: str, output: str) -> None:
     """What NODE waits for: every gate's answer, since when, and what would change it."""
     lock, _ = await look_at_lock(cluster)
     seen = await read_node_or_fail(cluster, node)
-    story = NodeStory(node=seen, lock=lock, agents=await _agents(cluster, node), now=cluster.clock.now())
+    holders = [each for name in _others_holding(lock, node) if isinstance(each := await read_node(cluster.api, name), NodeView)]
+    agents = await agents_of(cluster)
+    story = NodeStory(
+        node=seen, lock=lock, agents=await _agents(cluster, node), now=cluster.clock.now(), holders=holders, policy=agents.policy,
+    )
     show(output, text=lambda width: why_text(story, width=width), value=lambda: why_json(story))
+
+
+def _others_holding(lock: LockState, node: str) -> list[str]:
+    return [name for name in lock.holders if name != node] if isinstance(lock, LockContent) else []
 
 
 async def _agents(cluster: Cluster, node: str) -> Sequence[PodView] | Unknown:

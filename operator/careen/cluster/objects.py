@@ -77,6 +77,28 @@ class Node(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     status: NodeStatus = NodeStatus()
 
 
+class ManagedFields(msgspec.Struct, gc=False, frozen=True, rename={"fields": "fieldsV1"}):
+    """Who set which fields: the server's own record, with paths such as `f:spec` → `f:unschedulable`."""
+
+    manager: str = ""
+    subresource: str = ""
+    fields: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class ManagedMeta(Meta, gc=False, frozen=True, rename="camel"):
+    managed_fields: list[ManagedFields] | None = None
+
+
+class ManagedNode(Node, gc=False, frozen=True, rename="camel"):
+    """A Node with the record of who set what: for single ones, because it is as long as the rest."""
+
+    metadata: ManagedMeta = ManagedMeta()
+
+
+class _SpecFields(msgspec.Struct, gc=False, frozen=True):
+    spec: dict[str, msgspec.Raw] = msgspec.field(name="f:spec", default_factory=dict)
+
+
 class Present(msgspec.Struct, gc=False, frozen=True):
     """An object of which only its being there matters."""
 
@@ -167,7 +189,22 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         unschedulable=bool(node.spec.unschedulable),
         ready=_is_true(node.status.conditions, "Ready"),
         boot_id=node.status.node_info.boot_id,
+        cordoned_by=_cordoned_by(node),
     )
+
+
+def _cordoned_by(node: Node) -> tuple[str, ...]:
+    """Whoever set `spec.unschedulable`; empty when the Node is not cordoned, or the server does not tell."""
+    if not isinstance(node, ManagedNode) or not node.spec.unschedulable:
+        return ()
+    return tuple(sorted({each.manager for each in node.metadata.managed_fields or () if not each.subresource and _sets_cordon(each)}))
+
+
+def _sets_cordon(managed: ManagedFields) -> bool:
+    try:
+        return "f:unschedulable" in msgspec.json.decode(managed.fields, type=_SpecFields).spec
+    except msgspec.MsgspecError:
+        return False
 
 
 def pod_view(pod: Pod) -> PodView:

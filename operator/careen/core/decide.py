@@ -79,7 +79,8 @@ def _reconcile(situation: Situation) -> Decision | None:
     """Compare lock and Node once after a start, and in every turn that reads the lock anyway. A need goes first: the taint must not wait."""
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
-        if seen.need.answer is NeedAnswer.YES or memory.is_reconciled:
+        is_reconciled = memory.is_reconciled and not recovering.is_cordon_proven(situation.node)
+        if seen.need.answer is NeedAnswer.YES or is_reconciled:
             return None
         if isinstance(seen.lock, NotAsked):
             return want(situation, Evidence.LOCK) if memory.holders_not_before <= seen.uptime else None

@@ -38,3 +38,6 @@ CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 MASTER = "node-role.kubernetes.io/master"     # before Kubernetes 1.24
 
 MIRROR_POD = "kubernetes.io/config.mirror"
+
+# The field manager under which an agent changes its Node. Not to be renamed: it proves which cordons are ours.
+FIELD_MANAGER = "careen-agent"

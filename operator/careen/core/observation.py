@@ -64,6 +64,7 @@ class NodeView:
     unschedulable: bool = False
     ready: bool = True               # condition Ready is "True"; "False" and "Unknown" are not ready
     boot_id: str = ""
+    cordoned_by: tuple[str, ...] = ()   # field managers that set `spec.unschedulable` as it stands; empty: not told
 
     @property
     def zone(self) -> str:

@@ -74,6 +74,7 @@ class Code(StrEnum):
     ENTRY_ADOPTED = "entry-adopted"
     ENTRY_RELEASED = "entry-released"
     GHOST_FREED = "ghost-freed"
+    CORDON_LIFTED = "cordon-lifted"
     UNCORDONED_BY_HAND = "uncordoned-by-hand"
     UNLOCKED_BY_HAND = "unlocked-by-hand"
     FORCED = "forced"
@@ -157,6 +158,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.ENTRY_ADOPTED: ReasonText("The lock held a claim of this node without a record on the Node; the node took it up.", _ITSELF, is_warning=True),
     Code.ENTRY_RELEASED: ReasonText("The lock held a claim of this node that nothing stood behind; it was removed.", "Nothing to do."),
     Code.GHOST_FREED: ReasonText("A claim was proven to have no holder and was removed from the lock.", "Nothing to do."),
+    Code.CORDON_LIFTED: ReasonText("The node carried a cordon that careen had set, without a claim or a record of one; it was removed.", "Nothing to do. `careen hold NODE` keeps a node from rebooting.", is_warning=True),
     Code.UNCORDONED_BY_HAND: ReasonText("Somebody uncordoned the node during the drain; it stays in service.", "It is tried again after a pause: hold the node if it must not reboot.", is_warning=True),
     Code.UNLOCKED_BY_HAND: ReasonText("Somebody took the failed node's claim out of the lock; the roll-out goes on without it.", "`careen retry NODE` when the cause is mended."),
     Code.FORCED: ReasonText("The drain did not finish, and --force-reboot lets the node reboot undrained.", "Switch --force-reboot off if that is not wanted.", is_warning=True),

@@ -13,7 +13,7 @@ from careen.core.observation import NodeView
 from careen.core.phases import Phase
 from careen.core.times import from_rfc3339
 from careen.core.writing import stored_refusals
-from careen.report.lock_report import LockState, lock_json, lock_sentence
+from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import age, count_of, paragraph, table
 
 # What needs a person first, then what is under way, then who waits, then who has nothing to do.
@@ -26,6 +26,7 @@ def fleet_text(nodes: Sequence[NodeView], lock: LockState, now: datetime, *, onl
     """The lock's line, the table, and how many nodes are in which phase."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
     lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
+    lines += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in stray_claims(lock, nodes)]
     if shown:
         rows = [[node.name, phase_of(node), age(_since(node), now), turn_of(node, lock), reason_of(node)] for node in shown]
         lines += ["", table(["NODE", "PHASE", "SINCE", "TURN", "REASON"], rows, width=width)]
@@ -38,7 +39,7 @@ def fleet_text(nodes: Sequence[NodeView], lock: LockState, now: datetime, *, onl
 def fleet_json(nodes: Sequence[NodeView], lock: LockState, *, raw_lock: str | None = None, only_busy: bool = False) -> dict[str, Any]:
     """The same for programs."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
-    return {"lock": lock_json(lock, raw_lock), "nodes": [node_json(node, lock) for node in shown]}
+    return {"lock": lock_json(lock, raw_lock), "strayClaims": stray_json(stray_claims(lock, nodes)), "nodes": [node_json(node, lock) for node in shown]}
 
 
 def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:

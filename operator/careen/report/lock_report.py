@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from careen.core import keys
 from careen.core.lock import Entry, Garbage, LockContent
 from careen.core.observation import NodeView, Unknown
 from careen.core.times import from_rfc3339
-from careen.report.tables import age, count_of, listed, table
+from careen.report.tables import age, count_of, listed, paragraph, table
 
 LockState = LockContent | Garbage | Unknown
 """The lock as a command saw it: understood, not understood, or not read."""
@@ -40,12 +41,49 @@ def _held(content: LockContent, now: datetime) -> str:
     return f"{len(content.holders)} of {max(content.max_owners, 1)} claims held by {listed(holders)}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrayClaim:
+    """A claim in the lock whose Node does not exist, or is another one than took it."""
+
+    node: str
+    is_another: bool
+
+    @property
+    def sentence(self) -> str:
+        """What it is, and what becomes of it."""
+        what = f"the Node {self.node} that took it was replaced by another of its name" if self.is_another else f"there is no Node {self.node}"
+        return (
+            f"a claim is held by {self.node}, but {what}. It is freed by itself once that has been so for longer than the reboot deadline; "
+            f"`careen lock release {self.node}` frees it at once, on your word that the host is not at work."
+        )
+
+
+def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClaim, ...]:
+    """The claims that nobody may be behind; `nodes` are all Nodes, or those of the holders."""
+    if not isinstance(state, LockContent):
+        return ()
+    uids = {node.name: node.uid for node in nodes}
+    found = (
+        StrayClaim(node=entry.node, is_another=entry.node in uids)
+        for entry in state.entries
+        if entry.node not in uids or (entry.uid and entry.uid != uids[entry.node])
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [{"node": each.node, "why": "another-node" if each.is_another else "no-such-node", "sentence": each.sentence} for each in strays]
+
+
 def lock_text(state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None) -> str:
     """Everything about the lock; `nodes` are the holders' Nodes as far as they exist, `where` names the object."""
     lines = [f"Lock on {where}: {lock_sentence(state, now)}"]
     if isinstance(state, LockContent) and state.entries:
         rows = [_row(entry, nodes.get(entry.node), now) for entry in state.entries]
         lines += ["", table(["HOLDER", "SINCE", "PHASE", "CLAIM", "GROUPS"], rows, width=width)]
+    if strays := stray_claims(state, nodes.values()):
+        lines += ["", *(paragraph(each.sentence, width=width) for each in strays)]
     return "\n".join(lines)
 
 

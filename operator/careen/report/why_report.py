@@ -18,15 +18,18 @@ from careen.core.gates import GATES
 from careen.core.gates import hold as hold_gate
 from careen.core.gates.question import Cost, Gate, When
 from careen.core.lock import Garbage, LockContent
+from careen.core.next_look import NextLook, next_look
 from careen.core.observation import NodeView, PodView, Unknown
 from careen.core.phases import Phase
+from careen.core.policy import Policy
 from careen.core.progress import Progress, UnreadableProgress, from_annotation
 from careen.core.reasons import REASONS, Code
+from careen.core.steps.recovering import is_cordon_proven
 from careen.core.times import from_rfc3339
 from careen.core.writing import stored_refusals
 from careen.report.fleet_report import node_json, phase_of
-from careen.report.lock_report import LockState, lock_json, lock_sentence
-from careen.report.tables import age, paragraph, table
+from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
+from careen.report.tables import age, listed, paragraph, table
 
 
 class Answer(StrEnum):
@@ -52,12 +55,15 @@ class GateAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStory:
-    """What was read about one node. `agents` are the careen pods on it; None when they could not be listed."""
+    """What was read about one node. `agents` are the careen pods on it; `holders` the Nodes of those who hold claims, as far as they
+    exist, if they were looked for; `policy` what the agents obey, if that is known."""
 
     node: NodeView
     lock: LockState
     agents: Sequence[PodView] | Unknown
     now: datetime
+    holders: Sequence[NodeView] | None = None
+    policy: Policy | None = None
 
     @property
     def phase(self) -> str:
@@ -150,6 +156,7 @@ def remedies(story: NodeStory) -> list[str]:
         found.append(f"{progress.failed}: {remedy_for(Code(progress.failed), story.node.name)}")
     if agent := agent_remark(story):
         found.append(agent)
+    found += [f"stray claim: {each.sentence}" for each in strays(story)]
     found += [f"{each.code}: {each.remedy}" for each in gate_answers(story) if each.code]
     return list(dict.fromkeys(found))
 
@@ -163,6 +170,23 @@ def agent_remark(story: NodeStory) -> str:
     if not any(pod.is_ready for pod in story.agents):
         return f"agent: {story.agents[0].title} is not ready, so nothing here may be up to date. Look at its log."
     return ""
+
+
+def cordon_sentence(story: NodeStory) -> str:
+    """Whose cordon the node carries, as far as that can be told; empty when it carries none."""
+    node, progress = story.node, story.progress
+    if not node.unschedulable:
+        return ""
+    if isinstance(progress, Progress) and progress.is_cordoned_by_us:
+        return f"{node.name} is cordoned by careen, for the claim it holds"
+    if is_cordon_proven(node):
+        return f"{node.name} is cordoned by careen, and nothing says for which claim: its agent lifts it"
+    if node.cordoned_by:
+        return f"{node.name} is cordoned by {listed(node.cordoned_by)}, not by careen alone, and stays so"
+    return (
+        f"{node.name} is cordoned, and the API server does not say by whom. If nobody knows of it, it may be what is left of a claim whose record "
+        f"was removed: `kubectl uncordon {node.name}`"
+    )
 
 
 def turn_sentence(story: NodeStory) -> str:
@@ -179,11 +203,35 @@ def turn_sentence(story: NodeStory) -> str:
     return ""
 
 
+def next_sentence(story: NodeStory) -> str:
+    """When something will be done next; empty when that cannot be told."""
+    looked = _next_look(story)
+    return looked.sentence if looked else ""
+
+
+def _next_look(story: NodeStory) -> NextLook | None:
+    progress = story.progress
+    if story.policy is None or isinstance(progress, UnreadableProgress) or progress.phase not in ("", *Phase):
+        return None
+    return next_look(story.node, progress, story.lock, story.policy, story.now)
+
+
+def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
+    """Claims with nobody behind them, that a waiting node waits for."""
+    if story.holders is None or story.phase != Phase.WAITING:
+        return ()
+    return stray_claims(story.lock, [*story.holders, story.node])
+
+
 def why_text(story: NodeStory, *, width: int | None = None) -> str:
     """The whole answer for a terminal."""
     lines = [paragraph(f"{summary(story).rstrip('.')}.", width=width), paragraph(f"Lock: {lock_sentence(story.lock, story.now)}.", width=width)]
     if turn := turn_sentence(story):
         lines.append(f"Turn: {turn}.")
+    if cordon := cordon_sentence(story):
+        lines.append(paragraph(f"Cordon: {cordon}.", width=width))
+    if coming := next_sentence(story):
+        lines.append(f"Next: {coming}.")
     answers = gate_answers(story)
     rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
     lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]
@@ -194,9 +242,13 @@ def why_text(story: NodeStory, *, width: int | None = None) -> str:
 
 def why_json(story: NodeStory) -> dict[str, Any]:
     """The same for programs."""
+    looked = _next_look(story)
     return {
         "node": node_json(story.node, story.lock),
         "summary": summary(story),
+        "next": {"seconds": round(looked.seconds), "what": "retry" if looked.is_retry else "look"} if looked else None,
+        "strayClaims": stray_json(strays(story)),
+        "cordon": {"by": list(story.node.cordoned_by), "sentence": cordon_sentence(story)} if story.node.unschedulable else None,
         "lock": lock_json(story.lock),
         "gates": [
             {

@@ -8,6 +8,7 @@ import pytest
 
 from careen.agent.forecast_patience import ForecastPatience
 from careen.core.decision import Refusal
+from careen.core.phases import Phase
 from careen.core.reasons import Code
 
 SINCE = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -27,7 +28,28 @@ def test_beyond_it_the_sentence_is_told_once_and_the_state_stays() -> None:
     late = SINCE + HOUR + timedelta(seconds=1)
     assert patience.look((refusal(),), late) == (True, "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room")
     assert patience.look((refusal(),), late + HOUR) == (True, "")
-    assert patience.look((), late + HOUR) == (False, "")
+    assert patience.look((), late + HOUR + HOUR) == (False, "")
+
+
+def test_a_claim_that_is_taken_and_given_back_in_vain_does_not_begin_the_patience_anew() -> None:
+    """A dry run refuses only under a claim: with each try the refusal leaves the Node for some seconds and comes back with a new since."""
+    patience = ForecastPatience(lambda: 3600.0)
+    minutes = [timedelta(minutes=minute) for minute in range(62)]
+    told = []
+    for at in minutes:
+        told.append(patience.look((refusal(Code.EVICTION_REFUSED, SINCE + at),), SINCE + at))
+        assert patience.look((), SINCE + at + timedelta(seconds=30), Phase.CLAIMING)[1] == ""
+    assert told[60] == (False, "")
+    assert told[61] == (True, "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room")
+
+
+@pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED])
+def test_a_node_that_goes_on_begins_anew(phase: Phase) -> None:
+    patience = ForecastPatience(lambda: 3600.0)
+    patience.look((refusal(),), SINCE + HOUR / 2)
+    assert patience.look((), SINCE + HOUR / 2, phase) == (False, "")
+    again = SINCE + HOUR
+    assert patience.look((refusal(since=again),), again + HOUR / 2) == (False, "")
 
 
 def test_a_new_refusal_is_told_anew() -> None:

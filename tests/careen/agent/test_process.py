@@ -237,6 +237,25 @@ def events(node: Node, reason: str) -> list[Any]:
     return [content for content in journal if content.get("kind") == "Event" and content["reason"] == reason]
 
 
+# ---- a forecast that refuses ----
+
+
+def test_a_forecast_that_refuses_for_too_long_is_told_once_and_not_again_after_a_restart(node: Node) -> None:
+    """No simulation has room in so little memory: it is unknown where the pods would go, and the node waits."""
+    ask_for_a_reboot(node)
+    flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
+    for number in (1, 2):
+        agent = node.start(*flags)
+        agent.says("no place for this node's pods since")
+        wait_until(lambda agent=agent: 'careen_forecast_overdue{node="n1"} 1.0' in agent.get("/metrics"))  # type: ignore[misc]
+        wait_until(lambda number=number: len([record for record in node.requests if record.verb == "create" and record.resource == "events" and record.code in (201, 409)]) > number)  # type: ignore[misc]
+        agent.process.kill()
+        agent.process.wait()
+    (told,) = events(node, "ForecastOverdue")
+    assert (told["involvedObject"]["name"], told["type"]) == ("n1", "Warning")
+    assert "no place for this node's pods since" in told["message"]
+
+
 # ---- messages to people ----
 
 

@@ -90,3 +90,12 @@ def test_an_idle_node_that_is_held_says_so(desk: Desk) -> None:
     desk.node("n1", hold="disk swap")
     desk.lock()
     assert re.search(r"^n1 +Idle +- +- +held: disk swap$", desk.ok("status"), re.MULTILINE)
+
+
+def test_a_claim_of_a_node_that_does_not_exist_is_told_with_what_to_do(desk: Desk) -> None:
+    desk.node("n2", "Waiting", reason="it waits for its turn", label="ready")
+    desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created="2026-03-04T12:00:00Z"),), max_owners=1))
+    lines = desk.ok("status").splitlines()
+    assert lines[1].startswith("Stray claim: a claim is held by n9, but there is no Node n9. It is freed by itself")
+    assert "`careen lock release n9`" in lines[1]
+    assert [(each["node"], each["why"]) for each in desk.json("status")["strayClaims"]] == [("n9", "no-such-node")]

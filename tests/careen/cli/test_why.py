@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 
@@ -171,3 +172,41 @@ def test_the_json_has_the_same_answers(desk: Desk) -> None:
         "gate": "alerts", "answer": "refuses", "code": "alert", "sentence": "DiskFull is firing", "since": SINCE,
         "remedy": "Resolve the named alert, or leave it out with --alert-filter-regexp.",
     }
+
+
+def test_a_waiting_node_is_told_of_the_claim_of_a_node_that_does_not_exist(desk: Desk) -> None:
+    desk.node("n2", "Waiting", reason="it waits for its turn", label="ready", progress={"version": 1, "phase": "Waiting"})
+    desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created=SINCE),), max_owners=1))
+    assert "  stray claim: a claim is held by n9, but there is no Node n9." in desk.ok("why", "n2")
+    assert [each["node"] for each in desk.json("why", "n2")["strayClaims"]] == ["n9"]
+    desk.node("n9")
+    assert [each["why"] for each in desk.json("why", "n2")["strayClaims"]] == ["another-node"]
+
+
+def test_a_node_that_waits_for_nothing_is_not_told_of_it(desk: Desk) -> None:
+    desk.node("n2")
+    desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created=SINCE),), max_owners=1))
+    assert "stray" not in desk.ok("why", "n2")
+
+
+def test_how_long_until_the_next_look_is_told_in_seconds(desk: Desk) -> None:
+    desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
+    desk.lock()
+    assert "Next: its agent looks again within 30 s." in desk.ok("why", "n1").splitlines()
+    assert desk.json("why", "n1")["next"] == {"seconds": 30, "what": "look"}
+
+
+def test_a_retry_is_told_by_the_agents_own_settings(desk: Desk) -> None:
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    desk.node("n1", "Failed", since=since, progress={"version": 1, "phase": "Failed", "failed": "drain-timeout", "failures": 2})
+    desk.lock(flags=["--failure-backoff=10m"])
+    found = desk.json("why", "n1")["next"]
+    assert found["what"] == "retry"
+    assert 1190 <= found["seconds"] <= 1200
+    assert re.search(r"^Next: it is tried again in (119\d|1200) s\.$", desk.ok("why", "n1"), re.MULTILINE)
+
+
+def test_where_the_agents_settings_cannot_be_read_nothing_is_promised(desk: Desk) -> None:
+    desk.node("n1", "Failed", progress={"version": 1, "phase": "Failed", "failed": "drain-timeout", "failures": 1})
+    assert desk.json("why", "n1")["next"] is None
+    assert "Next:" not in desk.ok("why", "n1")

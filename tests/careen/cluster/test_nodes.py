@@ -189,3 +189,11 @@ async def test_names_are_quoted_in_paths(cluster: Cluster) -> None:
 def test_a_taint_goes_back_as_it_came() -> None:
     patch = merge_patch(PatchNode(purpose="", resource_version="1", taints=(THEIRS,)), "1")
     assert json.loads(json.dumps(patch))["spec"]["taints"] == [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}]
+
+
+@pytest.mark.parametrize(("unschedulable", "manager"), [(True, "careen-agent"), (False, "careen-agent"), (None, None)])
+async def test_a_cordon_is_made_under_a_name_that_proves_whose_it_is(cluster: Cluster, unschedulable: bool | None, manager: str | None) -> None:
+    cluster.put_node("n1")
+    node = await seen(cluster)
+    await patch_node(cluster.api, "n1", PatchNode(purpose="x", resource_version=node.resource_version, labels={"a": "b"}, unschedulable=unschedulable))
+    assert cluster.wire.asked[-1].query.get("fieldManager") == manager

@@ -41,6 +41,39 @@ def test_a_node_without_anything_has_no_labels_taints_or_boot() -> None:
     assert (dict(bare.labels), dict(bare.annotations), bare.taints, bare.unschedulable, bare.boot_id) == ({}, {}, (), False, "")
 
 
+def managed(manager: str, *fields: str, subresource: str = "", **more: Any) -> dict[str, Any]:
+    return {"manager": manager, "operation": "Update", "subresource": subresource, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {f"f:{name}": {} for name in fields}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("entries", "cordoned_by"),
+    [
+        ([managed("careen-agent", "unschedulable", "taints"), managed("kubelet", "podCIDR")], ("careen-agent",)),
+        ([managed("kubectl-cordon", "unschedulable"), managed("careen-agent", "taints")], ("kubectl-cordon",)),
+        ([managed("careen-agent", "unschedulable"), managed("argo", "unschedulable", operation="Apply")], ("argo", "careen-agent")),
+        ([managed("careen-agent", "unschedulable"), managed("careen-agent", "unschedulable")], ("careen-agent",)),
+        ([managed("kubelet", "unschedulable", subresource="status")], ()),
+        ([managed("x") | {"fieldsV1": {"f:spec": 1}}, managed("y") | {"fieldsV1": {"f:metadata": {"f:unschedulable": {}}}}], ()),
+        ([{}], ()),
+        ([], ()),
+        (None, ()),
+    ],
+)
+def test_who_cordoned_a_node_is_what_the_server_recorded(entries: list[dict[str, Any]] | None, cordoned_by: tuple[str, ...]) -> None:
+    def seen(*, unschedulable: bool) -> NodeView:
+        node = {"metadata": {"name": "n1", "managedFields": entries}, "spec": {"unschedulable": unschedulable}}
+        return objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.ManagedNode))
+
+    assert seen(unschedulable=True).cordoned_by == cordoned_by
+    assert seen(unschedulable=False).cordoned_by == ()
+
+
+def test_a_list_of_nodes_does_not_tell_who_cordoned_them() -> None:
+    """It is half of each Node's size, and nobody asks it of many."""
+    node = {"metadata": {"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]}, "spec": {"unschedulable": True}}
+    assert objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.Node)).cordoned_by == ()
+
+
 def test_of_many_nodes_only_the_annotations_of_coordinators_are_kept() -> None:
     annotations = {"careen.dev/phase": "Waiting", "weave.works/kured-reboot-in-progress": "x", "example.com/large": "y"}
     node = msgspec.convert({"metadata": {"name": "n1", "annotations": annotations}}, objects.Node)

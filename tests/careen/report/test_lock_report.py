@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from careen.core.lock import Entry, Garbage, LockContent
-from careen.core.observation import Unknown
-from careen.report.lock_report import LockState, lock_json, lock_sentence
+from careen.core.observation import NodeView, Unknown
+from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, lock_text, stray_claims
 
 NOW = datetime(2026, 3, 4, 12, 4, 12, tzinfo=UTC)
 N3 = Entry(node="n3", id="c1", created="2026-03-04T12:00:00Z")
@@ -44,3 +44,16 @@ def test_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
 )
 def test_the_json_says_the_state_in_one_word(state: LockState, word: str) -> None:
     assert lock_json(state)["state"] == word
+
+
+def test_a_claim_of_a_node_that_is_not_there_or_is_another_is_stray() -> None:
+    nodes = [NodeView(name=name, uid=f"uid-{name}", resource_version="1") for name in ("n1", "n2", "n3")]
+    entries = (Entry(node="n1", uid="uid-n1"), Entry(node="n2", uid="former"), Entry(node="n3"), Entry(node="n9", uid="x"), Entry(node="n9", uid="y"))
+    assert stray_claims(LockContent(entries=entries), nodes) == (StrayClaim(node="n2", is_another=True), StrayClaim(node="n9", is_another=False))
+    assert stray_claims(Garbage("x"), nodes) == stray_claims(Unknown("403"), nodes) == ()
+
+
+def test_a_stray_claim_is_told_with_what_to_do() -> None:
+    text = lock_text(LockContent(entries=(N3,)), {}, NOW, where="DaemonSet careen/careen")
+    assert "a claim is held by n3, but there is no Node n3. It is freed by itself once that has been so for longer than the reboot deadline; " in text
+    assert "`careen lock release n3` frees it at once, on your word that the host is not at work." in text

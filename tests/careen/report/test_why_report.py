@@ -10,8 +10,18 @@ from careen.core.gates.question import When
 from careen.core.lock import Garbage, LockContent
 from careen.core.observation import NodeView, Unknown
 from careen.core.phases import Phase
+from careen.core.progress import Progress, to_annotation
 from careen.core.reasons import REASONS, Code
-from careen.report.why_report import Answer, NodeStory, agent_remark, gate_answers, remedy_for
+from careen.report.why_report import (
+    Answer,
+    NodeStory,
+    agent_remark,
+    cordon_sentence,
+    gate_answers,
+    remedy_for,
+    why_json,
+    why_text,
+)
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -46,3 +56,27 @@ def test_who_may_not_list_pods_is_told_nothing_about_agents() -> None:
 def test_a_remedy_names_the_node_that_was_asked_about(code: Code) -> None:
     assert "NODE" not in remedy_for(code, "n1")
     assert remedy_for(code, "NODE") == REASONS[code].remedy
+
+
+@pytest.mark.parametrize(
+    ("by", "record", "words"),
+    [
+        (("careen-agent",), Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True), "is cordoned by careen, for the claim it holds"),
+        (("careen-agent",), None, "is cordoned by careen, and nothing says for which claim: its agent lifts it"),
+        (("kubectl-cordon",), None, "is cordoned by kubectl-cordon, not by careen alone, and stays so"),
+        (("argo", "careen-agent"), None, "is cordoned by argo, careen-agent, not by careen alone"),
+        ((), None, "the API server does not say by whom. If nobody knows of it, it may be what is left of a claim whose record was removed: `kubectl uncordon n1`"),
+    ],
+)
+def test_whose_cordon_it_is_is_told(by: tuple[str, ...], record: Progress | None, words: str) -> None:
+    annotations = {keys.PROGRESS: to_annotation(record), keys.PHASE: record.phase} if record else {}
+    node = NodeView(name="n1", uid="u", resource_version="1", unschedulable=True, cordoned_by=by, annotations=annotations)
+    told = NodeStory(node=node, lock=LockContent(), agents=(), now=NOW)
+    assert words in cordon_sentence(told)
+    assert f"Cordon: {cordon_sentence(told)}." in why_text(told)
+    assert why_json(told)["cordon"] == {"by": list(by), "sentence": cordon_sentence(told)}
+
+
+def test_of_a_node_in_service_nothing_is_said_of_cordons() -> None:
+    assert cordon_sentence(story(Phase.WAITING)) == ""
+    assert why_json(story(Phase.WAITING))["cordon"] is None

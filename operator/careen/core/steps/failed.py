@@ -13,6 +13,7 @@ from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision
 from careen.core.observation import NeedAnswer
 from careen.core.phases import Evidence, Phase
+from careen.core.policy import Policy
 from careen.core.progress import Progress
 from careen.core.reasons import REASONS, Code
 from careen.core.situation import Situation
@@ -124,16 +125,19 @@ def _released(situation: Situation) -> Decision:
     if situation.wants_retry:
         fresh = replace(progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
         return move(situation, Phase.WAITING, Code.RETRY, "a person asked for another try", progress=fresh, change=NodeChange(annotations={keys.RETRY: None}))
-    is_final = code not in _TRIED_AGAIN or progress.tries >= situation.policy.reboot_tries
-    if is_final:
+    if not is_tried_again(progress, situation.policy):
         return stay(situation, code, _sentence(situation), look=LOOK_SECONDS)
-    left = backoff_seconds(situation) - (situation.elapsed(progress.failed_at) or 0.0)
+    left = backoff_seconds(progress.failures, situation.policy) - (situation.elapsed(progress.failed_at) or 0.0)
     if left > 0 and situation.elapsed(progress.failed_at) is not None:
         return stay(situation, code, _sentence(situation), look=min(left, LOOK_SECONDS))
     return move(situation, Phase.WAITING, Code.RETRY, f"tries again after {code.value}", progress=replace(progress, failed="", failed_at=None))
 
 
-def backoff_seconds(situation: Situation) -> float:
+def is_tried_again(progress: Progress, policy: Policy) -> bool:
+    """Whether this failure is tried again without a person."""
+    return progress.failed in _TRIED_AGAIN and progress.tries < policy.reboot_tries
+
+
+def backoff_seconds(failures: int, policy: Policy) -> float:
     """The pause before another try: doubles with each failure in a row, up to the limit."""
-    policy, failures = situation.policy, max(1, situation.progress.failures)
-    return min(policy.failure_backoff_seconds * 2.0 ** min(failures - 1, 20), policy.failure_backoff_limit_seconds)
+    return min(policy.failure_backoff_seconds * 2.0 ** min(max(1, failures) - 1, 20), policy.failure_backoff_limit_seconds)

@@ -12,7 +12,7 @@ from careen.core import ghosts, keys, lock
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision
 from careen.core.lock import Entry, LockContent
-from careen.core.observation import Holders, NeedAnswer
+from careen.core.observation import Holders, NeedAnswer, NodeView
 from careen.core.phases import Evidence, Phase
 from careen.core.reasons import Code
 from careen.core.situation import Situation
@@ -29,7 +29,7 @@ def decide(situation: Situation) -> Decision | None:
         return None
     entries = content.entries_of(situation.node.name)
     if not entries:
-        return None
+        return _lone_cordon(situation)
     return _from_careen(situation, content, entries[0]) if entries[0].id else _from_kured(situation, content, entries[0])
 
 
@@ -76,15 +76,42 @@ def _is_known(annotations: object, entry: Entry) -> bool:
 
 
 def _looks_like_ours(situation: Situation) -> bool:
-    """Whether the label still says that careen works here although the record is gone."""
-    return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress"
+    """Whether something on the Node still says that careen works here although the record is gone: the label, or who cordoned it."""
+    return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
+
+
+def is_cordon_proven(node: NodeView) -> bool:
+    """Whether the API server says that careen, and nobody besides, set the cordon as it stands.
+
+    A field belongs to whoever last changed its value, so a `kubectl cordon` on a node that careen has cordoned changes no owner, and
+    one after a `kubectl uncordon` does. Who applies the same value from the server's side becomes an owner beside us.
+    """
+    return node.unschedulable and node.cordoned_by == (keys.FIELD_MANAGER,)
+
+
+def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
+    """By the server's word where it gives one; else by the label, and by what the lock says of the time before the claim."""
+    node = situation.node
+    if node.cordoned_by:
+        return is_cordon_proven(node)
+    return node.unschedulable and not entry.cordoned and _looks_like_ours(situation)
+
+
+def _lone_cordon(situation: Situation) -> Decision | None:
+    """Our cordon on a node without a claim: record, label and entry are gone, by whatever hand. Nothing will ever lift it but this."""
+    node = situation.node
+    if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
+        return None
+    uncordon = PatchNode(purpose="lift an own cordon without a claim", resource_version=node.resource_version, unschedulable=False)
+    return stay(
+        situation, Code.CORDON_LIFTED, "the node was cordoned by careen and nothing says for which claim: uncordoned", look=0.0, is_silent=True, actions=(uncordon,),
+    )
 
 
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
     """The boot that the claim was to end has ended: proven and released like any other."""
-    is_cordon_ours = situation.node.unschedulable and not entry.cordoned and _looks_like_ours(situation)
     progress = replace(
-        situation.progress, claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_cordoned_by_us=is_cordon_ours,
+        situation.progress, claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_cordoned_by_us=_is_cordon_ours(situation, entry),
         verify_started=situation.mark(), reboots_for_need=situation.progress.reboots_for_need + 1,
     )
     return move(situation, Phase.VERIFYING, Code.ENTRY_ADOPTED, "a claim of this node from before the boot is taken up", progress=progress)
@@ -97,7 +124,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         situation.progress, claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_giving_back=True,
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
-    uncordon = False if situation.node.unschedulable and not entry.cordoned else None
+    uncordon = False if _is_cordon_ours(situation, entry) else None
     phase = Phase.FAILED if situation.phase is Phase.FAILED else Phase.WAITING
     return move(
         situation, phase, Code.ENTRY_ADOPTED, "the record of a claim was missing: everything is undone", progress=progress,

@@ -19,7 +19,7 @@ from careen.core.times import rfc3339
 from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint, write_lock
 
 LOOK_SECONDS = 1.0
-_SLOW_LOOK_SECONDS = 5.0             # once it has lasted a while, a workload's recovery is a matter of minutes
+SLOW_LOOK_SECONDS = 5.0             # once it has lasted a while, a workload's recovery is a matter of minutes
 
 
 def decide(situation: Situation) -> Decision:
@@ -31,11 +31,11 @@ def decide(situation: Situation) -> Decision:
     waited = situation.elapsed(situation.progress.settle_started) or 0.0
     if ailing := what_ails(situation):
         if waited <= situation.policy.settle_timeout_seconds:
-            return stay(situation, Code.SETTLING, ailing, look=LOOK_SECONDS if waited < 30 else _SLOW_LOOK_SECONDS)
+            return stay(situation, Code.SETTLING, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
         if situation.policy.settle_policy is SettlePolicy.HALT:
             return failed.halted(situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {waited:.0f} s", progress=situation.progress)
     if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
-        return stay(situation, Code.SETTLING, "all is well; --lock-release-delay runs", look=min(left, _SLOW_LOOK_SECONDS))
+        return stay(situation, Code.SETTLING, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS))
     return _release(situation)
 
 

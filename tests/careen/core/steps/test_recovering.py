@@ -127,3 +127,72 @@ def test_whether_kured_still_runs_is_asked_first() -> None:
 
 def test_another_nodes_kured_entry_is_nobodys_business() -> None:
     assert kinds(idle(lock=KURED.replace("n1", "n9"))) == []
+
+
+# ---- record, label and taint are gone, and the server says who set the cordon ----
+
+OURS, KUBECTL = ("careen-agent",), ("kubectl-cordon",)
+
+
+def cordoned(*by: str, **changes: Any) -> dict[str, Any]:
+    return {"unschedulable": True, "cordoned_by": by, **changes}
+
+
+def test_a_drain_whose_every_mark_was_stripped_is_undone_with_its_cordon() -> None:
+    """The need is seen anew first, so the label is `required`; the entry still stands in the lock."""
+    decision = decided(a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*OURS), holders=Holders(nodes=(a_node(),)))
+    assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
+    assert the_patch(decision).unschedulable is False
+    assert (the_record(decision).claim, the_record(decision).is_giving_back) == ("c1", True)
+
+
+@pytest.mark.parametrize("by", [KUBECTL, (), ("argo", "careen-agent")])
+def test_a_cordon_that_is_not_proven_ours_stays_then(by: tuple[str, ...]) -> None:
+    decision = decided(a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*by), holders=Holders(nodes=(a_node(),)))
+    assert kinds(decision) == [WriteLock], "the entry goes, the cordon does not"
+
+
+def test_a_new_boot_whose_every_mark_was_stripped_is_proven_and_uncordoned_like_any_other() -> None:
+    decision = idle(node=cordoned(*OURS), lock=held(an_entry(boot="boot-0")))
+    assert (decision.phase, the_record(decision).is_cordoned_by_us) == (Phase.VERIFYING, True)
+
+
+@pytest.mark.parametrize("label", ["in-progress", None])
+def test_the_servers_word_is_stronger_than_the_label_and_the_lock(label: str | None) -> None:
+    """Somebody uncordoned the node and cordoned it again; that cordon is not ours, whatever the claim says of before."""
+    node = cordoned(*KUBECTL, labels={keys.REBOOT_LABEL: label} if label else {})
+    assert the_record(idle(node=node, lock=held(an_entry(boot="boot-0")))).is_cordoned_by_us is False
+    if label:
+        assert the_patch(idle(node=node)).unschedulable is None
+
+
+@pytest.mark.parametrize("is_reconciled", [True, False])
+def test_a_cordon_of_ours_without_any_claim_is_lifted(is_reconciled: bool) -> None:
+    decision = idle(node=cordoned(*OURS), lock=held(), memory=remembering(is_reconciled=is_reconciled))
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.IDLE, Code.CORDON_LIFTED, [PatchNode])
+    assert the_patch(decision).unschedulable is False
+    assert dict(the_patch(decision).annotations) == {}
+
+
+def test_a_waiting_nodes_own_cordon_is_lifted_too() -> None:
+    decision = decided(a_progress(Phase.WAITING), lock=held(), node=cordoned(*OURS))
+    assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (Phase.WAITING, Code.CORDON_LIFTED, False)
+
+
+@pytest.mark.parametrize("node", [cordoned(*KUBECTL), cordoned(), cordoned("argo", "careen-agent"), cordoned(*OURS, ready=False)])
+def test_no_other_cordon_is_lifted_nor_one_of_a_node_that_is_not_ready(node: dict[str, Any]) -> None:
+    assert kinds(idle(node=node, lock=held())) == []
+
+
+def test_the_lock_is_read_before_a_lone_cordon_is_lifted_and_not_in_every_turn() -> None:
+    fresh = idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=remembering(is_reconciled=True))
+    assert fresh.wants == {Evidence.LOCK}
+    failing = idle(node=cordoned(*OURS), lock=Unknown("503"), memory=remembering(is_reconciled=True))
+    assert (kinds(failing), failing.memory.holders_not_before) == ([], UPTIME + 30)
+    assert idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=failing.memory).wants == frozenset()
+
+
+@pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.FAILED])
+def test_under_a_claim_the_record_alone_decides(phase: Phase) -> None:
+    decision = decided(a_progress(phase), node=cordoned(*OURS))
+    assert decision.reason.code is not Code.CORDON_LIFTED

@@ -1,0 +1,73 @@
+"""When the agent of a node will look or try again, as far as what stands on the Node and in the lock tells it to somebody else.
+
+The steps say so exactly, in every decision; a test holds that no decision sleeps longer than what is said here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from careen.core import keys, order
+from careen.core.gates import GATES
+from careen.core.gates.question import Cost
+from careen.core.lock import Garbage, LockContent
+from careen.core.observation import NodeView, Unknown
+from careen.core.phases import Phase
+from careen.core.policy import Policy
+from careen.core.progress import Progress
+from careen.core.steps import draining, failed, idle, rebooting, settling, verifying, waiting
+from careen.core.times import from_rfc3339
+from careen.core.writing import stored_refusals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextLook:
+    """`seconds` until the node is tried again (known to the second), or at most until its agent looks again."""
+
+    seconds: float
+    is_retry: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """For a person."""
+        if self.is_retry:
+            return f"it is tried again in {self.seconds:.0f} s" if self.seconds >= 1 else "it is tried again now"
+        return f"its agent looks again within {self.seconds:.0f} s"
+
+
+def next_look(node: NodeView, progress: Progress, lock: LockContent | Garbage | Unknown, policy: Policy, now: datetime) -> NextLook:
+    """What can be said from outside the agent. The clocks of host and onlooker are taken to agree."""
+    phase = Phase(progress.phase) if progress.phase else Phase.IDLE
+    if phase is Phase.WAITING:
+        return NextLook(seconds=_of_the_waiting(node, lock))
+    if phase is Phase.FAILED and (left := _until_the_retry(node, progress, policy, now)) is not None:
+        return NextLook(seconds=left, is_retry=True)
+    return NextLook(seconds=_LOOKS[phase])
+
+
+_LOOKS = {
+    Phase.IDLE: idle.LOOK_SECONDS, Phase.CLAIMING: idle.LOOK_SECONDS, Phase.DRAINING: draining.LOOK_SECONDS, Phase.REBOOTING: rebooting.LOOK_SECONDS,
+    Phase.VERIFYING: verifying.LOOK_SECONDS, Phase.SETTLING: settling.SLOW_LOOK_SECONDS, Phase.FAILED: failed.LOOK_SECONDS,
+}
+
+_COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
+
+
+def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown) -> float:
+    content = lock if isinstance(lock, LockContent) else LockContent()
+    slowest = content.waiting / order.LOOKS_PER_SECOND
+    if any(refusal.gate in _COSTLY for refusal in stored_refusals(node)):
+        return max(waiting.COSTLY_PAUSE_LIMIT_SECONDS * 1.25, slowest)
+    if node.labels.get(keys.REBOOT_LABEL) != order.READY:
+        return max(waiting.LOOK_SECONDS, slowest)
+    look = order.look_again_seconds(node.name, content, 1.0)
+    return max(look, slowest) if look >= waiting.LOOK_SECONDS else look
+
+
+def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:
+    """None when no retry comes by itself: a person has to ask for it."""
+    since = from_rfc3339(node.annotations.get(keys.SINCE, ""))
+    if since is None or progress.claim or not failed.is_tried_again(progress, policy):
+        return None
+    return max(0.0, failed.backoff_seconds(progress.failures, policy) - (now - since).total_seconds())
