@@ -41,7 +41,7 @@ class DrainPlan:
 
 def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
     """Why a drain leaves the pod alone; empty when it does not."""
-    if pod.is_mirror:
+    if pod.is_mirror or pod.owner_kind == "Node":
         return "a static pod: the kubelet runs it from a file"
     if pod.owner_kind == "DaemonSet":
         return "a DaemonSet's pod: it belongs on this node"
