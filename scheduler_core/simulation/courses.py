@@ -13,7 +13,7 @@ is said of them. What the courses say together is in `landings.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
@@ -22,6 +22,7 @@ from scheduler_core.simulation.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.replacements import Recreation, recreation_of, replacement_of
 from scheduler_core.snapshot.snapshot import Snapshot
 
+_NEXT_ROUND = "(the next round first)"   # in no API name
 _MOST_PREEMPTIONS = 200   # a chain of preemptions always ends, because priorities fall; this guards against our own mistake
 # What controllers write on each pod that bears a number: of this pod, not of its kind.
 _PERSONAL_LABELS = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"})
@@ -42,6 +43,7 @@ class Displaced:
     unknown: str = ""        # why nobody here can tell where it goes
     choices: tuple[str, ...] = ()
     is_after_cut: bool = False   # judged when courses had been left out already
+    waited: bool = False         # it had no node before the drain
 
     @property
     def kind(self) -> Hashable:
@@ -67,6 +69,7 @@ class Course:
     at_last: tuple[Pod, ...] = ()          # evicted in any round, their replacements to come when all is over
     healthy: tuple[Pod, ...] = ()          # of whom a replacement landed in this round: it counts for the budgets of the next
     pool: tuple[str, ...] = ()             # who comes next in an order that cannot be known
+    postponed: tuple[str, ...] = ()        # of the pool: who comes only after the evictions of the next round
     line: tuple[str, ...] = ()             # who comes next, in order
     preemptions: int = 0
     is_main: bool = True                   # takes the scheduler's own pick at each tie, and the first of each pool
@@ -93,10 +96,11 @@ class Course:
         """What is open: nodes for the pod that was judged, or keys of the pool, one of each kind; that of the main course first."""
         if self.judged is not None:
             return _open_nodes(self.judged)
-        if self.line or len(self.pool) < 2:
+        if self.line or not self.pool:
             return ()
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
-        return tuple(reversed(kinds.values())) if len(kinds) > 1 else ()
+        others = (_NEXT_ROUND,) if self.remaining else ()
+        return (*reversed(kinds.values()), *others) if len(kinds) + len(others) > 1 else ()
 
     def divided(self, ways: int, turn: int) -> list[Course]:
         """The courses into which the open question divides this one, at most `ways`; `turn` makes courses differ in what they pick."""
@@ -114,6 +118,8 @@ class Course:
     def _choose(self, choice: str, left_out: Sequence[str]) -> None:
         if self.judged is not None:
             self._land(choice, left_out)
+        elif choice == _NEXT_ROUND:
+            self.pool, self.postponed = (), self.pool
         else:
             self._take(choice)
 
@@ -150,17 +156,30 @@ class Course:
         for pod in self.healthy:
             self.ledger.refill(pod)
         self.healthy = ()
-        if self.ending:
+        if self.ending or self.postponed:
             for pod in self.ending:
                 self.world = self.world.without_pod(pod.key)
-            retried = tuple(each.pod.key for each in self.waiting)
+            retried = tuple(each.pod.key for each in self.waiting)     # the postponed among them
+            self.postponed = ()
             self.pool = (*retried, *(self._enqueue(pod) for pod in self.afterwards))
             self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
+            self.line = self._who_waited     # they have stood in the queue for longer
         elif self.at_last:
             self.pool = tuple(self._enqueue(pod) for pod in self.at_last)
             self.at_last = ()
         else:
             self.is_over = True
+
+    def enqueue_waiting(self, pods: Iterable[Pod]) -> None:
+        """Pods that had no node before: those that only just came are placed now, the others are tried again when pods have gone."""
+        for pod in pods:
+            self.displaced[pod.key] = Displaced(pod, pod, len(self.displaced), waited=True)
+        self.line = self._who_waited
+
+    @property
+    def _who_waited(self) -> tuple[str, ...]:
+        waited = [each for each in self.displaced.values() if each.waited and not each.landed]
+        return tuple(each.pod.key for each in sorted(waited, key=lambda each: (-each.pod.priority, each.arrival)))
 
     def _enqueue(self, pod: Pod) -> str:
         self.displaced[pod.key] = Displaced(pod, replacement_of(pod), len(self.displaced))
@@ -168,8 +187,8 @@ class Course:
 
     @property
     def waiting(self) -> list[Displaced]:
-        """Those without a node, in the queue's order: priority, then arrival."""
-        return sorted((each for each in self.displaced.values() if not each.landed), key=lambda each: (-each.pod.priority, each.arrival))
+        """Those displaced and without a node, in the queue's order: priority, then arrival."""
+        return sorted((each for each in self.displaced.values() if not (each.landed or each.waited)), key=lambda each: (-each.pod.priority, each.arrival))
 
     # ---- cycles ----
 
@@ -186,6 +205,8 @@ class Course:
         self.line = self.line[1:]
         if result is not None and (result.node is not None or result.preemption is not None):
             self.judged = tried
+        elif each.waited:
+            self.line = tuple(key for key in self.line if self.displaced[key].kind != each.kind)   # its like would fare no better
 
     def _land(self, node: str, left_out: Sequence[str] = ()) -> None:
         each, self.judged = self.judged, None
@@ -198,7 +219,7 @@ class Course:
         else:
             self.world = self.scheduler.place(self.world, replace(each.result, node=node))
         self.displaced[each.pod.key] = replace(each, replacement=each.replacement.on_node(node), landed=True, choices=(node, *left_out))
-        if not victims:
+        if not victims and not each.waited:
             self.healthy = (*self.healthy, each.pod)
 
     def _make_room(self, result: CycleResult) -> list[Pod]:
@@ -230,7 +251,7 @@ class Course:
         landed = Counter((each.kind, each.replacement.node_name) for each in self.displaced.values() if each.landed)
         return (
             frozenset(landed.items()), tuple(each.kind for each in self.waiting), tuple(self.displaced[key].kind for key in self.line),
-            tuple(self.displaced[key].kind for key in self.pool), tuple(pod.key for pod in self.remaining), len(self.ending), tuple(pod.key for pod in self.held), self.ledger.state,
+            tuple(self.displaced[key].kind for key in self.pool), len(self.postponed), tuple(pod.key for pod in self.remaining), len(self.ending), tuple(pod.key for pod in self.held), self.ledger.state,
         )
 
     def absorb(self, other: Course) -> None:

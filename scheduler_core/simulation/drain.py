@@ -8,7 +8,7 @@ of it, is in `courses.py`; a replacement is judged by its controller's timing (`
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, Scheduler
@@ -19,7 +19,7 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, R
 from scheduler_core.simulation.landings import Landing, landings
 from scheduler_core.simulation.remedies import remedies
 from scheduler_core.simulation.replacements import Recreation, ends_already, eviction_order, recreation_of
-from scheduler_core.simulation.returning import only_drained_nodes_can_hold
+from scheduler_core.simulation.returning import who_returns
 from scheduler_core.snapshot.snapshot import Snapshot
 
 # A dozen pods with a tie or two are followed to the end; beyond, the forecast says that it left courses out.
@@ -40,7 +40,7 @@ def simulate_drain(
     Raises UnknownNodeError for a node that the snapshot does not have; the snapshot itself is never changed.
     """
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // max(1, len(snapshot.nodes))))
-    return run_drain(snapshot, node_names, Scheduler(configuration, kube_version), made_at=made_at, most_courses=most).forecasts
+    return run_drain(snapshot, node_names, Scheduler(configuration, kube_version), made_at=made_at, most_courses=most, with_pending=True).forecasts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,26 +58,33 @@ class FinishedDrain:
 
 def run_drain(
     snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, *, made_at: str = "", tries_remedies: bool = True, most_courses: int = 1,
+    with_pending: bool = False,
 ) -> FinishedDrain:
-    """As `simulate_drain`, for callers that go on from there. Trying what would place a pending pod costs more than the drain itself."""
-    courses = follow(_first_course(snapshot, node_names, scheduler), most_courses)
+    """As `simulate_drain`, for callers that go on from there. Trying what would place a pending pod costs more than the drain itself.
+
+    `with_pending`: the pods of the snapshot that have no node look for one beside those that the drain displaces.
+    """
+    courses = follow(_first_course(snapshot, node_names, scheduler, with_pending=with_pending), most_courses)
     told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), tries_remedies)
     notes, main = tuple(told.notes()), courses[0]
     forecasts = tuple(
-        Forecast(node=name, made_at=made_at, pods=tuple(told.outcomes(name)), notes=notes, courses=len(courses)) for name in node_names
+        Forecast(node=name, made_at=made_at, pods=tuple(told.outcomes(name)), notes=notes, courses=len(courses), already_pending=len(snapshot.pending)) for name in node_names
     )
     spent = main.ledger.budgets()
     world = main.world if spent == snapshot.objects.budgets else main.world.with_objects(budgets=spent)
     return FinishedDrain(forecasts=forecasts, world=world, displaced=tuple(main.displaced.values()))
 
 
-def _first_course(snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler) -> Course:
+def _first_course(snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, *, with_pending: bool) -> Course:
     world = snapshot
     for name in node_names:
         world = world.with_node_cordoned(name)
     pods = [pod for name in node_names for pod in _in_order(snapshot, name) if recreation_of(pod) is not Recreation.STAYS]
     leaving, ending = tuple(pod for pod in pods if not ends_already(pod)), tuple(pod for pod in pods if ends_already(pod))
-    return Course(scheduler, world, BudgetLedger(snapshot.objects.budgets), leaving, ending=ending)
+    course = Course(scheduler, world, BudgetLedger(snapshot.objects.budgets), leaving, ending=ending)
+    if with_pending:
+        course.enqueue_waiting(pod for pod in snapshot.pending if not pod.spec.scheduling_gates and pod.spec.scheduler_name in scheduler.runners)
+    return course
 
 
 def _in_order(snapshot: Snapshot, node_name: str) -> list[Pod]:
@@ -94,6 +101,7 @@ class _Told:
     courses: Sequence[Course]
     landings: dict[str, Landing]
     tries_remedies: bool
+    returning: dict[int, frozenset[str]] = field(default_factory=dict)    # worked out once for a course
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
         """Every pod of the node with its outcome, in eviction order; those that end without the drain are left out."""
@@ -105,7 +113,7 @@ class _Told:
             return _say(pod, Outcome.STAYS, "stays on the node through the reboot (DaemonSet or static pod)")
         refusal = self.courses[0].refused.get(pod.key)
         if refusal:
-            return _say(pod, Outcome.BLOCKED, refusal.sentence, is_never=refusal.is_never, budget=refusal.budget)
+            return _say(pod, Outcome.BLOCKED, refusal.sentence, is_never=refusal.is_never, budget=refusal.budget, remedies=(refusal.remedy,) if refusal.remedy else ())
         if recreation is Recreation.NEVER:
             return _say(pod, Outcome.LOST, "has no controller that would recreate it")
         return self._landing(self.landings[pod.key])
@@ -126,17 +134,28 @@ class _Told:
         pod, result, nodes = landing.main.pod, each.result, tuple(sorted(landing.nodes))
         if each.unknown or result is None:
             return _say(pod, Outcome.UNKNOWN, each.unknown)
-        if only_drained_nodes_can_hold(self.scheduler, course.world, self.node_names, each.replacement):
+        if each.replacement.key in self._returning(course):
             return _say(pod, Outcome.RETURNS, "only this node can hold it: it waits out the reboot")
         ways_out = remedies(self.scheduler, course.world, each.replacement, result, frozenset(self.node_names)) if self.tries_remedies else ()
         sentence = f"finds room or not, as earlier ties fall: {result.sentence}" if nodes else result.sentence
         return _say(pod, Outcome.PENDING, sentence, remedies=ways_out, landing=nodes, is_cut=landing.is_cut)
 
+    def _returning(self, course: Course) -> frozenset[str]:
+        """The replacements that wait out the reboot in this course."""
+        known = self.returning.get(id(course))
+        if known is None:
+            homeless = [each.replacement for each in course.displaced.values() if not (each.landed or each.unknown or each.waited)]
+            known = self.returning[id(course)] = who_returns(self.scheduler, course.world, self.node_names, homeless)
+        return known
+
     def notes(self) -> Iterable[str]:
         """Who else would be moved, and what was left out."""
         mine = set(self.node_names)
         for each in self.courses[0].displaced.values():
-            if each.pod.node_name not in mine:
+            if each.waited:
+                if each.landed:
+                    yield f"{each.pod.key}, which waits already, would get a place on {each.replacement.node_name}"
+            elif each.pod.node_name not in mine:
                 where = f"moves to {each.replacement.node_name}" if each.landed else "would stay pending"
                 yield f"{each.pod.key} on {each.pod.node_name} would be preempted and {where}"
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):

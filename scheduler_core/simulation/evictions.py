@@ -21,6 +21,7 @@ class EvictionRefusal:
     sentence: str
     is_never: bool
     budget: BudgetNumbers | None = None
+    remedy: str = ""
 
 
 class BudgetLedger:
@@ -113,12 +114,19 @@ def _spent(budget: DisruptionBudget) -> EvictionRefusal:
         else "it may allow one when more of its pods are healthy"
     )
     return EvictionRefusal(
-        budget=numbers, is_never=never,
+        budget=numbers, is_never=never, remedy=_room_for_one(budget) if never else "",
         sentence=(
             f"disruption budget {budget.key} wants {budget.desired_healthy} healthy of {budget.expected_pods} pods, "
             f"has {budget.current_healthy}, and allows no eviction now; {helps}"
         ),
     )
+
+
+def _room_for_one(budget: DisruptionBudget) -> str:
+    """The change of the budget's own rule that lets one pod go."""
+    if budget.max_unavailable is not None or budget.expected_pods < 2:
+        return f"a maxUnavailable of 1 in the disruption budget {budget.key}"
+    return f"a minAvailable of {budget.expected_pods - 1} in the disruption budget {budget.key}"
 
 
 def is_never(budget: DisruptionBudget) -> bool:

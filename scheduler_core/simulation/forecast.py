@@ -87,6 +87,7 @@ class Forecast:
     made_at: str                     # RFC 3339: when the lists it rests on were read
     pods: tuple[PodForecast, ...] = ()
     courses: int = 1                 # how many ways of the ties were followed
+    already_pending: int = 0         # pods of the cluster that had no node before the drain: not its doing
     notes: tuple[str, ...] = ()      # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"
 
     def count(self, outcome: Outcome) -> int:
@@ -111,6 +112,7 @@ class Forecast:
         """The forecast as JSON-ready values; `from_mapping` reads it back."""
         return {
             "version": 1, "node": self.node, "madeAt": self.made_at, "notes": list(self.notes), "courses": self.courses,
+            "alreadyPending": self.already_pending,
             "pods": [_pod_to_mapping(pod) for pod in self.pods],
         }
 
@@ -122,7 +124,8 @@ class Forecast:
                 raise UnreadableForecastError(f"the forecast has version {mapping['version']!r}; this release reads version 1")
             return cls(
                 node=mapping["node"], made_at=mapping["madeAt"], notes=tuple(mapping["notes"]),
-                courses=mapping.get("courses", 1), pods=tuple(_pod_from_mapping(pod) for pod in mapping["pods"]),
+                courses=mapping.get("courses", 1), already_pending=mapping.get("alreadyPending", 0),
+                pods=tuple(_pod_from_mapping(pod) for pod in mapping["pods"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UnreadableForecastError(f"this is no forecast: {error}") from error

@@ -29,7 +29,18 @@ def remedies(scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResul
         _more_resources, _without_cordon, _without_taint, _wider_spread,
     )
     found = (_first_that_helps(scheduler, kind(scheduler, world, pod, refused)) for kind in kinds)
-    return tuple(sentence for sentence in found if sentence)
+    return tuple(sentence for sentence in found if sentence) or _one_more_node(scheduler, world, pod, drained)
+
+
+def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
+    """Where no change of a node is enough: one more like those that are drained, empty. Tried with the drained node itself, emptied."""
+    for name in sorted(drained):
+        node, fresh = world.node(name), world
+        for other in world.pods_on(name):
+            fresh = fresh.without_pod(other.key)
+        if name in scheduler.schedule(fresh.with_node_replaced(uncordoned(node)), pod).best:
+            return (f"one more node like {_place(node)}, empty and without a cordon",)
+    return ()
 
 
 def _first_that_helps(scheduler: Scheduler, tries: Iterator[Remedy]) -> str:

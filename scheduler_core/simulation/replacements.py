@@ -50,6 +50,9 @@ def ends_already(pod: Pod) -> bool:
     return pod.terminating and recreation_of(pod) not in (Recreation.STAYS, Recreation.AFTER_IT_IS_GONE)
 
 
-def eviction_order(pod: Pod) -> tuple[int, str, str]:
-    """The order in which a drain asks for evictions: the least important pods first, then by name, as careen's agents do."""
-    return (pod.priority, pod.namespace, pod.name)
+def eviction_order(pod: Pod) -> tuple[bool, int, str, str]:
+    """The order in which careen's agents ask for evictions: StatefulSets' pods last, then the least important first, then by name.
+
+    A StatefulSet's replacement comes when its old pod is gone, an instant that nobody can know; asked last, it comes after all others.
+    """
+    return (recreation_of(pod) is Recreation.AFTER_IT_IS_GONE, pod.priority, pod.namespace, pod.name)

@@ -1,7 +1,8 @@
 """Which pending pods wait out the reboot: those that no other node could ever hold, however empty and healthy it were.
 
 Load is not asked here: a pod that fits nowhere else only because the other nodes are full is pending, and a drain must not cause it. Nor are
-passing troubles: a node that is cordoned, or tainted because it is not ready yet, is looked at as it will stand some day.
+passing troubles: a node that is cordoned, or tainted because it is not ready yet, is looked at as it will stand some day. A pod that
+must be near one that returns is looked at with that one back in its place: it, too, only waits out the reboot.
 """
 
 from __future__ import annotations
@@ -21,15 +22,25 @@ from scheduler_core.snapshot.snapshot import Snapshot
 _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
-def only_drained_nodes_can_hold(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], pod: Pod) -> bool:
-    """Whether the pod fits on a drained node once it is back, and every other node refuses it for good."""
-    some_day = _without_passing_troubles(world)
+def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], pods: Sequence[Pod]) -> frozenset[str]:
+    """The keys of those pods that only a drained node can hold, once it is back, those before them in their places again."""
+    some_day, left, back = _without_passing_troubles(world), list(pods), set[str]()
+    while found := next(((pod, node) for pod in left if (node := _only_place(scheduler, some_day, drained, pod))), None):
+        pod, node = found
+        some_day = some_day.with_pod_placed(pod, node)
+        left.remove(pod)
+        back.add(pod.key)
+    return frozenset(back)
+
+
+def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str], pod: Pod) -> str | None:
+    """The drained node that the pod fits on when every other node refuses it for good."""
     result = scheduler.schedule(some_day, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:
-        return False
+        return None
     others = [name for name, verdict in result.statuses.items() if name not in mine and verdict.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE]
-    return all(_some_plugin_refuses_for_good(scheduler, some_day, pod, others))
+    return result.node if all(_some_plugin_refuses_for_good(scheduler, some_day, pod, others)) else None
 
 
 def _some_plugin_refuses_for_good(scheduler: Scheduler, world: Snapshot, pod: Pod, names: Sequence[str]) -> Iterator[bool]:

@@ -89,7 +89,7 @@ class Settings:
     drain_timeout: float = _kured(0.0, kinds.DURATION, "How long a drain may take before it is undone; 0: no limit.")
     drain_grace_period: int = _kured(-1, kinds.whole_number(-1), "Grace seconds of evicted pods; -1: each pod's own, 0: at once.")
     drain_pod_selector: Selector | None = _kured(None, kinds.SELECTOR, "Evict only pods that match; the others still run when the node reboots.")
-    drain_parallel: int = _ours(10, kinds.whole_number(1, 100), "How many evictions are under way at once.")
+    drain_parallel: int = _ours(1, kinds.whole_number(1, 100), "How many evictions are under way at once. One after another they go in the order that the forecast counts on.")
     skip_wait_for_delete_timeout: int = _kured(0, kinds.whole_number(0), "Do not wait for pods that have been terminating for more than so many seconds; 0: always wait.")
     force_reboot: bool = _kured(False, kinds.SWITCH, "Reboot even if --drain-timeout passed before the node was empty; never if the cordon failed.")
     force_reboot_past_budgets: bool = _ours(False, kinds.SWITCH, "With --force-reboot: also when a disruption budget still keeps a pod on the node.")

@@ -58,13 +58,16 @@ def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...
 
 
 def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime: float, now: datetime) -> DrainPlan:
-    """Sort the pods. Least important first, then by name, so that two runs agree."""
+    """Sort the pods: StatefulSets' last, the least important first, then by name, in the order that a forecast counts on.
+
+    A StatefulSet's replacement comes when its old pod is gone, an instant that nobody can know; asked last, it comes after all others.
+    """
     staying: list[PodView] = []
     ending: list[PodView] = []
     given_up: list[PodView] = []
     due: list[PodView] = []
     later: list[PodView] = []
-    for pod in sorted(pods, key=lambda pod: (pod.priority, pod.namespace, pod.name, pod.uid)):
+    for pod in sorted(pods, key=_order):
         if why_it_stays(pod, policy):
             staying.append(pod)
         elif pod.deletion_timestamp is not None:
@@ -80,6 +83,10 @@ def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime
         staying=tuple(staying), ending=tuple(ending), given_up=tuple(given_up), now=tuple(due), later=tuple(later),
         look_again_seconds=min([_LOOK_SECONDS, *pauses]) if not due else _AFTER_EVICTION_SECONDS,
     )
+
+
+def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
+    return (pod.owner_kind == "StatefulSet", pod.priority, pod.namespace, pod.name, pod.uid)
 
 
 _LOOK_SECONDS = 2.0                  # three reads a look; a pod's grace is 30 s by default

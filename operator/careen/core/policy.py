@@ -103,7 +103,7 @@ class DrainPolicy:
     force_reboot: bool = False                       # --force-reboot: after the timeout reboot undrained
     force_past_budgets: bool = False                 # and also when a disruption budget keeps a pod here
     attempts_before_force: int = 3                   # real attempts per pod before force counts as meant
-    parallel: int = 10                               # evictions under way at once
+    parallel: int = 1                                # evictions under way at once; one after another keeps the forecast's order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ from careen.core.memory import EvictAnswer, EvictionMemory, Memory
 from careen.core.observation import PodView
 from careen.core.policy import DrainPolicy
 from careen.core.selectors import Selector
+from scheduler_core.model.pod import OwnerReference, Pod, PodSpec
+from scheduler_core.simulation.replacements import eviction_order
 from tests.careen.core.builders import NOW, UPTIME, a_daemon_pod, a_pod
 
 
@@ -125,3 +127,16 @@ def test_what_keeps_the_drain_is_named_with_the_words_of_the_refusal() -> None:
     assert drain_plan.describe(found, memory) == "shop/b0, shop/b1, shop/b2 and 2 more"
     only = plan(a_pod("a"), memory=memory)
     assert drain_plan.describe(only, memory) == "shop/a (Cannot evict pod as it would violate the pod's disruption budget., asked 4 times)"
+
+
+def test_evictions_go_in_the_order_that_a_forecast_counts_on() -> None:
+    views = [a_pod(f"{name}-{kind}", owner_kind=kind, priority=priority) for kind in ("ReplicaSet", "StatefulSet", "Job", "") for name, priority in (("a", 9), ("b", 0), ("c", 9))]
+    forecast = sorted((as_scheduled(view) for view in views), key=eviction_order)
+    assert [pod.name for pod in plan(*views).now] == [pod.name for pod in forecast]
+    assert [pod.owner_kind for pod in plan(*views).now][-3:] == ["StatefulSet"] * 3
+
+
+def as_scheduled(view: PodView) -> Pod:
+    """The pod as a forecast knows it."""
+    owner = OwnerReference("apps/v1", view.owner_kind, "x") if view.owner_kind else None
+    return Pod(name=view.name, namespace=view.namespace, owner=owner, spec=PodSpec(priority=view.priority))

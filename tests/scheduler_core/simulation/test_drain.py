@@ -209,6 +209,61 @@ def test_a_pod_that_only_one_node_can_take_has_no_score() -> None:
     assert (pod.score, pod.runner_up) == (None, None)
 
 
+def test_a_pod_that_must_be_near_one_that_returns_only_waits_out_the_reboot_as_well() -> None:
+    near = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}},
+    ]}}}
+    pinned = a_pod("z", "n1", app="db", nodeSelector={"kubernetes.io/hostname": "n1"})
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **near), pinned)
+    assert forecast.counts == {Outcome.RETURNS: 2}
+
+
+def test_a_pod_that_must_be_near_one_that_finds_no_room_is_pending_with_it() -> None:
+    near = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}},
+    ]}}}
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("full", "n2", cpu="3", app="other"), a_pod("p", "n1", **near), a_pod("z", "n1", app="db", cpu="3"))
+    assert forecast.counts == {Outcome.PENDING: 2}
+
+
+def waiting(name: str, **spec: Any) -> Manifest:
+    pod = a_pod(name, "", **spec)
+    return {**pod, "status": {"phase": "Pending"}}
+
+
+def test_pods_that_wait_already_are_counted_apart_from_those_of_the_node() -> None:
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), waiting("w", cpu="9", app="huge"), waiting("v", cpu="9", app="huge"))
+    assert (forecast.counts, forecast.already_pending, forecast.notes) == ({Outcome.MOVES: 1}, 2, ())
+
+
+def test_a_pod_that_only_just_came_takes_its_room_before_those_of_the_drain() -> None:
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), waiting("w", cpu="3", app="new"))
+    assert only(forecast).outcome is Outcome.PENDING
+    assert forecast.notes == ("shop/w, which waits already, would get a place on n2",)
+
+
+def test_a_pod_that_waits_for_a_pod_of_the_node_to_go_gets_its_place_first() -> None:
+    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "web"}}},
+    ]}}}
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart), waiting("w", **apart))
+    assert only(forecast).outcome is Outcome.PENDING
+    assert forecast.notes == ("shop/w, which waits already, would get a place on n2",)
+
+
+def test_a_budget_that_never_allows_comes_with_the_one_that_would() -> None:
+    pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_budget(0, desired=3)))
+    assert pod.remedies == ("a minAvailable of 2 in the disruption budget shop/web",)
+
+
+def test_where_no_change_of_a_node_is_enough_one_more_node_is_the_remedy() -> None:
+    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}},
+    ]}}}
+    pod = next(each for each in drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart), a_pod("q", "n2", **apart)).pods)
+    assert (pod.outcome, pod.remedies) == (Outcome.PENDING, ("one more node like n1 (zone a), empty and without a cordon",))
+
+
 _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "effect": "NoSchedule"}]}}
 
 

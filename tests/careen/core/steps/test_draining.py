@@ -65,7 +65,7 @@ def is_undone(decision: Decision) -> bool:
 def test_pods_are_evicted_together_up_to_the_limit() -> None:
     decision = draining(pods=(a_pod("a"), a_pod("b"), a_daemon_pod()))
     assert (decision.phase, decision.reason.code, evicted(decision)) == (Phase.DRAINING, Code.DRAINING, ["a", "b"])
-    assert [action.parallel for action in decision.actions if isinstance(action, Evict)] == [10]
+    assert [action.parallel for action in decision.actions if isinstance(action, Evict)] == [1]
     assert decision.look_again_seconds == 0.5
 
 
