@@ -162,7 +162,7 @@ class Observer:
         return {"waiters": await _known(list_nodes(self._senses.api, reboot_label=("ready", "required")))}
 
     async def _holders(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """The other Nodes the lock names. Read after the lock, or the proof that one holds nothing would be none."""
+        """The Nodes the lock names, the own one too. Read after the lock, or the proof that one holds nothing would be none."""
         if isinstance(seen.lock, NotAsked):
             seen = replace(seen, **await self._lock(seen, policy))
         content = lock.parse(seen.lock.content) if isinstance(seen.lock, LockReading) else None
@@ -171,11 +171,11 @@ class Observer:
         return {"lock": seen.lock, "holders": await _known(self._read_holders(content.holders))}
 
     async def _read_holders(self, names: Iterable[str]) -> Holders:
-        others = [name for name in names if name != self._senses.node_name]
-        found = await asyncio.gather(*(read_node(self._senses.api, name) for name in others))
+        wanted = list(names)
+        found = await asyncio.gather(*(read_node(self._senses.api, name) for name in wanted))
         return Holders(
             nodes=tuple(node for node in found if isinstance(node, NodeView)),
-            absent=frozenset(name for name, node in zip(others, found, strict=True) if isinstance(node, Gone)),
+            absent=frozenset(name for name, node in zip(wanted, found, strict=True) if isinstance(node, Gone)),
         )
 
     async def _fleet(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:

@@ -107,10 +107,18 @@ class Volume(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     empty_dir: Present | None = None
 
 
+class Toleration(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
 class PodSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     node_name: str = ""
     priority: int | None = None
     volumes: list[Volume] | None = None
+    tolerations: list[Toleration] | None = None
 
 
 class PodStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -226,7 +234,15 @@ def pod_view(pod: Pod) -> PodView:
         priority=pod.spec.priority or 0,
         deletion_timestamp=meta.deletion_timestamp,
         deletion_grace_seconds=meta.deletion_grace_period_seconds,
+        created_at=meta.creation_timestamp,
+        tolerates_cordon=any(_tolerates_cordon(each) for each in pod.spec.tolerations or ()),
     )
+
+
+def _tolerates_cordon(toleration: Toleration) -> bool:
+    """As the scheduler asks it of a cordoned node (plugins/nodeunschedulable): the taint `unschedulable:NoSchedule`, without a value."""
+    is_named = toleration.key == keys.UNSCHEDULABLE or (not toleration.key and toleration.operator == "Exists")
+    return is_named and toleration.effect in ("", "NoSchedule") and (toleration.operator == "Exists" or not toleration.value)
 
 
 def controller_of(meta: Meta) -> OwnerReference:

@@ -76,19 +76,28 @@ def _disown_cordon(situation: Situation) -> Decision | None:
 
 
 def _reconcile(situation: Situation) -> Decision | None:
-    """Compare lock and Node once after a start, and in every turn that reads the lock anyway. A need goes first: the taint must not wait."""
+    """Compare lock and Node once after a start, once more a while after a claim was given back, and in every turn that reads the lock anyway.
+
+    A need goes first, because the taint must not wait; but not before a record that somebody wiped: what still tells of it would go.
+    """
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
-        is_reconciled = memory.is_reconciled and not recovering.is_cordon_proven(situation.node)
-        if seen.need.answer is NeedAnswer.YES or is_reconciled:
+        is_settled = seen.need.answer is NeedAnswer.YES or _is_reconciled(memory, seen.uptime)
+        if is_settled and not recovering.looks_like_ours(situation):
             return None
         if isinstance(seen.lock, NotAsked):
             return want(situation, Evidence.LOCK) if memory.holders_not_before <= seen.uptime else None
     found = recovering.decide(situation)
     if found is None and situation.phase is Phase.IDLE:
         is_known = not isinstance(seen.lock, Unknown)
-        return idle.decide(replace(situation, memory=replace(memory, is_reconciled=is_known, holders_not_before=seen.uptime + _RECONCILE_SECONDS)))
+        is_past = memory.lock_due is not None and memory.lock_due <= seen.uptime
+        due = None if is_known and is_past else memory.lock_due
+        return idle.decide(replace(situation, memory=replace(memory, is_reconciled=is_known, lock_due=due, holders_not_before=seen.uptime + _RECONCILE_SECONDS)))
     return found
+
+
+def _is_reconciled(memory: Memory, uptime: float) -> bool:
+    return memory.is_reconciled and (memory.lock_due is None or memory.lock_due > uptime)
 
 
 def _memory(memory: Memory, node: NodeView) -> Memory:

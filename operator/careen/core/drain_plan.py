@@ -27,6 +27,7 @@ class DrainPlan:
     now: tuple[PodView, ...]                     # to be asked now
     later: tuple[PodView, ...]                   # refused a moment ago; asked again when their back-off ends
     look_again_seconds: float
+    comers: frozenset[str] = frozenset()         # UIDs of those to go that came in spite of the cordon
 
     @property
     def is_done(self) -> bool:
@@ -57,7 +58,7 @@ def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...
     return tuple(pod for pod in pods if not why_it_stays(pod, policy) and not pod.is_terminating)
 
 
-def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime: float, now: datetime) -> DrainPlan:
+def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime: float, now: datetime, cordoned_at: datetime | None = None) -> DrainPlan:
     """Sort the pods: StatefulSets' last, the least important first, then by name, in the order that a forecast counts on.
 
     A StatefulSet's replacement comes when its old pod is gone, an instant that nobody can know; asked last, it comes after all others.
@@ -68,20 +69,22 @@ def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime
     due: list[PodView] = []
     later: list[PodView] = []
     for pod in sorted(pods, key=_order):
-        if why_it_stays(pod, policy):
-            staying.append(pod)
+        is_comer = came_after(pod, cordoned_at)
+        if why_it_stays(pod, policy) or (is_comer and pod.owner_kind and pod.tolerates_cordon):
+            staying.append(pod)                  # whoever tolerates the cordon would come back as often as it were evicted
         elif pod.deletion_timestamp is not None:
             skip = policy.skip_wait_for_delete_seconds
             is_over = skip > 0 and (now - pod.deletion_timestamp).total_seconds() > skip
             (given_up if is_over else ending).append(pod)
-        elif pod.uid in memory.evictions and memory.evictions[pod.uid].not_before > uptime:
+        elif _not_before(pod, memory, is_comer=is_comer) > uptime:
             later.append(pod)
         else:
             due.append(pod)
-    pauses = [memory.evictions[pod.uid].not_before - uptime for pod in later]
+    pauses = [_not_before(pod, memory, is_comer=came_after(pod, cordoned_at)) - uptime for pod in later]
     return DrainPlan(
         staying=tuple(staying), ending=tuple(ending), given_up=tuple(given_up), now=tuple(due), later=tuple(later),
         look_again_seconds=min([_LOOK_SECONDS, *pauses]) if not due else _AFTER_EVICTION_SECONDS,
+        comers=frozenset(pod.uid for pod in (*due, *later) if came_after(pod, cordoned_at)),
     )
 
 
@@ -89,6 +92,28 @@ def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
     return (pod.owner_kind == "StatefulSet", pod.priority, pod.namespace, pod.name, pod.uid)
 
 
+def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
+    """Whether the pod was made after the cordon and put here all the same: it tolerates it, or the scheduler had not heard of it yet."""
+    return cordoned_at is not None and pod.created_at is not None and (pod.created_at - cordoned_at).total_seconds() > _CLOCK_SECONDS
+
+
+def owner_of(pod: PodView) -> str:
+    """What evictions of pods that keep coming are counted by: their controller, or the pod itself where it has none."""
+    return pod.owner_uid or pod.uid
+
+
+def owners_of_comers(plan: DrainPlan) -> frozenset[str]:
+    """Whose pods are to be evicted now although they were made after the cordon."""
+    return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.comers)
+
+
+def _not_before(pod: PodView, memory: Memory, *, is_comer: bool) -> float:
+    """From which uptime on it may be asked; in the past when nothing keeps it."""
+    asked, coming = memory.evictions.get(pod.uid), memory.comers.get(owner_of(pod)) if is_comer else None
+    return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
+
+
+_CLOCK_SECONDS = 2.0                 # the instant of the cordon comes from our clock, corrected by a header of whole seconds
 _LOOK_SECONDS = 2.0                  # three reads a look; a pod's grace is 30 s by default
 _AFTER_EVICTION_SECONDS = 0.5        # most pods without a grace period are gone by then
 
@@ -107,11 +132,17 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
         return False
     for pod in (*plan.now, *plan.later):
         asked = memory.evictions.get(pod.uid)
-        if asked is None or asked.attempts < policy.attempts_before_force:
+        if attempts(plan, pod, memory) < policy.attempts_before_force:
             return False
-        if asked.answer is EvictAnswer.BUDGET and not policy.force_past_budgets:
+        if asked is not None and asked.answer is EvictAnswer.BUDGET and not policy.force_past_budgets:
             return False
     return True
+
+
+def attempts(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
+    """How often its eviction was asked; of a pod that came in spite of the cordon, how often those of its owner were."""
+    asked, coming = memory.evictions.get(pod.uid), memory.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
+    return max(asked.attempts if asked else 0, coming.rounds if coming else 0)
 
 
 def describe(plan: DrainPlan, memory: Memory) -> str:

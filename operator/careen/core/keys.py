@@ -37,6 +37,7 @@ ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 MASTER = "node-role.kubernetes.io/master"     # before Kubernetes 1.24
 
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"            # the taint that stands for a cordon
 MIRROR_POD = "kubernetes.io/config.mirror"
 
 # The field manager under which an agent changes its Node. Not to be renamed: it proves which cordons are ours.

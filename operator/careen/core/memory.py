@@ -6,7 +6,7 @@ answered with the functions below. What has to survive a restart or the reboot i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -46,6 +46,14 @@ class EvictionMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComerMemory:
+    """How often pods of one owner that came in spite of the cordon were evicted, and from which uptime on the next ones may be."""
+
+    rounds: int
+    not_before: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RebootMemory:
     """The outcome of one announcement, named by its number in the progress."""
 
@@ -61,7 +69,9 @@ class Memory:
 
     node_uid: str = ""                                             # another UID begins a new memory
     is_reconciled: bool = False                                    # lock and Node were compared since the start
+    lock_due: float | None = None                                  # when an idle node compares them once more: a claim's write may land late
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)     # by pod UID
+    comers: Mapping[str, ComerMemory] = field(default_factory=dict)           # by owner UID: pods made after the cordon
     reboot: RebootMemory | None = None
     turn_key: str = ""                                             # the hand-over (names and writing instant) being watched
     turn_since: float = 0.0                                        # since when a slot is free under that hand-over
@@ -93,10 +103,23 @@ def after_eviction(
     `jitter` in [0, 1) spreads agents that were refused by the same budget over half the pause.
     """
     attempts = (memory.evictions[pod_uid].attempts if pod_uid in memory.evictions else 0) + 1
-    pause = min(EVICTION_FIRST_BACKOFF_SECONDS * 2 ** (attempts - 1), EVICTION_LAST_BACKOFF_SECONDS) if attempts < 32 else EVICTION_LAST_BACKOFF_SECONDS
-    pause = max(pause * (0.75 + 0.5 * jitter), retry_after_seconds)
+    pause = max(_pause(attempts, jitter), retry_after_seconds)
     seen = EvictionMemory(attempts=attempts, not_before=uptime + pause, answer=answer, detail=detail)
     return replace(memory, evictions={**memory.evictions, pod_uid: seen})
+
+
+def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
+    """Memory after pods that came in spite of the cordon were evicted: each round of the same owner waits exponentially longer."""
+    seen = dict(memory.comers)
+    for owner in owners:
+        rounds = (seen[owner].rounds if owner in seen else 0) + 1
+        seen[owner] = ComerMemory(rounds=rounds, not_before=uptime + _pause(rounds, jitter))
+    return replace(memory, comers=seen)
+
+
+def _pause(attempts: int, jitter: float) -> float:
+    pause = EVICTION_FIRST_BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 32)
+    return min(pause, EVICTION_LAST_BACKOFF_SECONDS) * (0.75 + 0.5 * jitter)
 
 
 def before_reboot_asked(memory: Memory) -> Memory:

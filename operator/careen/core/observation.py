@@ -143,6 +143,8 @@ class PodView:
     priority: int = 0
     deletion_timestamp: datetime | None = None   # when the pod should be gone: the API server's clock plus the grace period
     deletion_grace_seconds: float | None = None
+    created_at: datetime | None = None           # by the API server's clock, cut to the second
+    tolerates_cordon: bool = False               # the scheduler puts it on a cordoned node as well
 
     @property
     def is_terminating(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from careen.core import keys, lock
 from careen.core.lock import Entry, Garbage, LockContent
@@ -12,7 +13,7 @@ from careen.core.order import groups
 from careen.core.phases import Phase
 from careen.core.policy import Policy
 from careen.core.progress import Mark, Progress
-from careen.core.times import rfc3339
+from careen.core.times import from_rfc3339, rfc3339
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,17 @@ class Situation:
         if not isinstance(content, LockContent) or not self.progress.claim:
             return None
         return content.entry(self.node.name, self.progress.claim)
+
+    @property
+    def cordoned_at(self) -> datetime | None:
+        """When the drain began, by the API server's clock as far as it was known then; None before a drain."""
+        return from_rfc3339(self.progress.drain_started_at)
+
+    @property
+    def server_now(self) -> datetime:
+        """This instant by the API server's clock, where it was compared with ours."""
+        skew = self.seen.clock_skew_seconds
+        return self.seen.now - timedelta(seconds=0.0 if isinstance(skew, Unknown) else skew)
 
     def mark(self) -> Mark:
         """This instant on the host's own clock."""

@@ -115,7 +115,7 @@ def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[
     )
     return Decision(
         phase=Phase.IDLE, reason=Reason(code=code, sentence=sentence), look_again_seconds=5.0,
-        memory=replace(Memory(node_uid=situation.node.uid, is_reconciled=situation.memory.is_reconciled), said=code.value),
+        memory=replace(Memory(node_uid=situation.node.uid, is_reconciled=situation.memory.is_reconciled, lock_due=situation.memory.lock_due), said=code.value),
         actions=(*first, patch, *then, *_event(situation, situation.memory, code, sentence)),
     )
 

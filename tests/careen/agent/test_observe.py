@@ -143,16 +143,16 @@ async def add(shell: Shell, *wanted: Evidence, policy: Policy = POLICY) -> Obser
     return await observer.add(seen, wanted, policy)
 
 
-async def test_holders_are_read_after_the_lock_each_by_itself_and_not_the_own_node(shell: Shell) -> None:
+async def test_holders_are_read_after_the_lock_each_by_itself_and_the_own_node_too(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_node("n2")
     rows = [{"nodeID": name} for name in ("n1", "n2", "gone")]
     shell.put_daemonset(annotations={KEY: json.dumps({"nodeID": "n1", "locks": rows, "maxOwners": 3})})
     seen = await add(shell, Evidence.HOLDERS)
     assert shell.requests[0] == LOCK
-    assert sorted(shell.requests[1:]) == ["GET /api/v1/nodes/gone", "GET /api/v1/nodes/n2"]
+    assert sorted(shell.requests[1:]) == ["GET /api/v1/nodes/gone", "GET /api/v1/nodes/n1", "GET /api/v1/nodes/n2"]
     assert isinstance(seen.holders, Holders)
-    assert [node.name for node in seen.holders.nodes] == ["n2"]
+    assert [node.name for node in seen.holders.nodes] == ["n1", "n2"]
     assert seen.holders.absent == {"gone"}
     assert isinstance(seen.lock, LockReading)
 

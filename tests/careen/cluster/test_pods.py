@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
 from careen.core.observation import OwnerHealth, PodView
 from tests.careen.cluster.conftest import Cluster
@@ -39,7 +41,7 @@ async def test_a_pod_is_read_as_far_as_a_drain_looks() -> None:
     written = {
         "metadata": {
             "namespace": "shop", "name": "a", "uid": "u1", "labels": {"app": "db"}, "annotations": {"kubernetes.io/config.mirror": "x"}, **controller("ReplicaSet", "rs"),
-            "deletionTimestamp": "2026-03-04T12:00:30Z", "deletionGracePeriodSeconds": 30,
+            "creationTimestamp": "2026-03-04T11:00:00Z", "deletionTimestamp": "2026-03-04T12:00:30Z", "deletionGracePeriodSeconds": 30,
         },
         "spec": {"nodeName": "n1", "priority": 7, "volumes": [{"name": "v", "emptyDir": {}}]}, "status": {"phase": "Pending", "conditions": []},
     }
@@ -47,7 +49,24 @@ async def test_a_pod_is_read_as_far_as_a_drain_looks() -> None:
     assert pod == PodView(
         namespace="shop", name="a", uid="u1", labels={"app": "db"}, phase="Pending", owner_kind="ReplicaSet", owner_name="rs", owner_uid="uid-rs",
         is_mirror=True, has_empty_dir=True, is_ready=False, priority=7, deletion_timestamp=datetime(2026, 3, 4, 12, 0, 30, tzinfo=UTC), deletion_grace_seconds=30,
+        created_at=datetime(2026, 3, 4, 11, 0, tzinfo=UTC),
     )
+
+
+@pytest.mark.parametrize(("toleration", "tolerates"), [
+    ({"operator": "Exists"}, True),
+    ({"operator": "Exists", "effect": "NoSchedule"}, True),
+    ({"operator": "Exists", "effect": "NoExecute"}, False),
+    ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}, True),
+    ({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}, True),
+    ({"key": "node.kubernetes.io/unschedulable", "operator": "Equal", "value": "x"}, False),
+    ({"key": "node.kubernetes.io/not-ready", "operator": "Exists"}, False),
+    ({"operator": "Equal"}, False),
+])
+async def test_whether_a_pod_tolerates_a_cordon_is_asked_as_the_scheduler_asks_it(toleration: dict[str, str], tolerates: bool) -> None:
+    written = {"metadata": {"namespace": "shop", "name": "a"}, "spec": {"tolerations": [{"key": "other"}, toleration]}}
+    (pod,) = await list_pods_on(api_on(Scripted(answer(200, {"kind": "PodList", "items": [written]}))), "n1")
+    assert pod.tolerates_cordon is tolerates
 
 
 async def test_a_bare_pod_has_no_owner_and_other_volumes_are_no_loss(cluster: Cluster) -> None:

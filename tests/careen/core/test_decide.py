@@ -23,6 +23,7 @@ from tests.careen.core import builders
 from tests.careen.core.builders import (
     BOOT,
     LOCK_OBJECT,
+    NO,
     UPTIME,
     a_marked_node,
     a_node,
@@ -202,3 +203,17 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
         return isinstance(actions[0], WriteLock)
     content = builders.lock.parse(reading.content) if not isinstance(reading, Unknown) else None
     return isinstance(content, LockContent) and content.entry("n1", "c1") is None
+
+
+def test_a_while_after_a_claim_was_given_back_an_idle_node_looks_at_the_lock_once_more() -> None:
+    """The write that took the claim may have been held back somewhere, and land when nobody waits any more."""
+    given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
+    assert given_back.memory.lock_due == UPTIME + 75.0
+    home = decided(a_progress(Phase.WAITING), need=NO, memory=given_back.memory)
+    assert (home.phase, home.memory.lock_due) == (Phase.IDLE, UPTIME + 75.0)
+    early = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 74.0)
+    assert (early.wants, early.reason.code) == (frozenset(), Code.NO_NEED)
+    due = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 76.0)
+    assert due.wants == {Evidence.LOCK}
+    read = decided(need=NO, memory=home.memory, uptime=UPTIME + 76.0)
+    assert (read.reason.code, read.memory.lock_due) == (Code.NO_NEED, None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from careen.core import drain_plan
-from careen.core.memory import EvictAnswer, EvictionMemory, Memory
+from careen.core.memory import EvictAnswer, EvictionMemory, Memory, after_evicting_comers
 from careen.core.observation import PodView
 from careen.core.policy import DrainPolicy
 from careen.core.selectors import Selector
@@ -100,6 +100,59 @@ def test_the_grace_period_is_the_pods_own_unless_one_is_given() -> None:
 def test_dry_runs_are_tried_for_what_would_be_evicted() -> None:
     pods = (a_pod("a"), a_daemon_pod(), terminating(0))
     assert [pod.name for pod in drain_plan.to_evict(pods, DrainPolicy())] == ["a"]
+
+
+CORDONED = NOW - timedelta(seconds=60)
+
+
+def comer(name: str = "new", *, after: float = 30.0, **changes: Any) -> PodView:
+    return a_pod(name, created_at=CORDONED + timedelta(seconds=after), **changes)
+
+
+def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.DrainPlan:
+    return drain_plan.plan(pods, DrainPolicy(), memory or Memory(), uptime=UPTIME, now=NOW, cordoned_at=CORDONED)
+
+
+@pytest.mark.parametrize(("pod", "stays"), [
+    pytest.param(comer(tolerates_cordon=True), True, id="it came after the cordon, which it tolerates"),
+    pytest.param(comer(tolerates_cordon=True, after=-30), False, id="it was here before"),
+    pytest.param(comer(tolerates_cordon=True, after=1), False, id="it was made in the seconds that two clocks cannot tell apart"),
+    pytest.param(comer(), False, id="the scheduler had not heard of the cordon"),
+    pytest.param(comer(tolerates_cordon=True, owner_kind="", owner_name="", owner_uid=""), False, id="a bare pod: nobody would make it again"),
+    pytest.param(a_pod(tolerates_cordon=True), False, id="nobody says when it was made"),
+])
+def test_who_tolerates_the_cordon_is_evicted_once_and_its_successor_stays(pod: PodView, stays: bool) -> None:
+    found = plan_since(pod)
+    assert (found.staying, found.now) == (((pod,), ()) if stays else ((), (pod,)))
+
+
+def test_pods_that_keep_coming_to_a_cordoned_node_are_evicted_in_rounds_ever_farther_apart() -> None:
+    """A scheduler that has not heard of the cordon would get each back within the second, and be asked again in the next."""
+    uptime, memory, rounds = UPTIME, Memory(), []
+    for second in range(240):
+        pods = (comer(f"a{second}"), comer(f"b{second}"))
+        found = drain_plan.plan(pods, DrainPolicy(), memory, uptime=uptime + second, now=NOW, cordoned_at=CORDONED)
+        assert found.now in ((), pods)
+        memory = after_evicting_comers(memory, drain_plan.owners_of_comers(found), uptime=uptime + second, jitter=0.5)
+        rounds += [second] if found.now else []
+    assert rounds == [0, 2, 6, 14, 30, 62, 122, 182]
+
+
+def test_the_back_off_of_an_owner_is_for_what_came_after_the_cordon_alone() -> None:
+    memory = after_evicting_comers(Memory(), ["rs-web"], uptime=UPTIME, jitter=0.5)
+    found = plan_since(comer("new"), comer("old", after=-30), comer("other", owner_uid="rs-other"), memory=memory)
+    assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["old", "other"], ["new"])
+    assert drain_plan.owners_of_comers(found) == {"rs-other"}
+    assert found.look_again_seconds == 0.5
+    assert plan_since(comer("new"), memory=memory).look_again_seconds == 2.0
+
+
+def test_rounds_of_pods_that_keep_coming_earn_force_as_attempts_do() -> None:
+    policy, memory = DrainPolicy(force_reboot=True), Memory()
+    for rounds in range(1, 4):
+        memory = after_evicting_comers(memory, ["rs-web"], uptime=UPTIME, jitter=0.5)
+        assert drain_plan.is_force_earned(plan_since(comer(f"new{rounds}"), memory=memory), policy, memory) is (rounds == 3)
+    assert not drain_plan.is_force_earned(plan_since(comer("old", after=-30), memory=memory), policy, memory)
 
 
 FORCE = {"force_reboot": True}

@@ -167,11 +167,10 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     """Everything that must be put back is recorded in the patch that cordons: before it nothing is ours, after it everything is known."""
     policy, node, pods = situation.policy, situation.node, situation.seen.pods
     leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()
-    now = rfc3339(situation.seen.now)
     progress = replace(
         situation.progress, is_cordoned_by_us=not node.unschedulable, prior_unschedulable=node.unschedulable,
         prior_labels={key: node.labels.get(key) for key, value in policy.pre_reboot_labels.items() if node.labels.get(key) != value},
-        owners=_baseline(situation, {pod.owner_uid for pod in leaving}), drain_started=situation.mark(), drain_started_at=now,
+        owners=_baseline(situation, {pod.owner_uid for pod in leaving}), drain_started=situation.mark(), drain_started_at=rfc3339(situation.server_now),
         displaced=len(leaving),
     )
     return move(

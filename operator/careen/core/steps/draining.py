@@ -10,7 +10,7 @@ from careen.core.decision import Decision, Refusal
 from careen.core.drain_plan import DrainPlan
 from careen.core.gates import hold, host_state
 from careen.core.gates.question import When
-from careen.core.memory import Memory
+from careen.core.memory import Memory, after_evicting_comers
 from careen.core.observation import NeedAnswer, NotAsked, Unknown
 from careen.core.phases import Phase
 from careen.core.reasons import Code
@@ -55,16 +55,22 @@ def _drain(situation: Situation) -> Decision:
     assert isinstance(pods, tuple)
     memory = replace(_forget_gone(situation), unknown_since=None)
     situation = replace(situation, memory=memory)
-    plan = drain_plan.plan(pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now)
+    plan = drain_plan.plan(pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at)
     if plan.is_done:
         return _go_on(situation, Code.REBOOT_ANNOUNCED, "drained, and no gate refuses: reboots")
     elapsed = situation.elapsed(situation.progress.drain_started) or 0.0
     if policy.timeout_seconds > 0 and elapsed > policy.timeout_seconds:
         return _timed_out(situation, plan)
-    actions = (Evict(pods=drain_plan.requests(plan, policy), parallel=policy.parallel),) if plan.now else ()
+    return _evict(situation, plan, f"{len(plan.left)} pods still have to go: {drain_plan.describe(plan, memory)}")
+
+
+def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
+    policy, seen = situation.policy.drain, situation.seen
+    coming = drain_plan.owners_of_comers(plan)
     return stay(
-        situation, Code.DRAINING, f"{len(plan.left)} pods still have to go: {drain_plan.describe(plan, memory)}",
-        look=plan.look_again_seconds, actions=actions,
+        situation, Code.DRAINING, sentence, look=plan.look_again_seconds,
+        actions=(Evict(pods=drain_plan.requests(plan, policy), parallel=policy.parallel),) if plan.now else (),
+        memory=after_evicting_comers(situation.memory, coming, uptime=seen.uptime, jitter=seen.chance.jitter),
     )
 
 
@@ -80,15 +86,14 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
     if drain_plan.is_force_earned(plan, policy, situation.memory):
         return _go_on(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
     if policy.force_reboot and not _is_hopeless(situation, plan):
-        actions = (Evict(pods=drain_plan.requests(plan, policy), parallel=policy.parallel),) if plan.now else ()
-        return stay(situation, Code.DRAINING, f"asks again before it is forced: {described}", look=plan.look_again_seconds, actions=actions)
+        return _evict(situation, plan, f"asks again before it is forced: {described}")
     return failed.undone(situation, Code.DRAIN_TIMEOUT, f"not drained within {policy.timeout_seconds:.0f} s: {described}")
 
 
 def _is_hopeless(situation: Situation, plan: DrainPlan) -> bool:
     """Whether every pod was asked often enough, so that only a budget stands between us and the force."""
-    attempts = [situation.memory.evictions[pod.uid].attempts if pod.uid in situation.memory.evictions else 0 for pod in (*plan.now, *plan.later)]
-    return all(count >= situation.policy.drain.attempts_before_force for count in attempts)
+    enough = situation.policy.drain.attempts_before_force
+    return all(drain_plan.attempts(plan, pod, situation.memory) >= enough for pod in (*plan.now, *plan.later))
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:

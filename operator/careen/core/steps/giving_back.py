@@ -17,6 +17,7 @@ from careen.core.situation import Situation
 from careen.core.writing import move, removal, stay, stored_refusals
 
 _LOOK_SECONDS = 2.0
+LATE_WRITE_SECONDS = 75.0            # kube-apiserver gives up on a write after 60 s; one that entered the claim may land until then
 
 
 def decide(situation: Situation) -> Decision:
@@ -32,6 +33,7 @@ def decide(situation: Situation) -> Decision:
     sentence = situation.node.annotations.get(keys.REASON, "the claim is given back")
     return move(
         situation, situation.phase, Code.GIVING_BACK, sentence, progress=without_claim(situation.progress), look=0.5,
+        memory=replace(situation.memory, lock_due=situation.seen.uptime + LATE_WRITE_SECONDS),
         refusals=stored_refusals(situation.node), label=situation.node.labels.get(keys.REBOOT_LABEL),
     )
 

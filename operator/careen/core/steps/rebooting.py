@@ -104,7 +104,7 @@ def _left(situation: Situation) -> str | None:
         return None
     if not isinstance(pods, tuple):
         return f"the pods of this node could not be listed ({pods.why})"
-    plan = drain_plan.plan(pods, policy, situation.memory, uptime=situation.seen.uptime, now=situation.seen.now)
+    plan = drain_plan.plan(pods, policy, situation.memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at)
     return "" if plan.is_done else f"{drain_plan.describe(plan, situation.memory)} came back"
 
 

@@ -59,7 +59,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
         return None                                              # unreadable, or our own view of the Node was the older one
     if entry.boot and entry.boot != situation.boot:
         return _adopt_after_boot(situation, entry)
-    if entry.uid == situation.node.uid and _looks_like_ours(situation):
+    if entry.uid == situation.node.uid and looks_like_ours(situation):
         return _adopt_to_undo(situation, entry)
     watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.absence_seconds)
     memory = replace(memory, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
@@ -75,7 +75,7 @@ def _is_known(annotations: object, entry: Entry) -> bool:
     return isinstance(annotations, dict) and entry.id in annotations.get(keys.PROGRESS, "")
 
 
-def _looks_like_ours(situation: Situation) -> bool:
+def looks_like_ours(situation: Situation) -> bool:
     """Whether something on the Node still says that careen works here although the record is gone: the label, or who cordoned it."""
     return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
 
@@ -94,7 +94,7 @@ def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
     node = situation.node
     if node.cordoned_by:
         return is_cordon_proven(node)
-    return node.unschedulable and not entry.cordoned and _looks_like_ours(situation)
+    return node.unschedulable and not entry.cordoned and looks_like_ours(situation)
 
 
 def _lone_cordon(situation: Situation) -> Decision | None:

@@ -28,7 +28,7 @@ def begin(situation: Situation) -> Decision:
         situation.progress, verify_started=situation.mark(), settle_started=None, is_giving_back=False, failed="", failed_at=None,
         reboots_for_need=situation.progress.reboots_for_need + 1,
     )
-    memory = replace(situation.memory, reboot=None, evictions={})
+    memory = replace(situation.memory, reboot=None, evictions={}, comers={})
     return move(situation, Phase.VERIFYING, Code.REBOOTED, f"runs boot {situation.boot}", progress=progress, memory=memory)
 
 

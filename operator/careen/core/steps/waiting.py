@@ -175,7 +175,7 @@ def _claim(situation: Situation) -> Decision:
     )
     content, forecast = situation.lock, situation.seen.forecast
     memory = replace(
-        situation.memory, evictions={}, reboot=None, claimers={}, unknown_since=None, forecast_at=situation.seen.uptime,
+        situation.memory, evictions={}, comers={}, reboot=None, claimers={}, unknown_since=None, forecast_at=situation.seen.uptime,
         forecast=forecast if isinstance(forecast, Forecast) else None,
         forecast_holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
     )

@@ -5,6 +5,7 @@ With `careen.core.steps.late_gates` and `careen.core.steps.working`.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from careen.core.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy, Win
 from careen.core.reasons import Code
 from tests.careen.core.builders import (
     NO,
+    NOW,
     UNKNOWN_NEED,
     UPTIME,
     a_daemon_pod,
@@ -74,6 +76,18 @@ def test_a_refused_pod_is_not_asked_again_before_its_pause_ends() -> None:
     assert evicted(decision) == []
     assert decision.reason.sentence == "1 pods still have to go: shop/web-1 (budget web, asked 1 times)"
     assert evicted(draining(pods=(a_pod("web-1"),), memory=refused(wait=0))) == ["web-1"]
+
+
+def test_a_pod_that_came_in_spite_of_the_cordon_is_evicted_and_the_next_of_its_owner_waits() -> None:
+    came = a_pod("web-2", created_at=NOW - timedelta(seconds=5))
+    decision = draining(pods=(came,))
+    assert evicted(decision) == ["web-2"]
+    assert evicted(draining(pods=(a_pod("web-3", created_at=NOW),), memory=decision.memory)) == []
+    assert decision.memory.comers["rs-web"].not_before == UPTIME + 2.0
+
+
+def test_who_came_back_and_tolerates_the_cordon_holds_up_no_reboot() -> None:
+    assert draining(pods=(a_pod("web-2", created_at=NOW, tolerates_cordon=True),)).phase is Phase.REBOOTING
 
 
 def test_back_offs_of_pods_that_left_are_forgotten() -> None:

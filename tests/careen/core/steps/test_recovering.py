@@ -107,6 +107,15 @@ def test_the_need_of_an_idle_node_goes_before_its_leftovers() -> None:
     assert idle(need=YES).phase is Phase.WAITING
 
 
+def test_but_not_before_the_label_that_alone_tells_of_a_wiped_record() -> None:
+    node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
+    assert idle(node=node, need=YES, lock=NOT_ASKED).wants == {Evidence.LOCK}
+    assert idle(node=node, need=NO, lock=NOT_ASKED, memory=remembering(is_reconciled=True)).wants == {Evidence.LOCK}, "wiped while this process ran"
+    decision = idle(node=node, need=YES)
+    assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (Phase.WAITING, Code.ENTRY_ADOPTED, False)
+    assert idle(node=node, need=YES, lock=Unknown("503")).reason.code is Code.NEED_SEEN
+
+
 @pytest.mark.parametrize(("content", "unschedulable", "uncordons"), [(KURED, True, True), (KURED, False, False), (KURED_CORDONED, True, False)])
 def test_what_kured_left_on_this_node_is_taken_back_as_kured_would(content: str, unschedulable: bool, uncordons: bool) -> None:
     decision = idle(lock=content, node={"unschedulable": unschedulable})
