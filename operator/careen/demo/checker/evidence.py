@@ -104,21 +104,27 @@ def claim_on(node: Mapping[str, Any]) -> str:
     return str(record.get("claim", "")) if isinstance(record, dict) else ""
 
 
-def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str]:
-    """Node -> claim id of every holder in the lock; a holder without an id has an empty one."""
+def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
+    """Node -> claim id of every holder in the lock; a holder without an id has an empty one. None for what somebody made unreadable."""
     text = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(LOCK_ANNOTATION)
     if not text:
         return {}
-    lock = json.loads(text)
+    try:
+        lock = json.loads(text)
+    except ValueError:
+        return None
     rows = lock.get("locks", [lock])
     return {row["nodeID"]: str(row.get("id", "")) for row in rows if row.get("nodeID") not in ("", "manual", None)}
 
 
 def lock_writes(evidence: Evidence) -> Iterator[tuple[Write, dict[str, str], dict[str, str]]]:
-    """Every change of who holds: the write, the holders before and after."""
+    """Every change of who holds: the write, the holders before and after. While it cannot be read nobody can tell that it changed."""
+    known: dict[str, str] = {}
     for write in writes_to(evidence, "daemonsets"):
-        if write.key == evidence.daemon_set:
-            before, after = claims_in(write.before), claims_in(write.after)
-            if before != after:
-                yield write, before, after
+        if write.key == evidence.daemon_set and (after := claims_in(write.after)) is not None:
+            before = claims_in(write.before)
+            known = known if before is None else before
+            if known != after:
+                yield write, known, after
+            known = after
 

@@ -45,7 +45,8 @@ def never_more_nodes_down_than_allowed(evidence: Evidence) -> Iterator[Breach]:
             _follow_node(event, nodes, down_since, ours)
         else:
             continue
-        if name not in rebooting and name in nodes and not is_cordoned(nodes[name]) and is_ready(nodes[name]):
+        # A Node that somebody deleted is nobody's to count, unless its host is on its way through a reboot.
+        if name not in rebooting and name in nodes and (not nodes[name] or (not is_cordoned(nodes[name]) and is_ready(nodes[name]))):
             ours.discard(name)
         if len(ours) > evidence.concurrency:
             yield Breach(at=event.at, sentence=f"{', '.join(sorted(ours))} were down at once, the limit is {evidence.concurrency}")
