@@ -1,0 +1,265 @@
+"""Agents' processes on virtual time, and a wire to the API server that goes wrong where a plan says so."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from careen.agent.apply import Hands
+from careen.agent.http_server import Heartbeat
+from careen.agent.logs import Place
+from careen.agent.loop import Loop
+from careen.agent.metrics import Metrics
+from careen.agent.need_watch import NeedWatch
+from careen.agent.observe import Observer, Senses
+from careen.agent.turn import Mind
+from careen.cluster.api import ApiServer
+from careen.cluster.errors import NotSent, Unclear
+from careen.cluster.lock_store import LockStore
+from careen.cluster.transport import Request, Response
+from careen.core.policy import Policy
+from scheduler_core.simulation.forecast import Forecast
+from tests.careen.chaos.machines import Fleet, Host
+
+LOCK = "weave.works/kured-node-lock"
+START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+_LATENCY_SECONDS = (0.005, 0.03)
+
+
+class Fault(StrEnum):
+    """What becomes of one request, or of the process that sends it."""
+
+    DIE_BEFORE = "the process dies, the request was not sent"
+    DIE_AFTER = "the process dies, the request was carried out"
+    DIE_LATE = "the process dies, the request is carried out after its successor's next read of the object"
+    DIE_LATER = "the process dies, the request is carried out half a minute later"
+    LOST_BEFORE = "the connection breaks, nothing was done"
+    LOST_AFTER = "the connection breaks, everything was done"
+    LATE = "the connection breaks, and everything is done after the next read of the object"
+    LATER = "the connection breaks, and everything is done half a minute later"
+    CONFLICT = "409 although nobody else wrote"
+    THROTTLED = "429, come back in a second"
+    FAILED = "500, nothing was done"
+    FAILED_AFTER = "504, everything was done"
+    FORBIDDEN = "403 for a moment, as while rights are applied anew"
+    PROXY = "a proxy's page with status 200, everything was done"
+    SLOW = "an answer after twelve seconds"
+    OUTAGE = "the API server is down for a minute"
+
+
+OF_PROCESSES = (Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.DIE_LATE, Fault.DIE_LATER)
+OF_READS = (Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.LOST_BEFORE, Fault.THROTTLED, Fault.FAILED, Fault.FORBIDDEN, Fault.PROXY, Fault.SLOW, Fault.OUTAGE)
+
+Plan = Callable[[int, str, Request], Fault | None]
+"""The number of the request among all agents', the node, the request → what goes wrong."""
+
+
+@dataclass
+class Clock:
+    """A host's clock: the loop's time, and how wrong the wall clock is."""
+
+    loop: asyncio.AbstractEventLoop
+    skew_seconds: float = 0.0
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.loop.time() + self.skew_seconds)
+
+    def monotonic(self) -> float:
+        return self.loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Fine:
+    """A forecast that finds nothing amiss."""
+
+    async def forecast(self, node: str) -> Forecast:
+        return Forecast(node=node, made_at="2026-03-04T12:00:00Z")
+
+
+@dataclass(eq=False)
+class Process:
+    """One agent process of a node."""
+
+    node: str
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+    is_dead: bool = False
+
+    def run(self, work: Coroutine[Any, Any, object]) -> None:
+        self.tasks.append(asyncio.ensure_future(work))
+
+    def kill(self) -> None:
+        """As kill -9 would: nothing more is sent, nothing is tidied up."""
+        self.is_dead = True
+        for task in self.tasks:
+            task.cancel()
+
+
+class Agents:
+    """Every agent of the fleet; a killed one is started again, as its kubelet would."""
+
+    def __init__(self, fleet: Fleet, policy: Callable[[str], Policy], plan: Plan, chance: random.Random) -> None:
+        self.fleet = fleet
+        self.policy = policy
+        self.plan = plan
+        self.requests = 0
+        self.trace: list[str] = []
+        self.is_server_down = False
+        self.clocks: dict[str, Clock] = {}
+        self.processes: list[Process] = []
+        self._metrics: dict[str, Metrics] = {}
+        self._held: list[tuple[str, Request]] = []
+        self._chance = chance
+        self._loop = asyncio.get_running_loop()
+        fleet.on_down = self.kill
+        fleet.on_up = self.start
+
+    # Processes -----------------------------------------------------------------------------------------------
+
+    def start(self, node: str) -> Process:
+        host = self.fleet.hosts[node]
+        process = Process(node)
+        self.processes.append(process)
+        clock = self.clocks.setdefault(node, Clock(self._loop))
+        metrics = self._metrics.setdefault(node, Metrics(node))
+        api = ApiServer(Wire(self, process), clock, chance=self._chance.random)
+        lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
+        need = NeedWatch(host, clock, is_command=False, period_seconds=lambda: 60.0)
+        mind = Mind(
+            Observer(Senses(
+                node_name=node, daemonset_namespace="careen", daemonset_name="careen", api=api, host=host, need=need, lock=lock,
+                forecaster=Fine(), alerts=lambda: None, chance=self._chance.random,
+            )),
+            Hands(node_name=node, api=api, host=host, lock=lock, chance=self._chance.random, metrics=metrics, notify=lambda _: None, in_background=process.run),
+        )
+        process.run(Loop(
+            mind=mind, policy=lambda: self.policy(node), need=need, clock=clock, chance=self._chance.random, place=Place(node), metrics=metrics,
+            heartbeat=Heartbeat(clock.monotonic), after_first_turn=lambda: None,
+        ).run())
+        return process
+
+    def kill(self, node: str) -> None:
+        """All processes of the node, for as long as its host is down."""
+        for process in [each for each in self.processes if each.node == node]:
+            self._bury(process)
+
+    def crash(self, process: Process) -> None:
+        """One process, and a successor in a moment."""
+        if process.is_dead:
+            return
+        self._bury(process)
+        self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process dies")
+        if not any(each.node == process.node for each in self.processes):
+            boot = self.fleet.hosts[process.node].boot
+            self._loop.call_later(self._chance.uniform(0.2, 4.0), lambda: self._start_again(self.fleet.hosts[process.node], boot))
+
+    def _start_again(self, host: Host, boot: int) -> None:
+        if host.is_up and host.boot == boot and not any(each.node == host.name for each in self.processes):
+            self.start(host.name)
+
+    def _bury(self, process: Process) -> None:
+        process.kill()
+        self.processes.remove(process)
+
+    def broken_turns(self) -> list[str]:
+        """The nodes whose agents met an exception that nobody expected."""
+        return [node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0]
+
+    # The wire ------------------------------------------------------------------------------------------------
+
+    def hold(self, node: str, request: Request) -> None:
+        self._held.append((node, request))
+
+    def land(self, node: str, request: Request) -> Response:
+        answer = self.fleet.server.answer(request, f"careen-agent-{node}")
+        if request.method != "GET" and not request.path.endswith("/events") and "dryRun" not in request.query:
+            self.trace.append(f"{self._loop.time():8.2f} {node}: {request.method} {request.path.rsplit('/', 2)[-1]} {answer.status} {_short(request)}")
+        return answer
+
+    def land_later(self, node: str, request: Request, seconds: float) -> None:
+        self._loop.call_later(seconds, lambda: self.land(node, request))
+
+    def land_held(self, node: str, path: str) -> None:
+        for held in [each for each in self._held if each[0] == node and each[1].path == path]:
+            self._held.remove(held)
+            self.land(*held)
+
+    def go_down(self, seconds: float) -> None:
+        def recover() -> None:
+            self.is_server_down = False
+
+        self.trace.append(f"{self._loop.time():8.2f} the API server is down for {seconds:.0f} s")
+        self.is_server_down = True
+        self._loop.call_later(seconds, recover)
+
+
+def _short(request: Request) -> str:
+    text = (request.body or b"").decode()
+    return text if len(text) < 1500 else text[:1500] + "…"
+
+
+class Wire:
+    """One process's way to the server."""
+
+    def __init__(self, agents: Agents, process: Process) -> None:
+        self._agents = agents
+        self._process = process
+
+    async def send(self, request: Request) -> Response:
+        agents, node = self._agents, self._process.node
+        agents.requests += 1
+        fault = agents.plan(agents.requests, node, request)
+        if fault is not None:
+            agents.trace.append(f"{asyncio.get_running_loop().time():8.2f} {node}: {request.method} {request.path} meets: {fault.value}")
+        await asyncio.sleep(agents._chance.uniform(*_LATENCY_SECONDS))
+        response = await self._meet(fault, request) if fault is not None else self._pass(request)
+        await asyncio.sleep(agents._chance.uniform(*_LATENCY_SECONDS))
+        if request.method == "GET":
+            agents.land_held(node, request.path)
+        return response
+
+    def _pass(self, request: Request) -> Response:
+        if self._agents.is_server_down:
+            raise NotSent("connection refused")
+        return self._agents.land(self._process.node, request)
+
+    async def _meet(self, fault: Fault, request: Request) -> Response:  # noqa: C901 - a flat list of cases
+        agents, node, server = self._agents, self._process.node, self._agents.fleet.server
+        if fault in OF_PROCESSES:
+            if fault is Fault.DIE_AFTER:
+                self._pass(request)
+            elif fault is Fault.DIE_LATE:
+                agents.hold(node, request)
+            elif fault is Fault.DIE_LATER:
+                agents.land_later(node, request, 30.0)
+            agents.crash(self._process)
+            await asyncio.Event().wait()
+        if fault is Fault.OUTAGE:
+            agents.go_down(60.0)
+        if fault is Fault.SLOW:
+            await asyncio.sleep(12.0)
+        if fault in (Fault.LOST_AFTER, Fault.FAILED_AFTER, Fault.PROXY):
+            self._pass(request)
+        if fault is Fault.LATE:
+            agents.hold(node, request)
+        if fault is Fault.LATER:
+            agents.land_later(node, request, 30.0)
+        if fault in (Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.LATE, Fault.LATER):
+            raise Unclear("connection reset")
+        if fault is Fault.PROXY:
+            return Response(status=200, headers={}, body=b"<html>please log in</html>")
+        if fault is Fault.FORBIDDEN:
+            return server.refusal(403, "nodes is forbidden")
+        if fault is Fault.CONFLICT:
+            return server.refusal(409, "the object has been modified; please apply your changes to the latest version and try again")
+        if fault is Fault.THROTTLED:
+            return server.refusal(429, "too many requests", retry_after="1")
+        if fault in (Fault.FAILED, Fault.FAILED_AFTER):
+            return server.refusal(500 if fault is Fault.FAILED else 504, "etcdserver: request timed out")
+        return self._pass(request)

@@ -1,0 +1,62 @@
+"""A claim that enters the lock long after its sender has given up on it, and on the need."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from careen.cluster.transport import Request
+from tests.careen.chaos.agents import Fault
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World
+
+
+def takes_a_claim(request: Request) -> bool:
+    return request.method == "PATCH" and request.path.endswith("/daemonsets/careen") and b"nodeID" in (request.body or b"").split(b"locks", 1)[-1]
+
+
+async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:
+    """The write is held back by a proxy; meanwhile the need goes, so that nobody writes the lock again."""
+    held: list[tuple[str, Request]] = []
+
+    def plan(_number: int, node: str, request: Request) -> Fault | None:
+        if held or not takes_a_claim(request):
+            return None
+        held.append((node, request))
+        world.at(0.01, lambda: setattr(world.fleet.hosts[node], "has_need", False))
+        world.at(late_seconds, lambda: world.agents.land(node, request))
+        return Fault.DIE_BEFORE if dies else Fault.LOST_BEFORE
+
+    world = World(Shape(nodes=1), plan=plan)
+    await world.all_need_a_reboot()
+    await asyncio.sleep(late_seconds + (10.0 if goes_on else 120.0))
+    if not goes_on:
+        world.stop()
+    assert held, "no claim was taken"
+    return world
+
+
+@pytest.mark.parametrize("dies", [True, False])
+@pytest.mark.parametrize("late_seconds", [0.3, 1.0, 5.0, 20.0, 55.0])
+def test_a_claim_that_lands_when_its_node_is_home_again_does_not_stay(late_seconds: float, dies: bool) -> None:
+    """No other node waits, so nobody else would look behind it."""
+    world = run_virtually(late_claim(late_seconds, dies=dies))
+    assert world.lock().get("locks", []) == []
+    assert [event.what for event in world.fleet.log] == ["need"]
+
+
+async def late_claim_then_the_need_again(late_seconds: float) -> World:
+    """The same, and the host asks again: its own forgotten claim must not keep it waiting for ever."""
+    world = await late_claim(late_seconds, dies=True, goes_on=True)
+    world.fleet.hosts["n1"].needs_reboot()
+    await world.until_home(300.0)
+    world.stop()
+    return world
+
+
+@pytest.mark.parametrize("late_seconds", [1.0, 20.0])
+def test_a_node_alone_gets_past_its_own_forgotten_claim(late_seconds: float) -> None:
+    world = run_virtually(late_claim_then_the_need_again(late_seconds))
+    assert world.verdict(but=("once", "finished")) == []
+    assert [event.what for event in world.fleet.log if event.what in ("need", "asked")] == ["need", "need", "asked"]

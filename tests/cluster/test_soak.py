@@ -1,0 +1,60 @@
+"""Agents die and the API server goes away at random moments, again and again: no rule is broken, and every need is met once.
+
+A short form with one seed; `make soak-cluster SOAK_SECONDS=1800 SOAK_SEED=7` goes on for half an hour.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+
+import pytest
+
+from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import deployment
+
+SECONDS = float(os.environ.get("CAREEN_SOAK_SECONDS", "30"))
+SEED = int(os.environ.get("CAREEN_SOAK_SEED", "1"))
+ROUND_SECONDS = 240.0
+"""Longer than any round took, and far shorter than what anybody would call hanging."""
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(SECONDS + 2 * ROUND_SECONDS)]
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_agents_that_die_and_an_api_server_that_goes_away_break_no_rule(story: Story, concurrency: int) -> None:
+    chance = random.Random(f"{SEED} {concurrency}")
+    hosts = story.nodes(4, f"--concurrency={concurrency}", "--drain-parallel=3")
+    story.workloads(deployment("web", 6, stop_seconds=2))
+    end, needs = time.monotonic() + SECONDS, 0
+    while needs == 0 or time.monotonic() < end:
+        needs += 1
+        story.need_reboot(hosts)
+        storm(story, hosts, chance, needs)
+        story.wait_for(f"round {needs} is over", lambda needs=needs: is_over(story, hosts, needs), ROUND_SECONDS)
+    assert [len(host.reboots) for host in hosts] == [needs] * len(hosts)
+    story.judge(concurrency=concurrency)
+    story.is_clean(hosts)
+
+
+def storm(story: Story, hosts: list[Host], chance: random.Random, needs: int) -> None:
+    """Something dies every few seconds, until the round is over or has seen enough."""
+    for _ in range(12):
+        time.sleep(chance.uniform(0.2, 4.0))
+        if is_over(story, hosts, needs):
+            return
+        if chance.random() < 0.2:
+            story.plane.stop_api_server()
+            time.sleep(chance.uniform(0.0, 6.0))
+            story.plane.start_api_server()
+            continue
+        running = [host for host in hosts if host.up and host.agent is not None]
+        with contextlib.suppress(AssertionError):                 # it went down by itself in this very moment
+            story.the_fleet().kill_agent(chance.choice(running or hosts))
+
+
+def is_over(story: Story, hosts: list[Host], needs: int) -> bool:
+    return all(len(host.reboots) >= needs for host in hosts) and story.is_over(hosts)
