@@ -58,7 +58,8 @@ class SmallServer:
             return self._list(info, request)
         body: dict[str, Any] = json.loads(request.body or b"{}")
         if info.verb == "patch":
-            return self.verbs.change(info.resource, info.namespace, info.name, lambda old: merge_patch(old, body), actor=actor).whole
+            manager = request.query.get("fieldManager", "careen")
+            return self.verbs.change(info.resource, info.namespace, info.name, _managed(lambda old: merge_patch(old, body), manager), actor=actor).whole
         if info.subresource == "eviction":
             options = DeleteOptions.from_body(body["deleteOptions"], dry_run="dryRun" in request.query)
             evict(self.verbs, info.namespace, info.name, options, actor=actor)
@@ -90,8 +91,20 @@ class SmallServer:
     def change(self, plural: str, name: str, edit: Callable[[dict[str, Any]], dict[str, Any]], *, actor: str, namespace: str = "", subresource: str = "") -> None:
         """A change by somebody who reads and writes in one go; nothing when the object is not there."""
         if self.get(plural, name, namespace) is not None:
-            self.verbs.change(resource_named(plural), namespace, name, edit, actor=actor, subresource=subresource)
+            self.verbs.change(resource_named(plural), namespace, name, _managed(edit, actor), actor=actor, subresource=subresource)
 
     def remove(self, plural: str, name: str, *, actor: str, namespace: str = "") -> None:
         if self.get(plural, name, namespace) is not None:
             self.store.remove(resource_named(plural).storage, (namespace, name), actor=actor, verb="delete")
+
+
+def _managed(edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The edit, with the server's record of who changed the cordon last: all of `managedFields` that agents look at."""
+    def edited(old: dict[str, Any]) -> dict[str, Any]:
+        new = edit(old)
+        before, after = bool((old.get("spec") or {}).get("unschedulable")), bool((new.get("spec") or {}).get("unschedulable"))
+        if before is after:
+            return new
+        fields = [{"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}] if after else []
+        return {**new, "metadata": {**new["metadata"], "managedFields": fields}}
+    return edited
