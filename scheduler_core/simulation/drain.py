@@ -18,7 +18,15 @@ from scheduler_core.simulation.evictions import BudgetLedger
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
 from scheduler_core.simulation.landings import Landing, landings
 from scheduler_core.simulation.remedies import remedies
-from scheduler_core.simulation.replacements import Recreation, ends_already, eviction_order, recreation_of
+from scheduler_core.simulation.replacements import (
+    Recreation,
+    StaysBecause,
+    ends_already,
+    eviction_order,
+    moves_all,
+    recreation_of,
+    why_it_stays,
+)
 from scheduler_core.simulation.returning import who_returns
 from scheduler_core.snapshot.snapshot import Snapshot
 
@@ -32,15 +40,18 @@ _COURSES_TIMES_NODES = 20_000
 def simulate_drain(
     snapshot: Snapshot, node_names: Sequence[str], *, made_at: str,
     configuration: Configuration | None = None, kube_version: str = "1.36", most_courses: int | None = None,
+    stays: StaysBecause = moves_all,
 ) -> tuple[Forecast, ...]:
     """Where each pod of the nodes would land if they were drained now, together: one forecast per node, in the order given.
 
     `made_at` (RFC 3339) says when the snapshot was read and is passed through. `most_courses` bounds how many courses are followed; by
-    default `MOST_COURSES`, and fewer where the cluster has more than some 800 nodes.
+    default `MOST_COURSES`, and fewer where the cluster has more than some 800 nodes. `stays` is the drain's own rule of what it leaves alone.
     Raises UnknownNodeError for a node that the snapshot does not have; the snapshot itself is never changed.
     """
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // max(1, len(snapshot.nodes))))
-    return run_drain(snapshot, node_names, Scheduler(configuration, kube_version), made_at=made_at, most_courses=most, with_pending=True).forecasts
+    return run_drain(
+        snapshot, node_names, Scheduler(configuration, kube_version), made_at=made_at, most_courses=most, with_pending=True, stays=stays,
+    ).forecasts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +69,14 @@ class FinishedDrain:
 
 def run_drain(
     snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, *, made_at: str = "", tries_remedies: bool = True, most_courses: int = 1,
-    with_pending: bool = False,
+    with_pending: bool = False, stays: StaysBecause = moves_all,
 ) -> FinishedDrain:
     """As `simulate_drain`, for callers that go on from there. Trying what would place a pending pod costs more than the drain itself.
 
     `with_pending`: the pods of the snapshot that have no node look for one beside those that the drain displaces.
     """
-    courses = follow(_first_course(snapshot, node_names, scheduler, with_pending=with_pending), most_courses)
-    told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), tries_remedies)
+    courses = follow(_first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending), most_courses)
+    told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), tries_remedies, stays)
     notes, main = tuple(told.notes()), courses[0]
     forecasts = tuple(
         Forecast(node=name, made_at=made_at, pods=tuple(told.outcomes(name)), notes=notes, courses=len(courses), already_pending=len(snapshot.pending)) for name in node_names
@@ -75,11 +86,11 @@ def run_drain(
     return FinishedDrain(forecasts=forecasts, world=world, displaced=tuple(main.displaced.values()))
 
 
-def _first_course(snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, *, with_pending: bool) -> Course:
+def _first_course(snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause, *, with_pending: bool) -> Course:
     world = snapshot
     for name in node_names:
         world = world.with_node_cordoned(name)
-    pods = [pod for name in node_names for pod in _in_order(snapshot, name) if recreation_of(pod) is not Recreation.STAYS]
+    pods = [pod for name in node_names for pod in _in_order(snapshot, name) if not why_it_stays(pod, stays)]
     leaving, ending = tuple(pod for pod in pods if not ends_already(pod)), tuple(pod for pod in pods if ends_already(pod))
     course = Course(scheduler, world, BudgetLedger(snapshot.objects.budgets), leaving, ending=ending)
     if with_pending:
@@ -101,6 +112,7 @@ class _Told:
     courses: Sequence[Course]
     landings: dict[str, Landing]
     tries_remedies: bool
+    stays: StaysBecause
     returning: dict[int, frozenset[str]] = field(default_factory=dict)    # worked out once for a course
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
@@ -108,13 +120,12 @@ class _Told:
         return (self._outcome(pod) for pod in _in_order(self.before, node_name) if not ends_already(pod))
 
     def _outcome(self, pod: Pod) -> PodForecast:
-        recreation = recreation_of(pod)
-        if recreation is Recreation.STAYS:
-            return _say(pod, Outcome.STAYS, "stays on the node through the reboot (DaemonSet or static pod)")
+        if why := why_it_stays(pod, self.stays):
+            return _say(pod, Outcome.STAYS, why)
         refusal = self.courses[0].refused.get(pod.key)
         if refusal:
             return _say(pod, Outcome.BLOCKED, refusal.sentence, is_never=refusal.is_never, budget=refusal.budget, remedies=(refusal.remedy,) if refusal.remedy else ())
-        if recreation is Recreation.NEVER:
+        if recreation_of(pod) is Recreation.NEVER:
             return _say(pod, Outcome.LOST, "has no controller that would recreate it")
         return self._landing(self.landings[pod.key])
 

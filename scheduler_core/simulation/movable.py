@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from scheduler_core.model.pod import Pod
-from scheduler_core.simulation.replacements import Recreation, recreation_of
+from scheduler_core.simulation.replacements import StaysBecause, moves_all, why_it_stays
 from scheduler_core.snapshot.change_log import Changes
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.pod_table import PodTable
@@ -17,21 +16,19 @@ from scheduler_core.snapshot.tallies import Ints
 
 @dataclass(frozen=True, slots=True)
 class MovableTally:
-    """Pods per node, without those that a drain leaves where they are."""
+    """Pods per node, without those that a drain with this rule leaves where they are."""
+
+    stays: StaysBecause = moves_all
 
     def count(self, columns: Columns, table: PodTable) -> Ints:
-        moves = np.fromiter((_moves(pod) for pod in table.pods), dtype=bool, count=len(table.pods))
+        moves = np.fromiter((self._moves(pod) for pod in table.pods), dtype=bool, count=len(table.pods))
         return np.bincount(table.rows[moves], minlength=len(columns)).astype(np.int64)
 
     def after(self, value: Ints, changes: Changes, columns: Columns, table: PodTable) -> Ints:  # noqa: ARG002 -- the tally's signature
         counts = value.copy()
         for change in changes:
-            counts[change.row] += change.sign * _moves(change.pod)
+            counts[change.row] += change.sign * self._moves(change.pod)
         return counts
 
-
-def _moves(pod: Pod) -> bool:
-    return recreation_of(pod) is not Recreation.STAYS
-
-
-MOVABLE: Final = MovableTally()
+    def _moves(self, pod: Pod) -> bool:
+        return not why_it_stays(pod, self.stays)

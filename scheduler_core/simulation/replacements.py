@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -28,6 +29,22 @@ def recreation_of(pod: Pod) -> Recreation:
     if pod.owner is None:
         return Recreation.NEVER
     return _BY_KIND.get(pod.owner.kind, Recreation.AT_ONCE)
+
+
+StaysBecause = Callable[[Pod], str]
+"""A drain's own rule: why it leaves a pod alone that a drain would move; empty when it does not."""
+
+
+def moves_all(_pod: Pod) -> str:
+    """The rule of a drain that leaves nothing behind but what belongs to the node."""
+    return ""
+
+
+def why_it_stays(pod: Pod, rule: StaysBecause) -> str:
+    """Why a drain with this rule leaves the pod on its node; empty when it does not."""
+    if recreation_of(pod) is Recreation.STAYS:
+        return "stays on the node through the reboot (DaemonSet or static pod)"
+    return rule(pod)
 
 
 def replacement_of(pod: Pod) -> Pod:

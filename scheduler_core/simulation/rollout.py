@@ -24,7 +24,8 @@ from scheduler_core.simulation.courses import Displaced
 from scheduler_core.simulation.drain import FinishedDrain, run_drain
 from scheduler_core.simulation.evictions import BudgetLedger
 from scheduler_core.simulation.forecast import Forecast, Outcome
-from scheduler_core.simulation.movable import MOVABLE
+from scheduler_core.simulation.movable import MovableTally
+from scheduler_core.simulation.replacements import StaysBecause, moves_all
 from scheduler_core.simulation.timeline import (
     Closing,
     Hindrance,
@@ -84,10 +85,11 @@ class Rules(Protocol):
 def simulate_rollout(
     snapshot: Snapshot, nodes: Sequence[str], scheduler: Scheduler, rules: Rules, *,
     begins: datetime, durations: Durations, taint_key: str | None, most_days: float = 30.0, on_progress: Callable[[int], None] = lambda _: None,
+    stays: StaysBecause = moves_all,
 ) -> Timeline:
     """The roll-out over these nodes, from `begins` until nobody can go any more, or `most_days` have passed.
 
-    `taint_key` None: no soft taint. `on_progress` gets the number of nodes that have rebooted. Raises UnknownNodeError for a node that the
+    `taint_key` None: no soft taint. `stays` is the drains' own rule of what they leave alone. `on_progress` gets the number of nodes that have rebooted. Raises UnknownNodeError for a node that the
     snapshot does not have.
     """
     for name in nodes:
@@ -95,7 +97,7 @@ def simulate_rollout(
             raise UnknownNodeError(f"the snapshot has no node {name!r}")
     rollout = _Rollout(
         world=snapshot, scheduler=scheduler, rules=rules, begins=begins, now=begins, durations=durations, taint_key=taint_key,
-        ends_by=begins + timedelta(days=most_days), on_progress=on_progress, waiting=list(dict.fromkeys(nodes)),
+        ends_by=begins + timedelta(days=most_days), on_progress=on_progress, stays=stays, movable=MovableTally(stays), waiting=list(dict.fromkeys(nodes)),
     )
     return rollout.run()
 
@@ -131,6 +133,8 @@ class _Rollout:
     durations: Durations
     taint_key: str | None
     on_progress: Callable[[int], None]
+    stays: StaysBecause
+    movable: MovableTally
     waiting: list[str]
     nodes: tuple[str, ...] = field(init=False)
     as_it_was: dict[str, Node] = field(init=False, default_factory=dict)
@@ -221,14 +225,14 @@ class _Rollout:
         return obstacle
 
     def _line(self, candidates: Sequence[str]) -> Sequence[str]:
-        row_of, movable = self.world.columns.row_of, self.world.tally(MOVABLE)
+        row_of, movable = self.world.columns.row_of, self.world.tally(self.movable)
         return self.rules.line(candidates, self.now, lambda name: int(movable[row_of[name]]))
 
     def _drain(self, name: str) -> FinishedDrain:
         known = self.drained.get(name)
         if known is None or known[0] is not self.world:
             self.drained.clear()
-            self.drained[name] = known = (self.world, run_drain(self.world, [name], self.scheduler, tries_remedies=False))
+            self.drained[name] = known = (self.world, run_drain(self.world, [name], self.scheduler, tries_remedies=False, stays=self.stays))
         return known[1]
 
     # ---- a node's way ----

@@ -22,11 +22,12 @@ _LONGEST_SENTENCE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a simulation may cost; live settings, so they are asked for each time."""
+    """What a simulation may cost, and by which settings it goes; live ones, so they are asked for each time."""
 
     seconds: float
     memory_bytes: int
     scheduler_config: str
+    drain_pod_selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class ChildForecaster:
         limits = self._limits()
         order = Order(
             nodes=tuple(nodes), kubeconfig=self._kubeconfig, context=self._context, memory_bytes=limits.memory_bytes,
-            scheduler_config=limits.scheduler_config, dump=dump,
+            scheduler_config=limits.scheduler_config, dump=dump, drain_pod_selector=limits.drain_pod_selector,
         )
         return await _run(order, limits.seconds)
 

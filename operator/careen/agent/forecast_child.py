@@ -46,12 +46,14 @@ class Order:
     """Of the kubeconfig; empty for its current one."""
     dump: str = ""
     """Path of a dump of `careen snapshot`; then no cluster is asked."""
+    drain_pod_selector: str = ""
+    """Only pods that match are evicted; empty: all that a drain moves."""
 
     def to_json(self) -> bytes:
         """For stdin."""
         return json.dumps({
             "nodes": self.nodes, "kubeconfig": self.kubeconfig, "context": self.context, "memory": self.memory_bytes,
-            "schedulerConfig": self.scheduler_config, "dump": self.dump,
+            "schedulerConfig": self.scheduler_config, "dump": self.dump, "drainPodSelector": self.drain_pod_selector,
         }).encode()
 
     @classmethod
@@ -60,7 +62,7 @@ class Order:
         order = json.loads(text)
         return cls(
             nodes=tuple(order["nodes"]), kubeconfig=order["kubeconfig"], context=order["context"], memory_bytes=order["memory"],
-            scheduler_config=order["schedulerConfig"], dump=order["dump"],
+            scheduler_config=order["schedulerConfig"], dump=order["dump"], drain_pod_selector=order["drainPodSelector"],
         )
 
 
@@ -94,6 +96,9 @@ def _die_with_parent() -> None:
 
 
 def _answer(order: Order) -> dict[str, Any]:
+    from careen.core.drain_plan import rule_of
+    from careen.core.policy import DrainPolicy
+    from careen.core.selectors import Selector
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.simulation.drain import simulate_drain
     from scheduler_core.snapshot.dump import UnreadableDumpError
@@ -106,7 +111,8 @@ def _answer(order: Order) -> dict[str, Any]:
         return {"mistake": f"{order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} of this dump"}
     version, note = supported(release)
     configuration = Configuration.from_mapping(_yaml(order.scheduler_config)) if order.scheduler_config else None
-    made = simulate_drain(snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version)
+    stays = rule_of(DrainPolicy(selector=Selector.parse(order.drain_pod_selector) if order.drain_pod_selector else None))
+    made = simulate_drain(snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version, stays=stays)
     unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
     mappings = [forecast.to_mapping() for forecast in made]
     for mapping in mappings:

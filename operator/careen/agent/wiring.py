@@ -344,5 +344,9 @@ def _alerts(settings: Settings) -> AlertSource | None:
 
 def _limits(live: LiveSettings) -> Limits:
     settings = live.settings
-    return Limits(seconds=settings.forecast_timeout, memory_bytes=settings.forecast_memory, scheduler_config=live.scheduler_config)
+    selector = settings.drain_pod_selector
+    return Limits(
+        seconds=settings.forecast_timeout, memory_bytes=settings.forecast_memory, scheduler_config=live.scheduler_config,
+        drain_pod_selector=selector.text if selector else "",
+    )
 

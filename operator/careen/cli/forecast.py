@@ -68,7 +68,8 @@ async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits
     for name in names:
         await read_node_or_fail(cluster, name)
     agents = await agents_of(cluster)
-    limits = replace(limits, scheduler_config=limits.scheduler_config or agents.scheduler_config)
+    selector = agents.settings.drain_pod_selector if agents.settings else None
+    limits = replace(limits, scheduler_config=limits.scheduler_config or agents.scheduler_config, drain_pod_selector=selector.text if selector else "")
     forecaster = ChildForecaster(kubeconfig=cluster.kubeconfig, context=cluster.context, limits=lambda: limits, clock=cluster.clock, metrics=Metrics(names[0]))
     answer = await forecaster.together(names)
     return _Asked(answer=answer, agents=agents, now=cluster.clock.now())

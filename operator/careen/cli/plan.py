@@ -24,6 +24,7 @@ from careen.cli.connection import Cluster, Connection, connection_options, look_
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import pages, server_version
 from careen.core import keys
+from careen.core.drain_plan import rule_of
 from careen.core.gates.budgets import works
 from careen.core.lock import LockContent
 from careen.core.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
@@ -124,7 +125,7 @@ def plan(
         with _progress(each, len(chosen)) as on_progress:
             return simulate_rollout(
                 world.snapshot, chosen, scheduler, rules, begins=begins or world.taken_at, durations=durations, taint_key=policy.taint_key,
-                most_days=days, on_progress=on_progress,
+                most_days=days, on_progress=on_progress, stays=rule_of(policy.drain),
             )
 
     wanted = Order(line) if line else policy.order

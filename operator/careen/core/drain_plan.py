@@ -5,7 +5,7 @@ Finished pods run nothing, so a reboot takes nothing from them; kubectl deletes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +13,8 @@ from careen.core.actions import EvictPod
 from careen.core.memory import EvictAnswer, Memory
 from careen.core.observation import PodView
 from careen.core.policy import DrainPolicy
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.replacements import moves_all
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -51,6 +53,21 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
     if policy.selector is not None and not policy.selector.matches(pod.labels):
         return "--drain-pod-selector does not select it"
     return ""
+
+
+def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
+    """The same rule for pods of a simulation, so that a forecast leaves alone what the drain will leave alone."""
+    if policy.selector is None:
+        return moves_all                                         # what belongs to a node the simulation knows by itself
+
+    def stays(pod: Pod) -> str:
+        owner = pod.owner.kind if pod.owner else ""
+        view = PodView(
+            namespace=pod.namespace, name=pod.name, uid=pod.uid, labels=pod.labels, phase=pod.phase, owner_kind=owner, is_mirror=pod.is_mirror,
+        )
+        return why_it_stays(view, policy)
+
+    return stays
 
 
 def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:

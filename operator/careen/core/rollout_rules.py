@@ -51,7 +51,8 @@ class RolloutRules:
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy, *, named: tuple[str, ...] = ()) -> None:
         """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a claim. `named`: the agents' line now."""
-        self._policy = policy
+        # The forecasts have left out already what the selector leaves alone, and their pods bear no labels to ask it again.
+        self._policy = replace(policy, drain=replace(policy.drain, selector=None))
         self._content = LockContent(next=named)
         self._zone: str | None = None
         fleet = {node.name: node for node in nodes}

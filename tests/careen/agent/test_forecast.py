@@ -60,6 +60,15 @@ async def test_where_the_pods_would_land_is_computed_in_a_child(tmp_path: Path) 
     assert "numpy" not in forecast.__dict__
 
 
+async def test_pods_that_the_drain_would_leave_alone_stay(tmp_path: Path) -> None:
+    async with running_server() as server:
+        put_cluster(server)
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), drain_pod_selector="app=web").forecast("n1")
+    assert isinstance(answer, Forecast)
+    assert {pod.name: (pod.outcome, pod.sentence) for pod in answer.pods}["bare"] == (Outcome.STAYS, "--drain-pod-selector does not select it")
+    assert {pod.name: pod.outcome for pod in answer.pods}["web-1"] is Outcome.MOVES
+
+
 async def test_nodes_drained_together_come_in_the_order_asked(tmp_path: Path) -> None:
     """Alone the pod of n1 moves to n2; with n2 drained as well, nobody can hold it but the two."""
     async with running_server() as server:
@@ -199,7 +208,7 @@ async def test_forecasts_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_an_order_is_read_as_it_was_written() -> None:
-    order = Order(nodes=("n1", "n2"), kubeconfig="/k", memory_bytes=7, scheduler_config="kind: A\n", context="c", dump="/d.gz")
+    order = Order(nodes=("n1", "n2"), kubeconfig="/k", memory_bytes=7, scheduler_config="kind: A\n", context="c", dump="/d.gz", drain_pod_selector="a=b")
     assert Order.from_json(order.to_json().decode()) == order
 
 

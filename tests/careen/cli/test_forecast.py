@@ -50,6 +50,13 @@ def test_pods_that_fit_elsewhere_move_and_the_exit_code_is_0(desk: Desk) -> None
     assert output.splitlines()[-1] == "With the default settings the agent would drain it."
 
 
+def test_pods_that_the_agents_selector_leaves_alone_stay(desk: Desk) -> None:
+    desk.lock(flags=["--drain-pod-selector=app=web"])
+    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"), a_replica_set("db", 1), a_replica("db-1", "n1", cpu="3", owner="db"))
+    made = Forecast.from_mapping(desk.json("forecast", "n1"))
+    assert [(pod.name, pod.outcome) for pod in made.pods] == [("db-1", Outcome.STAYS), ("web-1", Outcome.MOVES)]
+
+
 def test_a_pod_without_room_gives_exit_code_3_and_what_the_scheduler_says(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="3"))
     desk.server.seed(a_replica_set("other", 1), a_replica("other-1", "n2", cpu="2", owner="other"))

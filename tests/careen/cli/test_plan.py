@@ -73,6 +73,20 @@ def test_the_agents_settings_are_followed_and_can_be_changed_for_the_plan(shop: 
     assert [start[-9:] for _, start in starts(shop.json("plan", *START, "--set", "concurrency=3"))] == ["22:00:00Z", "22:00:00Z", "22:04:00Z"]
 
 
+def test_pods_that_the_agents_selector_leaves_alone_are_not_moved_and_their_budgets_not_asked(shop: Desk) -> None:
+    """A disruption budget that allows nothing stands in the way only of pods that would be evicted."""
+    shop.server.seed(a_replica("db-1", "n1", owner="db"), {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "db", "namespace": "shop"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+    })
+    assert shop.run("plan", *START, "n1").exit_code == 3
+    shop.lock(flags=["--drain-pod-selector=app=web"])
+    plan = shop.json("plan", *START, "n1")
+    assert [move["pod"] for move in plan["moves"]] == ["shop/web-1"]
+    assert shop.run("plan", *START, "n1", "--set", "drain-pod-selector=app=db").exit_code == 3, "a pod that is selected still asks its budget"
+
+
 def test_a_budget_of_the_agents_keeps_zones_apart(desk: Desk) -> None:
     zone = "topology.kubernetes.io/zone"
     desk.server.seed(*(a_node(f"n{number}", labels={zone: "a"}) for number in range(3)))

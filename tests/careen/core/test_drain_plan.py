@@ -6,14 +6,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from careen.core import drain_plan
+from careen.core import drain_plan, keys
 from careen.core.memory import EvictAnswer, EvictionMemory, Memory, after_evicting_comers
 from careen.core.observation import PodView
 from careen.core.policy import DrainPolicy
 from careen.core.selectors import Selector
 from scheduler_core.model.pod import OwnerReference, Pod, PodSpec
+from scheduler_core.simulation import replacements
 from scheduler_core.simulation.replacements import eviction_order
+from scheduler_core.snapshot.snapshot import Snapshot
 from tests.careen.core.builders import NOW, UPTIME, a_daemon_pod, a_pod
 
 
@@ -193,3 +197,19 @@ def as_scheduled(view: PodView) -> Pod:
     """The pod as a forecast knows it."""
     owner = OwnerReference("apps/v1", view.owner_kind, "x") if view.owner_kind else None
     return Pod(name=view.name, namespace=view.namespace, owner=owner, spec=PodSpec(priority=view.priority))
+
+
+@given(
+    owner=st.sampled_from(["", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Node", "Custom"]), is_mirror=st.booleans(),
+    labels=st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["db", "web"])), selector=st.sampled_from(["", "app=db", "app!=db", "!tier", "app in (db,web),tier"]),
+)
+def test_a_forecast_leaves_alone_just_the_pods_that_the_drain_leaves_alone(owner: str, is_mirror: bool, labels: dict[str, str], selector: str) -> None:
+    policy = DrainPolicy(selector=Selector.parse(selector) if selector else None)
+    view = a_pod(owner_kind=owner, is_mirror=is_mirror, labels=labels)
+    reference = [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "o", "controller": True}] if owner else []
+    manifest = {
+        "kind": "Pod", "metadata": {"name": "p", "namespace": "shop", "uid": "p", "labels": labels, "ownerReferences": reference, "annotations": {keys.MIRROR_POD: "x"} if is_mirror else {}},
+        "spec": {"nodeName": "n1"}, "status": {"phase": "Running"},
+    }
+    (pod,) = Snapshot.from_objects([{"kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "10"}}}, manifest]).pods_on("n1")
+    assert bool(drain_plan.why_it_stays(view, policy)) is bool(replacements.why_it_stays(pod, drain_plan.rule_of(policy)))

@@ -307,3 +307,17 @@ def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the
     assert [pod.key for pod in snapshot.placed_pods] == before, "the snapshot was changed"
     assert Forecast.from_mapping(json.loads(json.dumps(forecast.to_mapping()))) == forecast
     assert simulate_drain(snapshot, [node], made_at="x")[0] == forecast
+
+
+def test_a_drain_with_a_rule_of_its_own_leaves_pods_where_they_are() -> None:
+    """The node is cordoned all the same; what stays on it keeps its resources, and no budget is asked about it."""
+    snapshot = Snapshot.from_objects([
+        a_node("n1"), a_node("n2", cpu="1"), a_pod("web-1", "n1", cpu="900m"), a_pod("db-1", "n1", app="db", cpu="900m"), a_pod("bare", "n1", owner=None, app="db"),
+        a_budget(0, app="db"),
+    ])
+    (told,) = simulate_drain(snapshot, ["n1"], made_at="", stays=lambda pod: "" if pod.labels["app"] == "web" else "it is not selected")
+    found = {pod.name: (pod.outcome, pod.landing) for pod in told.pods}
+    assert found == {"web-1": (Outcome.MOVES, ("n2",)), "db-1": (Outcome.STAYS, ()), "bare": (Outcome.STAYS, ())}
+    assert {pod.sentence for pod in told.with_outcome(Outcome.STAYS)} == {"it is not selected"}
+    (all_go,) = simulate_drain(snapshot, ["n1"], made_at="")
+    assert {pod.outcome for pod in all_go.pods} == {Outcome.MOVES, Outcome.BLOCKED}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler_core.simulation.movable import MOVABLE
+from scheduler_core.simulation.movable import MovableTally
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
@@ -11,8 +11,14 @@ def test_what_a_drain_leaves_is_not_counted_then_and_later() -> None:
     replica = a_pod("replica").owned_by("ReplicaSet", "web")
     watcher = a_pod("watcher").owned_by("DaemonSet", "log")
     before = Snapshot.from_objects(manifests(a_node("a"), a_node("b"), replica.on("a"), watcher.on("a"), a_pod("bare").on("b")))
-    assert before.tally(MOVABLE).tolist() == [1, 1]
+    assert before.tally(MovableTally()).tolist() == [1, 1]
     moved = before.without_pod("default/replica").with_pod_placed(replica.build(), "b")
-    assert moved.tally(MOVABLE).tolist() == [0, 2]
-    assert moved.without_pod("default/watcher").with_pod_placed(a_pod("second").owned_by("DaemonSet", "log").build(), "b").tally(MOVABLE).tolist() == [0, 2]
-    assert before.tally(MOVABLE).tolist() == [1, 1]
+    assert moved.tally(MovableTally()).tolist() == [0, 2]
+    assert moved.without_pod("default/watcher").with_pod_placed(a_pod("second").owned_by("DaemonSet", "log").build(), "b").tally(MovableTally()).tolist() == [0, 2]
+    assert before.tally(MovableTally()).tolist() == [1, 1]
+
+
+def test_a_drain_with_a_rule_of_its_own_counts_by_it() -> None:
+    cluster = Snapshot.from_objects(manifests(a_node("a"), a_pod("web").owned_by("ReplicaSet", "web").on("a"), a_pod("db").on("a")))
+    of_web = MovableTally(lambda pod: "" if pod.name == "web" else "not selected")
+    assert (cluster.tally(MovableTally()).tolist(), cluster.tally(of_web).tolist()) == ([2], [1])

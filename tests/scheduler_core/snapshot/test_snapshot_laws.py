@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scheduler_core import Scheduler, Snapshot, pod_from_manifest
 from scheduler_core.judge.answer import as_answer
 from scheduler_core.model.requests import RequestRules
-from scheduler_core.simulation.movable import MOVABLE
+from scheduler_core.simulation.movable import MovableTally
 from scheduler_core.snapshot import placements
 from scheduler_core.snapshot.tallies import HOST_PORTS, UsageTally
 from tests.scheduler_core.drawn_clusters import clusters, pods
@@ -134,7 +134,7 @@ def test_whoever_goes_on_from_an_older_snapshot_meets_nothing_of_the_newer_ones(
         assert columns_of(snapshot) == columns_of(fresh)
         assert _infos_of(snapshot) == _infos_of(fresh)
         assert {pod.key: snapshot.pod(pod.key).node_name for pod in fresh.placed_pods} == {pod.key: pod.node_name for pod in snapshot.placed_pods}
-        assert snapshot.tally(MOVABLE).tolist() == fresh.tally(MOVABLE).tolist()
+        assert snapshot.tally(MovableTally()).tolist() == fresh.tally(MovableTally()).tolist()
 
 
 def _gone_on(snapshot: Snapshot, objects: list[Json], manifest: Json, drawn: st.DataObject) -> tuple[Snapshot, list[Json]]:
