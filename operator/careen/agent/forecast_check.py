@@ -25,10 +25,15 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Of the pods whose landing was forecast and that moved."""
+    """Of the pods whose landing was forecast: they landed inside their set or not, or the forecast does not speak of what happened.
+
+    `superseded` are those that their controller has not replaced yet (it was scaled down, deleted, or waits as Jobs do), and those that
+    landed on a node that their set does not name but may have: it was longer than is stored, or more courses were possible than were followed.
+    """
 
     hits: int
     misses: int
+    superseded: int = 0
 
 
 class Drain(NamedTuple):
@@ -56,6 +61,7 @@ async def check(api: ApiServer, drain: Drain, metrics: Metrics, node: str) -> No
     score = await score_of(api, drain)
     metrics.forecast_pods.labels(node, "hit").inc(score.hits)
     metrics.forecast_pods.labels(node, "miss").inc(score.misses)
+    metrics.forecast_pods.labels(node, "superseded").inc(score.superseded)
 
 
 async def score_of(api: ApiServer, drain: Drain) -> Score:
@@ -63,15 +69,25 @@ async def score_of(api: ApiServer, drain: Drain) -> Score:
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
     for owner in drain.owners:
         by_namespace[owner.namespace].append(owner)
-    hits = total = 0
+    hits = misses = superseded = 0
     for namespace, owners in sorted(by_namespace.items()):
         said = {owner.uid: [nodes for title, nodes in drain.landings.items() if _is_of(title, owner, owners)] for owner in owners}
         if not any(said.values()):
             continue
         places = await places_of(api, namespace, list(said), since=drain.since)
-        hits += sum(most_matches(said[uid], places[uid]) for uid in said)
-        total += sum(len(each) for each in said.values())
-    return Score(hits=hits, misses=total - hits)
+        for uid, sets in said.items():
+            score = score_of_owner(sets, places[uid])
+            hits, misses, superseded = hits + score.hits, misses + score.misses, superseded + score.superseded
+    return Score(hits=hits, misses=misses, superseded=superseded)
+
+
+def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Score:
+    """`places` has an entry for each replacement, empty for one without a node."""
+    whole = [nodes for nodes in said if keys.AND_OTHERS not in nodes]
+    hits = most_matches(said, places)
+    not_replaced = max(0, len(said) - len(places))
+    misses = max(0, len(whole) - most_matches(whole, places) - not_replaced)
+    return Score(hits=hits, misses=misses, superseded=len(said) - hits - misses)
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:

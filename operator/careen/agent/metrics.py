@@ -39,7 +39,7 @@ class Metrics:
         self.forecasts = Counter("careen_forecasts", "Forecasts made, by result: made, unknown.", ["node", "result"], registry=registry)
         self.forecast_seconds = Histogram("careen_forecast_seconds", "How long a forecast took.", ["node"], buckets=(0.5, 1, 2, 5, 10, 30, 60), registry=registry)
         self.forecast_overdue = Gauge("careen_forecast_overdue", "1 while the forecast has refused for longer than --forecast-patience.", ["node"], registry=registry)
-        self.forecast_pods = Counter("careen_forecast_pods", "Evicted pods whose landing was forecast, by where their replacements went: hit, miss.", ["node", "result"], registry=registry)
+        self.forecast_pods = Counter("careen_forecast_pods", "Evicted pods whose landing was forecast, by where their replacements went: hit, miss; superseded where the forecast does not speak of it.", ["node", "result"], registry=registry)
         self.messages = Counter("careen_messages", "Messages to people, by service and result: sent, failed.", ["node", "service", "result"], registry=registry)
         self._config_ok = Gauge("careen_config_ok", "0 while the ConfigMap holds settings that cannot be used; the last good ones stay in force.", ["node"], registry=registry)
         self._single = Gauge("careen_only_agent", "1 while this process holds the host's lock for agents, 0 while another does, -1 if there is none.", ["node"], registry=registry)

@@ -59,14 +59,17 @@ async def read_owners(api: ApiServer, owners: Iterable[Owner]) -> tuple[OwnerHea
 
 
 async def places_of(api: ApiServer, namespace: str, owner_uids: Collection[str], *, since: datetime) -> dict[str, list[str]]:
-    """On which nodes the pods of these owners were put that were made since then, by owner. Page by page: a namespace may be large."""
+    """On which nodes the pods of these owners stand that were made since then, by owner; empty for one that has none.
+
+    Page by page: a namespace may be large.
+    """
     places: dict[str, list[str]] = {uid: [] for uid in owner_uids}
     async for page in api.pages(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"):
         for pod in decoded(page, list_of(objects.Pod), f"GET pods of {namespace}").items or ():
             owner = objects.controller_of(pod.metadata).uid
             made = pod.metadata.creation_timestamp
-            if owner in places and pod.spec.node_name and made is not None and made >= since:
-                places[owner].append(pod.spec.node_name)
+            if owner in places and made is not None and made >= since:
+                places[owner].append(pod.spec.node_name or "")
     return places
 
 

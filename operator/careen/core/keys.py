@@ -15,6 +15,7 @@ SINCE = "careen.dev/since"                    # RFC 3339: since when the phase s
 REFUSALS = "careen.dev/refusals"              # JSON list of gate, code, sentence, since
 PROGRESS = "careen.dev/progress"              # versioned JSON: what has to survive the reboot
 FORECAST = "careen.dev/forecast"              # short JSON: counts, landing nodes, at
+AND_OTHERS = "…"                              # in the forecast, behind the nodes of a pod: others are possible
 MOVES = "careen.dev/moves"                    # how many pods a drain would evict, as counted last; only with --order=fewest-moves
 LAST_REBOOT = "careen.dev/last-reboot"        # JSON: when, how long, both boot ids, lead time, moves
 

@@ -22,7 +22,7 @@ from careen.core.progress import Progress, to_annotation
 from careen.core.reasons import REASONS, Code
 from careen.core.situation import Situation
 from careen.core.times import from_rfc3339, rfc3339
-from scheduler_core.simulation.forecast import Forecast, Outcome
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 LABEL = {
     Phase.IDLE: None, Phase.WAITING: "required", Phase.CLAIMING: "in-progress", Phase.DRAINING: "in-progress",
@@ -205,9 +205,15 @@ def forecast_annotation(situation: Situation) -> dict[str, str | None]:
     moving = forecast.with_outcome(Outcome.MOVES)[:_SHOWN_PODS]
     short = {
         "at": forecast.made_at, "counts": {outcome.value: count for outcome, count in forecast.counts.items()},
-        "pods": {pod.title: list(pod.landing[:_SHOWN_NODES]) for pod in moving},
+        "pods": {pod.title: _shown(pod) for pod in moving},
     }
     return {keys.FORECAST: json.dumps(short, separators=(",", ":"))}
+
+
+def _shown(pod: PodForecast) -> list[str]:
+    """The nodes; a last sign says that there may be others, so that nobody takes a landing elsewhere for a miss."""
+    is_whole = len(pod.landing) <= _SHOWN_NODES and not pod.is_cut
+    return [*pod.landing[:_SHOWN_NODES], *(() if is_whole else (keys.AND_OTHERS,))]
 
 
 def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:

@@ -50,6 +50,9 @@ def forecast_text(forecast: Forecast, now: datetime, policy: Policy | None = Non
     if forecast.pods:
         lines += ["", table(["POD", "OUTCOME", "TO", "WHY"], [_row(pod) for pod in forecast.pods], width=width), ""]
     lines.append(_counted(forecast))
+    if forecast.already_pending:
+        lines.append(paragraph(f"{count_of(forecast.already_pending, 'pod')} of the cluster had no node before: not this drain's doing.", width=width))
+    lines += [paragraph(_way_out(pod), width=width) for pod in forecast.pods if pod.remedies]
     lines += [paragraph(f"Note: {note}.", width=width) for note in forecast.notes]
     lines.append(paragraph(verdict(forecast, policy), width=width))
     return "\n".join(lines)
@@ -84,6 +87,12 @@ def _row(pod: PodForecast) -> list[str]:
     if pod.loses_data:
         why = f"{why}; the data in its emptyDir goes" if why else "the data in its emptyDir goes"
     return [pod.title, pod.outcome.value, _landing(pod), why]
+
+
+def _way_out(pod: PodForecast) -> str:
+    """The single changes that would let it go or seat it, each enough by itself."""
+    could = "could be evicted" if pod.outcome is Outcome.BLOCKED else "would find a place"
+    return f"{pod.title} {could} with {' or '.join(pod.remedies)}."
 
 
 def _landing(pod: PodForecast) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from careen.agent.apply import Stop
-from careen.agent.forecast_check import Drain, Score, check, finished_drain, most_matches, score_of
+from careen.agent.forecast_check import Drain, Score, check, finished_drain, most_matches, score_of, score_of_owner
 from careen.agent.turn import Turned
 from careen.core.decision import Decision, Reason
 from careen.core.memory import Memory
@@ -42,6 +42,22 @@ def owner(name: str, namespace: str = "shop") -> OwnerHealth:
 )
 def test_alike_replacements_stand_for_each_other_and_each_counts_once(said: list[tuple[str, ...]], places: list[str], matches: int) -> None:
     assert most_matches(said, places) == matches
+
+
+@pytest.mark.parametrize(
+    ("said", "places", "score"),
+    [
+        pytest.param([("a",)], ["b"], Score(hits=0, misses=1), id="it landed elsewhere"),
+        pytest.param([("a",)], [""], Score(hits=0, misses=1), id="it found no node"),
+        pytest.param([("a",)], [], Score(hits=0, misses=0, superseded=1), id="its controller made no other"),
+        pytest.param([("a",), ("a",)], ["b"], Score(hits=0, misses=1, superseded=1), id="one was made, and landed elsewhere"),
+        pytest.param([("a", "…")], ["b"], Score(hits=0, misses=0, superseded=1), id="the set may have held its node"),
+        pytest.param([("a", "…")], ["a"], Score(hits=1, misses=0), id="the set held its node"),
+        pytest.param([("a", "…"), ("a",)], ["a", "b"], Score(hits=1, misses=0, superseded=1), id="the open set is the one that is not met"),
+    ],
+)
+def test_a_landing_is_a_hit_a_miss_or_not_spoken_of(said: list[tuple[str, ...]], places: list[str], score: Score) -> None:
+    assert score_of_owner(said, places) == score
 
 
 def put(shell: Shell, name: str, owned_by: str, node: str, *, made: str = "2026-03-04T12:00:05Z", namespace: str = "shop") -> None:

@@ -15,7 +15,8 @@ from careen.core.decision import Decision, Refusal
 from careen.core.observation import Taint, Unknown
 from careen.core.phases import Phase
 from careen.core.reasons import Code
-from careen.core.writing import move, stay, stored_refusals, with_our_taint, with_since
+from careen.core.writing import forecast_annotation, move, stay, stored_refusals, with_our_taint, with_since
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     NOW,
     UPTIME,
@@ -144,3 +145,15 @@ def test_an_unreadable_lock_has_no_entry_of_ours() -> None:
     assert a_situation(node, lock=Unknown("503")).own_entry is None
     assert a_situation(node, lock="garbage").own_entry is None
     assert a_situation(node, lock=held(an_entry(claim="another"))).own_entry is None
+
+
+@pytest.mark.parametrize(("count", "is_cut", "shown", "ends_open"), [
+    pytest.param(20, False, 20, False, id="all of them"),
+    pytest.param(21, False, 20, True, id="more than there is space for"),
+    pytest.param(2, True, 2, True, id="more courses than were followed"),
+])
+def test_a_set_that_is_not_told_whole_says_so(count: int, *, is_cut: bool, shown: int, ends_open: bool) -> None:
+    nodes = tuple(f"n{number:02}" for number in range(count))
+    pod = PodForecast(namespace="shop", name="p", uid="u", outcome=Outcome.MOVES, sentence="", landing=nodes, is_cut=is_cut)
+    told = forecast_annotation(a_situation(forecast=Forecast(node="n1", made_at="t", pods=(pod,))))[keys.FORECAST]
+    assert json.loads(told or "")["pods"]["shop/p"] == [*nodes[:shown], *(["…"] if ends_open else [])]

@@ -48,6 +48,11 @@ def test_hits_are_counted(said: dict[str, list[str]], went: list[str], hits: int
     assert score_forecasts([cordon(1, said), *TWO, *binds, back(9)]) == ForecastScore(hits=hits, total=2)
 
 
+def test_a_set_that_is_not_told_whole_is_not_counted() -> None:
+    writes = [cordon(1, {"shop/web-a": ["n2", "…"], "shop/web-b": ["n3"]}), *TWO, bound(4, "x", "web", "n4"), bound(5, "y", "web", "n3"), back(9)]
+    assert score_forecasts(writes) == ForecastScore(hits=1, total=1)
+
+
 def test_what_belongs_to_another_owner_or_comes_after_the_node_is_back_does_not_count() -> None:
     writes = [cordon(1, {"shop/web-a": ["n2"]}), evicted(2, "web-a", "web"), bound(3, "new", "api", "n2"), back(4), bound(5, "late", "web", "n2")]
     assert score_forecasts(writes) == ForecastScore(hits=0, total=1)

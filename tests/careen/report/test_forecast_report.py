@@ -45,6 +45,20 @@ def test_a_forecast_in_full() -> None:
     ]
 
 
+def test_what_would_help_a_pod_and_who_waited_already_are_told() -> None:
+    made = Forecast(node="n1", made_at="2026-03-04T12:00:00Z", already_pending=2, pods=(
+        pod("api-7", Outcome.PENDING, "no room", remedies=("500m more cpu on n2 (zone b)", "n3 (zone a) uncordoned")),
+        pod("db-0", Outcome.BLOCKED, "no", is_never=True, remedies=("a minAvailable of 2 in the disruption budget shop/db",)),
+    ))
+    assert forecast_text(made, NOW).splitlines()[-5:-1] == [
+        "2 pods: 1 pending, 1 blocked.",
+        "2 pods of the cluster had no node before: not this drain's doing.",
+        "shop/api-7 would find a place with 500m more cpu on n2 (zone b) or n3 (zone a) uncordoned.",
+        "shop/db-0 could be evicted with a minAvailable of 2 in the disruption budget shop/db.",
+    ]
+    assert forecast_json(made)["alreadyPending"] == 2
+
+
 def test_an_empty_node_has_an_empty_forecast() -> None:
     assert forecast_text(forecast(), NOW).splitlines() == ["If n1 were drained now (0 pods, seen 5s ago):", "0 pods.", "With the default settings the agent would drain it."]
 

@@ -9,6 +9,7 @@ import json
 import secrets
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,13 @@ class PodTimes:
 class ControlPlane:
     """Starts with the constructor, ends with `close`. `admin` is a client that may do everything."""
 
-    def __init__(self, folder: Path, *, guardian: Guardian, pods: PodTimes = PodTimes()) -> None:
+    def __init__(
+        self, folder: Path, *, guardian: Guardian, pods: PodTimes = PodTimes(), scheduler: Mapping[str, Any] = SCHEDULER_SETTINGS
+    ) -> None:
         self.folder = folder
         self.guardian = guardian
         self._pods = pods
+        self._scheduler = scheduler
         self._programs: dict[str, Program] = {}
         self._etcd_port, self.port = free_port(), free_port()
         self.server = f"https://127.0.0.1:{self.port}"
@@ -91,7 +95,7 @@ class ControlPlane:
         (self.folder / "audit-policy.yaml").write_text(yaml.safe_dump(AUDIT_POLICY))
         for user in USERS:
             self.kubeconfig(user, self._tokens[user])
-        scheduler = {**SCHEDULER_SETTINGS, "clientConnection": {"kubeconfig": str(self.folder / "scheduler.kubeconfig")}}
+        scheduler = {**self._scheduler, "clientConnection": {"kubeconfig": str(self.folder / "scheduler.kubeconfig")}}
         (self.folder / "scheduler.yaml").write_text(yaml.safe_dump(scheduler))
         (self.folder / "stages.yaml").write_text(yaml.safe_dump_all(stages(self._pods)))
 
@@ -297,7 +301,7 @@ def stages(pods: PodTimes) -> list[dict[str, Any]]:
                 {"key": ".status.phase", "operator": "In", "values": ["Running"]},
                 {"key": '.metadata.ownerReferences.[].kind', "operator": "In", "values": ["Job"]},
             ],
-            {"durationMilliseconds": 1000},
+            {"durationMilliseconds": 1000, "durationFrom": {"expressionFrom": '.metadata.annotations["tests/runs-for"]'}},
             {"statusTemplate": _COMPLETED},
         ),
         stage(

@@ -1,0 +1,119 @@
+"""How often forecasts are right, on a real control plane: `make bench-accuracy`.
+
+Clusters are drawn from seeds (tests/cluster/harness/varied.py). Node after node is forecast, drained for real right afterwards, and given
+back; then every landing is looked up in what was said. The rows differ in who drains and in how the scheduler is configured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.harness.accuracy import Score, score
+from tests.cluster.harness.control_plane import SCHEDULER_SETTINGS, ControlPlane
+from tests.cluster.harness.drains import Drainer, Engine, apply, careen_engine, kubectl_engine, sweep
+from tests.cluster.harness.processes import Guardian
+from tests.cluster.harness.varied import NAMESPACE, VariedCluster, varied_cluster
+
+HEADER = ("cluster", "drains", "in order", "pods", "inside the set", "single best", "equal to it", "where in order", "mean set", "superseded", "pending: said, seen")
+DEFAULT_SCHEDULER = {key: value for key, value in SCHEDULER_SETTINGS.items() if key not in ("parallelism", "percentageOfNodesToScore")}
+ENGINES: Mapping[str, tuple[str, Engine, Mapping[str, Any]]] = {
+    "careen": ("careen's drain, scheduler with parallelism 1 and percentage 100", careen_engine(), SCHEDULER_SETTINGS),
+    "default": ("careen's drain, scheduler as it comes", careen_engine(), DEFAULT_SCHEDULER),
+    "ten": ("careen's drain with --drain-parallel=10, scheduler with parallelism 1 and percentage 100", careen_engine(10), SCHEDULER_SETTINGS),
+    "kubectl": ("kubectl drain, scheduler with parallelism 1 and percentage 100", kubectl_engine(), SCHEDULER_SETTINGS),
+}
+
+
+def main() -> None:
+    """Prints a table for each engine."""
+    parser = argparse.ArgumentParser(prog="python -m bench.accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", action="append", choices=list(ENGINES), help="repeatable; otherwise all")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[11, 12, 13, 14, 15], help="of the clusters")
+    parser.add_argument("--drains", type=int, default=6, help="nodes drained in each cluster")
+    given = parser.parse_args()
+    for name in given.engine or ENGINES:
+        title, engine, scheduler = ENGINES[name]
+        began = time.time()
+        rows = list(measured(engine, scheduler, given.seeds, given.drains))
+        print(f"\n## {title}\n", *table(rows), *misses(rows), f"\n{time.time() - began:.0f} s.", sep="\n", flush=True)
+
+
+def measured(engine: Engine, scheduler: Mapping[str, Any], seeds: Sequence[int], drains: int) -> Iterator[tuple[str, Score]]:
+    """A score for each cluster, all on one control plane."""
+    with a_control_plane(scheduler) as plane:
+        for seed in seeds:
+            cluster = varied_cluster(seed)
+            yield f"{seed}: {len(cluster.nodes)} nodes", score_of(plane, engine, cluster, drains)
+
+
+@contextmanager
+def a_control_plane(scheduler: Mapping[str, Any]) -> Iterator[ControlPlane]:
+    """One of its own, gone afterwards."""
+    folder, guardian = Path(tempfile.mkdtemp(prefix="careen-accuracy-")), Guardian()
+    try:
+        plane = ControlPlane(folder, guardian=guardian, scheduler=scheduler)
+        try:
+            yield plane
+        finally:
+            plane.close()
+    finally:
+        guardian.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains: int) -> Score:
+    """So many different nodes of the cluster, drained one after another."""
+    apply(plane.admin, cluster.nodes)
+    apply(plane.admin, cluster.workloads)
+    drainer, result = Drainer(plane, engine), Score()
+    drainer.settle()
+    for node in random.Random(cluster.seed).sample(cluster.node_names, drains):
+        one = score(drainer.drain(node))
+        result.add(one)
+        print(f"{cluster.seed} {node}: {one.inside} of {one.pods} inside{''.join(f'; {miss}' for miss in one.misses)}", file=sys.stderr, flush=True)
+    sweep(plane.admin, NAMESPACE)
+    return result
+
+
+def table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
+    """In Markdown, the sum as the last row."""
+    total = Score()
+    for _, each in rows:
+        total.add(each)
+    yield f"| {' | '.join(HEADER)} |"
+    yield f"|{'---|' * len(HEADER)}"
+    for name, each in (*rows, ("all", total)):
+        yield f"| {' | '.join((name, *_cells(each)))} |"
+
+
+def _cells(each: Score) -> Iterator[str]:
+    yield from (str(each.drains), str(each.drains_in_order), str(each.pods), _share(each.inside, each.pods), str(each.single))
+    yield from (_share(each.single_equal, each.single), _share(each.single_equal_in_order, each.single_in_order))
+    yield from (f"{each.mean_size:.2f}", str(each.superseded), f"{each.pending_said}, {each.pending_seen}")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
+
+
+def misses(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
+    """Each miss with its reason."""
+    found = [(name, miss) for name, each in rows for miss in each.misses]
+    if found:
+        yield "\nMisses:\n"
+    for name, miss in found:
+        said = " + ".join("|".join(nodes) for nodes in miss.said)
+        yield f"* {name.partition(':')[0]} {miss.node}, {miss.owner}: said {said}, went to {' + '.join(miss.went) or 'nowhere'}: {miss.reason}"
+
+
+if __name__ == "__main__":
+    main()

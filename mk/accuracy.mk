@@ -1,0 +1,8 @@
+# How often forecasts are right: nodes of varied clusters drained for real on the real control plane.
+
+# For example ACCURACY_FLAGS='--engine careen --seeds 1 2 3 --drains 8'; see `python -m bench.accuracy --help`.
+ACCURACY_FLAGS ?=
+
+.PHONY: bench-accuracy
+bench-accuracy: $(INSTALLED) cluster-programs ## 30 drains forecast and then done, on a real control plane, landing by landing
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m bench.accuracy $(ACCURACY_FLAGS) | tee bench/accuracy/measured.md

@@ -1,0 +1,38 @@
+"""Nodes of varied clusters are forecast, then drained for real: where the pods went is what was said.
+
+`make bench-accuracy` does the same with 30 drains, with the scheduler as it comes, and with other ways to drain.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.cluster.harness.accuracy import Score, score
+from tests.cluster.harness.control_plane import ControlPlane
+from tests.cluster.harness.drains import Drainer, apply, careen_engine, sweep
+from tests.cluster.harness.varied import NAMESPACE, varied_cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+SEEDS = (21, 22)
+DRAINS = 3
+
+
+def test_every_landing_of_a_drain_in_order_is_in_its_set(plane: ControlPlane) -> None:
+    total = Score()
+    for seed in SEEDS:
+        cluster = varied_cluster(seed)
+        apply(plane.admin, cluster.nodes)
+        apply(plane.admin, cluster.workloads)
+        drainer = Drainer(plane, careen_engine())
+        drainer.settle()
+        for node in random.Random(seed).sample(cluster.node_names, DRAINS):
+            total.add(score(drainer.drain(node)))
+        sweep(plane.admin, NAMESPACE)
+    assert total.pods > 20, "so few pods say nothing"
+    assert not [miss for miss in total.misses if miss.reason == "not explained"]
+    assert total.inside >= 0.95 * total.pods, total
+    assert total.single_equal_in_order >= 0.95 * total.single_in_order, total
+    assert total.mean_size <= 1.5, total
