@@ -5,4 +5,4 @@ ACCURACY_FLAGS ?=
 
 .PHONY: bench-accuracy
 bench-accuracy: $(INSTALLED) cluster-programs ## 30 drains forecast and then done, on a real control plane, landing by landing
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m bench.accuracy $(ACCURACY_FLAGS) | tee bench/accuracy/measured.md
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m bench.accuracy $(ACCURACY_FLAGS) | tee bench/accuracy/results.md

@@ -47,10 +47,14 @@ class Displaced:
 
     @property
     def kind(self) -> Hashable:
-        """Equal for pods that are interchangeable: their controller makes them alike, and nothing else tells them apart."""
-        pod = self.pod
-        labels = frozenset(pair for pair in pod.labels.items() if pair[0] not in _PERSONAL_LABELS)
-        return (pod.namespace, pod.owner, labels, pod.spec, pod.is_ready) if pod.owner else pod.key
+        """See `kind_of`."""
+        return kind_of(self.pod)
+
+
+def kind_of(pod: Pod) -> Hashable:
+    """Equal for pods that are interchangeable: their controller makes them alike, and nothing else tells them apart."""
+    labels = frozenset(pair for pair in pod.labels.items() if pair[0] not in _PERSONAL_LABELS)
+    return (pod.namespace, pod.owner, labels, pod.spec, pod.is_ready) if pod.owner else pod.key
 
 
 @dataclass(slots=True)
@@ -99,7 +103,7 @@ class Course:
         if self.line or not self.pool:
             return ()
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
-        others = (_NEXT_ROUND,) if self.remaining else ()
+        others = (_NEXT_ROUND,) if any(self.ledger.refusal(pod) is None for pod in self.remaining) else ()
         return (*reversed(kinds.values()), *others) if len(kinds) + len(others) > 1 else ()
 
     def divided(self, ways: int, turn: int) -> list[Course]:

@@ -7,13 +7,13 @@ of it, is in `courses.py`; a replacement is judged by its controller's timing (`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.model.pod import Pod
-from scheduler_core.simulation.courses import Course, Displaced, follow
+from scheduler_core.simulation.courses import Course, Displaced, follow, kind_of
 from scheduler_core.simulation.evictions import BudgetLedger
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
 from scheduler_core.simulation.landings import Landing, landings
@@ -35,6 +35,8 @@ MOST_COURSES = 24
 # In large clusters a course costs more, and there are more ties than anybody could follow: few courses find nearly all nodes that many would.
 LEAST_COURSES = 4
 _COURSES_TIMES_NODES = 20_000
+# A pod that fits nowhere costs a search for whom it could preempt. Beyond so many kinds, pods that wait already are counted and not tried.
+MOST_WAITING_KINDS = 30
 
 
 def simulate_drain(
@@ -94,8 +96,22 @@ def _first_course(snapshot: Snapshot, node_names: Sequence[str], scheduler: Sche
     leaving, ending = tuple(pod for pod in pods if not ends_already(pod)), tuple(pod for pod in pods if ends_already(pod))
     course = Course(scheduler, world, BudgetLedger(snapshot.objects.budgets), leaving, ending=ending)
     if with_pending:
-        course.enqueue_waiting(pod for pod in snapshot.pending if not pod.spec.scheduling_gates and pod.spec.scheduler_name in scheduler.runners)
+        course.enqueue_waiting(_who_waits(snapshot, scheduler))
     return course
+
+
+def _who_waits(snapshot: Snapshot, scheduler: Scheduler) -> list[Pod]:
+    """The pods without a node that our scheduler would try, of the first kinds of them, the most important first."""
+    kinds: set[Hashable] = set()
+    found = []
+    for pod in sorted(snapshot.pending, key=lambda pod: (-pod.priority, pod.key)):
+        if pod.spec.scheduling_gates or pod.spec.scheduler_name not in scheduler.runners:
+            continue
+        kind = kind_of(pod)
+        if kind in kinds or len(kinds) < MOST_WAITING_KINDS:
+            kinds.add(kind)
+            found.append(pod)
+    return found
 
 
 def _in_order(snapshot: Snapshot, node_name: str) -> list[Pod]:

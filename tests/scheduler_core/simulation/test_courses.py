@@ -138,6 +138,19 @@ def test_the_order_in_which_pods_of_two_stateful_sets_end_is_open() -> None:
     assert {name: set(nodes) for name, nodes in landings(forecast).items()} == {"a-0": {"n2", "n3"}, "b-0": {"n2", "n3"}}
 
 
+def test_a_stateful_sets_pod_may_end_before_or_after_the_next_round_begins() -> None:
+    cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
+    pods = [a_pod("a", cpu="100m", app="web"), a_pod("b", cpu="2500m", app="web"), a_pod("c-0", cpu="3", owner="StatefulSet"), a_budget("web", 1)]
+    said = landings(drained(*cluster, *pods))
+    assert (set(said["b"]), set(said["c-0"])) == ({"n2", "n3"}, {"n2", "n3"})
+
+
+def test_a_round_that_no_budget_allows_opens_nothing() -> None:
+    cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
+    forecast = drained(*cluster, a_pod("b", app="web"), a_pod("c-0", cpu="3", owner="StatefulSet"), a_budget("web", 0))
+    assert ([pod.outcome for pod in forecast.pods], forecast.courses) == ([Outcome.BLOCKED, Outcome.MOVES], 1)
+
+
 def test_a_job_replaces_its_pod_after_everything_else() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(*cluster, a_pod("a", cpu="2", owner="Job"), a_pod("b-0", cpu="2", owner="StatefulSet"))

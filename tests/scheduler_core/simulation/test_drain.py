@@ -236,6 +236,13 @@ def test_pods_that_wait_already_are_counted_apart_from_those_of_the_node() -> No
     assert (forecast.counts, forecast.already_pending, forecast.notes) == ({Outcome.MOVES: 1}, 2, ())
 
 
+def test_of_too_many_kinds_of_waiting_pods_the_less_important_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler_core.simulation.drain.MOST_WAITING_KINDS", 1)
+    humble, important = waiting("v", app="humble"), waiting("w", app="important", priority=9)
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), humble, important)
+    assert (forecast.already_pending, forecast.notes) == (2, ("shop/w, which waits already, would get a place on n2",))
+
+
 def test_a_pod_that_only_just_came_takes_its_room_before_those_of_the_drain() -> None:
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), waiting("w", cpu="3", app="new"))
     assert only(forecast).outcome is Outcome.PENDING

@@ -19,14 +19,22 @@ numbers = st.builds(
 )
 pods = st.builds(
     PodForecast, namespace=st.text(), name=st.text(), uid=st.text(), outcome=st.sampled_from(Outcome), sentence=st.text(),
-    landing=st.lists(st.text()).map(tuple), is_never=st.booleans(), budget=st.none() | numbers, owner=st.text(), loses_data=st.booleans(),
+    landing=st.lists(st.text()).map(tuple), is_never=st.booleans(), budget=st.none() | numbers, owner=st.text(), loses_data=st.booleans(), is_cut=st.booleans(),
 )
-forecasts = st.builds(Forecast, node=st.text(), made_at=st.text(), pods=st.lists(pods, max_size=5).map(tuple), notes=st.lists(st.text()).map(tuple))
+forecasts = st.builds(
+    Forecast, node=st.text(), made_at=st.text(), courses=st.integers(1), already_pending=st.integers(0), pods=st.lists(pods, max_size=5).map(tuple), notes=st.lists(st.text()).map(tuple),
+)
 
 
 @given(forecasts)
 def test_it_survives_json(forecast: Forecast) -> None:
     assert Forecast.from_mapping(json.loads(json.dumps(forecast.to_mapping()))) == forecast
+
+
+def test_a_forecast_of_an_older_release_is_read() -> None:
+    pod = {"namespace": "shop", "name": "a", "uid": "u", "outcome": "moves", "sentence": "", "landing": ["n2"]}
+    read = Forecast.from_mapping({"version": 1, "node": "n1", "madeAt": "t", "notes": [], "pods": [pod]})
+    assert (read.courses, read.already_pending, read.pods[0].is_cut, read.pods[0].landing) == (1, 0, False, ("n2",))
 
 
 @pytest.mark.parametrize("mapping", [
