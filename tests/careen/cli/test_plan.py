@@ -78,7 +78,8 @@ def test_pods_that_the_agents_selector_leaves_alone_are_not_moved_and_their_budg
     shop.server.seed(a_replica("db-1", "n1", owner="db"), {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "db", "namespace": "shop"},
         "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}},
-        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+        # Not for ever: one of two is missing. So the forecast does not refuse, the rehearsal does.
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 2},
     })
     assert shop.run("plan", *START, "n1").exit_code == 3
     shop.lock(flags=["--drain-pod-selector=app=web"])

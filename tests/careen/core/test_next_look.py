@@ -13,7 +13,7 @@ from careen.core.lock import Garbage, LockContent
 from careen.core.next_look import NextLook, next_look
 from careen.core.observation import Alert, Chance, Unknown
 from careen.core.phases import Phase
-from careen.core.policy import AlertPolicy, SettlePolicy, Window
+from careen.core.policy import AlertPolicy, Policy, SettlePolicy, Window
 from careen.core.progress import Progress
 from careen.core.reasons import Code
 from careen.core.times import rfc3339
@@ -31,6 +31,7 @@ from tests.careen.core.builders import (
     an_owner,
     decided,
     held,
+    remembering,
 )
 
 FULL = held(an_entry("n9", "c9"), next=("n2", "n3", "n4", "n1"), waiting=4)
@@ -43,15 +44,21 @@ def from_outside(progress: Progress, lock: LockContent | Garbage | Unknown | Non
     return next_look(node, progress, lock if lock is not None else LockContent(), a_policy(**policy), NOW)
 
 
+def untainted(**changes: Any) -> Policy:
+    """Without a taint to be put right first."""
+    return a_policy(taint_key=None, **changes)
+
+
 SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
     ("idle", a_progress(Phase.IDLE), {"need": NO}),
-    ("outside the window", a_progress(Phase.WAITING), {"policy": a_policy(window=Window(days=frozenset()))}),
-    ("need unknown", a_progress(Phase.WAITING), {"need": UNKNOWN_NEED}),
-    ("lock garbage", a_progress(Phase.WAITING), {"lock": "{"}),
-    ("the line is long", a_progress(Phase.WAITING), {"policy": a_policy(window=Window(days=frozenset())), "lock": held(an_entry("n9"), next=("n2",), waiting=600)}),
-    ("far down the line", a_progress(Phase.WAITING), {"lock": FULL, "node": {"label": "ready"}}),
-    ("not named", a_progress(Phase.WAITING), {"lock": held(an_entry("n9"), next=tuple(f"m{i}" for i in range(20)), waiting=600), "node": {"label": "ready"}}),
-    ("an alert", a_progress(Phase.WAITING), {"alerts": (Alert(name="A"),), "policy": a_policy(alerts=AlertPolicy()), "node": {"label": "ready"}}),
+    ("outside the window", a_progress(Phase.WAITING), {"policy": untainted(window=Window(days=frozenset()))}),
+    ("need unknown", a_progress(Phase.WAITING), {"need": UNKNOWN_NEED, "policy": untainted()}),
+    ("lock garbage", a_progress(Phase.WAITING), {"lock": "{", "policy": untainted()}),
+    ("the line is long", a_progress(Phase.WAITING), {"policy": untainted(window=Window(days=frozenset())), "lock": held(an_entry("n9"), next=("n2",), waiting=600)}),
+    ("far down the line", a_progress(Phase.WAITING), {"lock": FULL, "node": {"label": "ready"}, "policy": untainted()}),
+    ("not named", a_progress(Phase.WAITING), {"lock": held(an_entry("n9"), next=tuple(f"m{i}" for i in range(20)), waiting=600), "node": {"label": "ready"}, "policy": untainted()}),
+    ("an alert", a_progress(Phase.WAITING), {"alerts": (Alert(name="A"),), "policy": untainted(alerts=AlertPolicy()), "node": {"label": "ready"}}),
+    ("an alert for long", a_progress(Phase.WAITING), {"alerts": (Alert(name="A"),), "policy": untainted(alerts=AlertPolicy()), "node": {"label": "ready"}, "memory": remembering(costly_refusals=9)}),
     ("a drain delay", a_progress(Phase.CLAIMING), {"policy": a_policy(drain=a_policy().drain.__class__(delay_seconds=600))}),
     ("draining", a_progress(Phase.DRAINING), {"pods": (a_pod(),)}),
     ("rebooting", a_progress(Phase.REBOOTING), {}),
@@ -67,6 +74,7 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
 def test_no_decision_sleeps_longer_than_is_said(progress: Progress, changes: dict[str, Any], jitter: float) -> None:
     decision = decided(progress, chance=Chance(claim_id="fresh", jitter=jitter), **changes)
     assert not decision.wants, "the situation is known whole"
+    assert decision.look_again_seconds > 0, "it is one of waiting"
     refused = decision.refusals[0].gate if decision.refusals else ""
     label = changes.get("node", {}).get("label", "")
     given = changes.get("lock", LockContent())
