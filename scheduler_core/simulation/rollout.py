@@ -89,7 +89,8 @@ def simulate_rollout(
 ) -> Timeline:
     """The roll-out over these nodes, from `begins` until nobody can go any more, or `most_days` have passed.
 
-    `taint_key` None: no soft taint. `stays` is the drains' own rule of what they leave alone. `on_progress` gets the number of nodes that have rebooted. Raises UnknownNodeError for a node that the
+    `taint_key` None: no soft taint. `stays` is the drains' own rule of what they leave alone. `on_progress` gets the number of nodes that have
+    rebooted, again and again. Raises UnknownNodeError for a node that the
     snapshot does not have.
     """
     for name in nodes:
@@ -171,6 +172,7 @@ class _Rollout:
             at = self._next_instant(is_blocked=bool(self.waiting))
             if at is None or at > self.ends_by:
                 return self._timeline()
+            self.on_progress(self.done)
             self._book(in_the_way, (at - self.now).total_seconds())
             self.now = at
             while self.agenda and self.agenda[0][0] <= at:
@@ -283,7 +285,6 @@ class _Rollout:
             self.waiting.append(name)
         else:
             self.done += 1
-            self.on_progress(self.done)
 
     def _free(self, name: str) -> None:
         self.rules.released(name, self.now)

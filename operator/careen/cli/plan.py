@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from careen.agent.settings_sources import BadSettings, resolve
 from careen.cli.agents_policy import Agents, agents_of
 from careen.cli.agents_settings import ANY_NODE
 from careen.cli.connection import Cluster, Connection, connection_options, look_at_lock, output_option, show
+from careen.cli.progress import told
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import pages, server_version
 from careen.core import keys
@@ -117,12 +117,12 @@ def plan(
     policy = policy_of(_with(world.agents.settings, changed))
     chosen = _chosen(world, nodes, waiting=waiting)
     world, notes = _nobody_at_work(world, chosen)
-    durations, told = _durations(world, policy, boot=boot, drain=drain, settle=settle, handover=handover)
+    durations, assumed = _durations(world, policy, boot=boot, drain=drain, settle=settle, handover=handover)
     scheduler = Scheduler(_configuration(scheduler_config, world.agents.scheduler_config), world.version)
 
     def simulate(each: Order) -> Timeline:
         rules = RolloutRules(world.views, replace(policy, order=each), named=world.named)
-        with _progress(each, len(chosen)) as on_progress:
+        with told(f"order {each}", len(chosen), SystemClock().monotonic) as on_progress:
             return simulate_rollout(
                 world.snapshot, chosen, scheduler, rules, begins=begins or world.taken_at, durations=durations, taint_key=policy.taint_key,
                 most_days=days, on_progress=on_progress, stays=rule_of(policy.drain),
@@ -132,7 +132,7 @@ def plan(
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
     made = Plan(
         timeline=simulate(wanted), line=wanted, agents_line=policy_of(_with(world.agents.settings, {})).order, concurrency=policy.concurrency, zone=policy.window.zone, others=others,
-        notes=(*told, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
+        notes=(*assumed, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
     )
     if report:
         report.write_text(plan_html(made), encoding="utf-8")
@@ -270,18 +270,3 @@ def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:
         return ["the agents' settings are not in a dump: the defaults stand in, change them with --set"]
     return [agents.note] if agents.note and not (given_config and agents.settings) else []
 
-
-@contextmanager
-def _progress(line: Order, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with Bar(TextColumn(f"order {line}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("plan", total=total)
-        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,53 @@
+"""How far a long command is: a bar on a terminal, now and then a line elsewhere. Always on standard error, so that what is printed stays clean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+# Often enough for somebody who watches a log, and nothing at all from a command that is over before anybody wonders.
+SECONDS_PER_LINE = 10.0
+
+
+@contextmanager
+def told(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Callable[[int], None]]:
+    """Takes the number of nodes done, as often as the caller likes."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Lines(what, total, monotonic, lambda line: click.echo(line, err=True))
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("plan", total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+class Lines:
+    """A line every `SECONDS_PER_LINE`, the first one after as long."""
+
+    def __init__(self, what: str, total: int, monotonic: Callable[[], float], say: Callable[[str], None]) -> None:
+        self._what = what
+        self._total = total
+        self._monotonic = monotonic
+        self._say = say
+        self._began = self._said = monotonic()
+
+    def __call__(self, done: int) -> None:
+        now = self._monotonic()
+        if now - self._said < SECONDS_PER_LINE:
+            return
+        self._said = now
+        left = f", about {_about(self._left_seconds(done, now))} left" if done else ""
+        self._say(f"{self._what}: {done:,} of {self._total:,} nodes{left}")
+
+    def _left_seconds(self, done: int, now: float) -> float:
+        return (now - self._began) / done * (self._total - done)
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
