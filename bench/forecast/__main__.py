@@ -1,0 +1,161 @@
+"""What the forecast of one node costs, cold: from a dump, and from a real API server that holds the same cluster.
+
+    python -m bench.forecast [--nodes 100 --nodes 5000] [--from files] [--runs 3]
+
+Measured is the whole command, `careen forecast NODE`, from the start of its process to its end: seconds by the clock, processor seconds of the command
+and its child together, and the largest resident set of either. Then the requests and bytes of the lists, and what two forecasts leave in the agent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from bench.scheduler import cluster
+from careen.agent.clock import SystemClock
+from careen.cluster.api import ApiServer
+from careen.cluster.client import connect
+from careen.cluster.snapshot_reader import pages, server_version
+from careen.cluster.transport import Request, Response
+from careen.report.tables import table
+from scheduler_core.snapshot.dump import Header, write_dump
+
+NODE = cluster.node_name(0)
+HEADER = ["NODES", "PODS", "FROM", "SECONDS", "CPU S", "PEAK MIB", "PODS FORECAST"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one run of the command."""
+
+    seconds: float
+    processor_seconds: float
+    peak_mib: float
+    pods: int
+
+
+def main() -> None:
+    """Prints a row for each cluster and source, then what was asked of the server and what stayed in the agent."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, action="append", help="repeatable; otherwise 100 and 5000")
+    parser.add_argument("--from", dest="sources", action="append", choices=["files", "server"], help="repeatable; otherwise both; the server needs Go")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-forecast", help="keeps clusters for the next run")
+    given = parser.parse_args()
+    rows, notes = [], []
+    for nodes in given.nodes or [100, 5000]:
+        folder = given.folder / f"{nodes}-{given.seed}"
+        cluster.write(folder, nodes=nodes, seed=given.seed)
+        for source in given.sources or ["files", "server"]:
+            with (from_files if source == "files" else from_server)(folder) as (arguments, told):
+                rows.append(_row(nodes, source, [cost(arguments) for _ in range(given.runs)]))
+                notes += [f"{nodes:,} nodes, {source}: {line}" for line in (*told, left_behind(arguments))]
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, median of {given.runs}\n")
+    print(table(HEADER, rows), "", *notes, sep="\n")
+
+
+def _row(nodes: int, source: str, costs: list[Cost]) -> list[str]:
+    def middle(values: Iterator[float]) -> float:
+        return median(values)
+
+    return [
+        f"{nodes:,}", f"{nodes * cluster.PODS_PER_NODE:,}", source, f"{middle(each.seconds for each in costs):.1f}",
+        f"{middle(each.processor_seconds for each in costs):.1f}", f"{max(each.peak_mib for each in costs):.0f}", str(costs[0].pods),
+    ]
+
+
+def cost(arguments: list[str]) -> Cost:
+    """One run of `careen forecast`, by the kernel's account of the process and its child."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "careen", "forecast", NODE, *arguments, "--timeout=600", "--output=json"]
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdout=output)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - began
+        process.returncode = os.waitstatus_to_exitcode(status)     # the process is reaped: nobody else may wait for it
+        if process.returncode not in (0, 3):
+            raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+        output.seek(0)
+        answer = json.load(output)
+    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, len(answer["pods"]))
+
+
+def left_behind(arguments: list[str]) -> str:
+    """The agent's resident memory before a forecast and after one and two, and the peak of its children."""
+    flag, value = arguments[0].removeprefix("--").replace("from", "dump"), arguments[1]
+    told = json.loads(subprocess.run([sys.executable, "-m", "bench.forecast.resident", NODE, f"--{flag}", value], check=True, capture_output=True).stdout)
+    before, first, second = told["resident_mib"]
+    numpy = "with numpy in it" if told["has_numpy"] else "without numpy"
+    return f"agent {before} MiB before, {first} after one forecast, {second} after two, {numpy}; its child at most {told['peak_of_children_mib']} MiB"
+
+
+@contextmanager
+def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """The cluster as `careen snapshot` writes it."""
+    dump = folder / "dump.json.gz"
+    if not dump.exists():
+        with dump.open("wb") as file:
+            write_dump(Header(kube_version="v1.36.0", taken_at="2026-01-01T00:00:00Z"), bodies(folder), file)
+    yield ["--from", str(dump)], [f"a dump of {dump.stat().st_size:,} bytes"]
+
+
+@contextmanager
+def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """A real kube-apiserver on an etcd with the same objects."""
+    from bench.forecast.store import FilledControlPlane
+    from tests.cluster.harness.processes import Guardian
+
+    guardian = Guardian()
+    with tempfile.TemporaryDirectory(prefix="careen-bench-forecast-") as place:
+        try:
+            plane = FilledControlPlane(Path(place), bodies(folder), guardian=guardian)
+            try:
+                kubeconfig = Path(place) / "admin.kubeconfig"
+                yield ["--kubeconfig", str(kubeconfig)], [asyncio.run(asked(kubeconfig))]
+            finally:
+                plane.close()
+        finally:
+            guardian.close()
+
+
+async def asked(kubeconfig: Path) -> str:
+    """The requests that a forecast's child makes, counted by making them."""
+    counted: list[tuple[str, int]] = []
+
+    def count(request: Request, response: Response | None) -> None:
+        counted.append((request.path, 0 if response is None else len(response.body)))
+
+    transport = connect(kubeconfig, part="bench")
+    api = ApiServer(transport, SystemClock(), chance=random.random, observer=count)
+    began = time.monotonic()
+    await server_version(api)
+    async for _ in pages(api):
+        pass
+    took = time.monotonic() - began
+    transport.close()
+    pods = sum(1 for path, _ in counted if path.endswith("/pods"))
+    return f"{len(counted)} requests ({pods} pages of pods), {sum(size for _, size in counted):,} bytes of JSON; reading alone {took:.1f} s"
+
+
+def bodies(folder: Path) -> Iterator[bytes]:
+    """The list pages, one by one."""
+    for path in sorted(folder.glob("*.json")):
+        yield path.read_bytes()
+
+
+if __name__ == "__main__":
+    main()
