@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from scheduler_core.snapshot.loading import read_known_page
+from scheduler_core.snapshot.loading import load_pages, read_known_page
 from scheduler_core.snapshot.snapshot import Snapshot
 
 VERSION: Final = 1
@@ -88,7 +88,7 @@ def read_dump(source: BinaryIO) -> Dump:
     lines = _lines(source)
     try:
         header = _header(next(lines, b""))
-        snapshot = Snapshot.from_pages(_pages(lines))
+        snapshot = load_pages(_pages(lines), tells_unknown=True)
     except (EOFError, zlib.error) as error:
         raise UnreadableDumpError(f"the dump is cut off or damaged: {error}; take it again with `careen snapshot`") from error
     except gzip.BadGzipFile as error:

@@ -234,12 +234,36 @@ def read_known_page(page: bytes) -> KnownPage | None:
     return KnownPage(kind, api_version, tuple(collector.read_page(kind, page)))
 
 
-def load_pages(pages: Iterable[bytes]) -> Snapshot:
-    """A snapshot of raw list bodies, in any order. ValueError when a page is no JSON or names no kind."""
-    collector = Collector()
-    with _without_collector():
-        for page in pages:
+class PageReader:
+    """Takes raw list bodies one by one, in any order, and makes the snapshot in the end.
+
+    With `tells_unknown` a kind that scheduling does not read stands in the snapshot's problems; without, it is passed over.
+    """
+
+    def __init__(self, *, tells_unknown: bool = False) -> None:
+        self._collector = Collector()
+        self._tells_unknown = tells_unknown
+        self._unknown: set[tuple[str, str]] = set()
+
+    def add(self, page: bytes) -> None:
+        """One body. ValueError when it is no JSON or names no kind."""
+        with _without_collector():
             kind, api_version = _what_is_in(page)
-            if collector.knows(kind, api_version):
-                collector.add_page(kind, page)
-    return collector.snapshot()
+            if self._collector.knows(kind, api_version):
+                self._collector.add_page(kind, page)
+            elif self._tells_unknown and (kind, api_version) not in self._unknown:
+                self._unknown.add((kind, api_version))
+                self._collector.problems.append(ManifestError(kind=kind, key="all of them", field="apiVersion", problem=f"{api_version} {kind} is not known to this release"))
+
+    def snapshot(self) -> Snapshot:
+        """Everything taken so far."""
+        with _without_collector():
+            return self._collector.snapshot()
+
+
+def load_pages(pages: Iterable[bytes], *, tells_unknown: bool = False) -> Snapshot:
+    """A snapshot of raw list bodies, in any order. ValueError when a page is no JSON or names no kind."""
+    reader = PageReader(tells_unknown=tells_unknown)
+    for page in pages:
+        reader.add(page)
+    return reader.snapshot()

@@ -6,7 +6,6 @@ It limits its own memory, and asks the kernel to be the first to go: the agent m
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
 import os
@@ -14,7 +13,6 @@ import random
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,12 +128,14 @@ def _from_dump(path: str) -> tuple[Snapshot, str, str]:
 
 def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
     """The cluster as its API server lists it, its release, and when the first list was asked for."""
+    import asyncio                # only where a cluster is asked: a dump needs none of it
+
     load_lean_client()
     from careen.agent.clock import SystemClock
     from careen.cluster.api import ApiServer
     from careen.cluster.client import ClientTransport, load_configuration, user_agent
-    from careen.cluster.snapshot_reader import pages, server_version
-    from scheduler_core.snapshot.snapshot import Snapshot
+    from careen.cluster.snapshot_reader import server_version
+    from careen.cluster.whole_cluster import read_cluster
 
     kubeconfig = Path(order.kubeconfig) if order.kubeconfig else None
     transport = ClientTransport(lambda: load_configuration(kubeconfig, context=order.context or None), agent=user_agent("forecast"), threads=1)
@@ -144,19 +144,9 @@ def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
     with asyncio.Runner() as runner:
         release = runner.run(server_version(api))
         made_at = clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
-        snapshot = Snapshot.from_pages(_one_by_one(runner, pages(api)))
+        snapshot = runner.run(read_cluster(api))
     transport.close()
     return snapshot, release, made_at
-
-
-def _one_by_one(runner: asyncio.Runner, source: AsyncIterator[bytes]) -> Iterator[bytes]:
-    """An asynchronous iterator as a plain one: each page is let go of before the next is asked for."""
-
-    async def following() -> bytes | None:
-        return await anext(source, None)
-
-    while (page := runner.run(following())) is not None:
-        yield page
 
 
 def supported(version: str) -> tuple[str, str]:

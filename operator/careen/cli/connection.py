@@ -22,7 +22,6 @@ from careen.agent import settings_kinds as kinds
 from careen.agent.clock import SystemClock
 from careen.agent.settings import DEFAULTS
 from careen.cluster.api import ApiServer
-from careen.cluster.client import CannotReachCluster, connect
 from careen.cluster.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, patch_node, read_node
@@ -147,6 +146,8 @@ def terminal_width() -> int | None:
 
 
 def _connect(kubeconfig: Path | None, context: str | None) -> Any:
+    from careen.cluster.client import CannotReachCluster, connect      # half a second of a command that is given a dump and asks no cluster
+
     try:
         return connect(kubeconfig, part="cli", context=context)
     except CannotReachCluster as error:

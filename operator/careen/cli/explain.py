@@ -9,7 +9,8 @@ import yaml
 
 from careen.agent.forecast_child import supported
 from careen.cli.connection import Cluster, Connection, connection_options, output_option, show
-from careen.cluster.snapshot_reader import pages, server_version
+from careen.cluster.snapshot_reader import server_version
+from careen.cluster.whole_cluster import read_cluster
 from careen.report.explain_report import explain_json, explain_text
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
@@ -45,8 +46,7 @@ def explain(connection: Connection, *, pod: str, node: str | None, dump: Path | 
 async def _from_cluster(cluster: Cluster) -> World:
     version, note = supported(await server_version(cluster.api))
     _say(note)
-    read = [page async for page in pages(cluster.api)]
-    return Snapshot.from_pages(read), version
+    return await read_cluster(cluster.api), version
 
 
 def _from_dump(path: Path) -> World:

@@ -22,7 +22,8 @@ from careen.cli.agents_settings import ANY_NODE
 from careen.cli.connection import Cluster, Connection, connection_options, look_at_lock, output_option, show
 from careen.cli.progress import told
 from careen.cluster.nodes import list_nodes
-from careen.cluster.snapshot_reader import pages, server_version
+from careen.cluster.snapshot_reader import server_version
+from careen.cluster.whole_cluster import read_cluster
 from careen.core import keys
 from careen.core.drain_plan import rule_of
 from careen.core.gates.budgets import works
@@ -147,7 +148,7 @@ def plan(
 async def _from_cluster(cluster: Cluster) -> _World:
     version, note = supported(await server_version(cluster.api))
     taken_at = cluster.clock.now()
-    snapshot = Snapshot.from_pages([page async for page in pages(cluster.api)])
+    snapshot = await read_cluster(cluster.api)
     views = {view.name: view for view in await list_nodes(cluster.api) if view.name in snapshot.columns.row_of}
     lock, _ = await look_at_lock(cluster)
     notes = [note] if note else []

@@ -11,6 +11,7 @@ from typing import IO
 import click
 
 from careen.cli.connection import Cluster, cluster_command
+from careen.cluster.errors import Expired
 from careen.cluster.snapshot_reader import pages, server_version
 from careen.core.times import rfc3339
 from careen.report.tables import count_of
@@ -30,6 +31,14 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
         raise click.UsageError("a dump is no text for a terminal: give --file FILE, or send it on with `careen snapshot > dump.json.gz`")
     header = Header(kube_version=await server_version(cluster.api), taken_at=rfc3339(cluster.clock.now()))
     # Handed on only when it is whole: a cluster that cannot be read to its end leaves no half dump behind.
+    try:
+        kept, size = await _read_and_hand_on(cluster, header, target)
+    except Expired:                # the server forgot a list between two of its pages: everything once more
+        kept, size = await _read_and_hand_on(cluster, header, target)
+    click.echo(f"{count_of(kept, 'list page')}, {size:,} bytes compressed", err=True)
+
+
+async def _read_and_hand_on(cluster: Cluster, header: Header, target: Path | None) -> tuple[int, int]:
     with TemporaryFile() as whole:
         writer = DumpWriter(header, whole)
         async for page in pages(cluster.api):
@@ -38,7 +47,7 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
         size = whole.tell()
         whole.seek(0)
         _hand_on(whole, target)
-    click.echo(f"{count_of(writer.pages, 'list page')}, {size:,} bytes compressed", err=True)
+    return writer.pages, size
 
 
 def _hand_on(whole: IO[bytes], target: Path | None) -> None:

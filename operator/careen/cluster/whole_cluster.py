@@ -1,0 +1,49 @@
+"""A snapshot of the whole cluster, read page by page; each page is let go of once it is read, while the next one is on its way.
+
+Apart from snapshot_reader.py, which the agent's own process may import: what is here loads numpy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from careen.cluster.api import ApiServer
+from careen.cluster.errors import Expired
+from careen.cluster.snapshot_reader import pages
+from scheduler_core.snapshot.loading import PageReader
+from scheduler_core.snapshot.snapshot import Snapshot
+
+
+async def read_cluster(api: ApiServer) -> Snapshot:
+    """The cluster as its lists show it. Raises `ClusterError`: half a cluster would be a wrong answer.
+
+    When the server forgets a list between two of its pages (410), everything is read again from the start, once: pages of two readings do not go together.
+    """
+    try:
+        return await _read(api)
+    except Expired:
+        return await _read(api)
+
+
+async def _read(api: ApiServer) -> Snapshot:
+    reader = PageReader()
+    async for page in _one_ahead(pages(api)):
+        reader.add(page)
+    return reader.snapshot()
+
+
+async def _one_ahead(source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same pages. While one is decoded the next one is already asked for."""
+    following = asyncio.ensure_future(_next(source))
+    try:
+        while (page := await following) is not None:
+            following = asyncio.ensure_future(_next(source))
+            await asyncio.sleep(0)         # lets the request go out
+            yield page
+    finally:
+        following.cancel()
+
+
+async def _next(source: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(source, None)
