@@ -56,16 +56,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-forecast", help="keeps clusters for the next run")
     given = parser.parse_args()
-    rows, notes = [], []
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, median of {given.runs}\n")
+    rows = []
     for nodes in given.nodes or [100, 5000]:
         folder = given.folder / f"{nodes}-{given.seed}"
         cluster.write(folder, nodes=nodes, seed=given.seed)
         for source in given.sources or ["files", "server"]:
             with (from_files if source == "files" else from_server)(folder) as (arguments, told):
                 rows.append(_row(nodes, source, [cost(arguments) for _ in range(given.runs)]))
-                notes += [f"{nodes:,} nodes, {source}: {line}" for line in (*told, left_behind(arguments))]
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, median of {given.runs}\n")
-    print(table(HEADER, rows), "", *notes, sep="\n")
+                for line in (*told, left_behind(arguments)):
+                    print(f"{nodes:,} nodes, {source}: {line}", flush=True)
+    print("", table(HEADER, rows), sep="\n")
 
 
 def _row(nodes: int, source: str, costs: list[Cost]) -> list[str]:

@@ -35,6 +35,10 @@ class FilledControlPlane(ControlPlane):
         fill(f"http://127.0.0.1:{self._etcd_port}", self._pages)
         super().start_api_server()
 
+    def _wait_until_ready(self, patience_seconds: float = 1800) -> None:
+        """It is ready when it has read everything."""
+        super()._wait_until_ready(patience_seconds)
+
     def _start_the_rest(self) -> None:
         """Nobody else: lists need neither controllers nor a scheduler."""
 

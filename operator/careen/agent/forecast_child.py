@@ -71,12 +71,19 @@ def main() -> int:
     answer: dict[str, Any]
     try:
         answer = _answer(order)
-    except MemoryError:
-        answer = {"unknown": f"the simulation needs more than {order.memory_bytes // 2**20} MiB: raise --forecast-memory and the container's limit"}
     except Exception as error:
         answer = {"unknown": f"the simulation failed: {type(error).__name__}: {error}"}
+        if _is_want_of_memory(error):
+            answer = {"unknown": f"the simulation needs more than {order.memory_bytes // 2**20} MiB: raise --forecast-memory and the container's limit"}
     json.dump(answer, sys.stdout)
     return 0
+
+
+def _is_want_of_memory(error: BaseException | None) -> bool:
+    """Also where it ran out while a library was being loaded: then the loader's words stand behind an ImportError."""
+    if error is None:
+        return False
+    return isinstance(error, MemoryError) or "failed to map segment" in str(error) or _is_want_of_memory(error.__cause__ or error.__context__)
 
 
 def _be_small(memory_bytes: int) -> None:
@@ -128,7 +135,7 @@ def _from_dump(path: str) -> tuple[Snapshot, str, str]:
 
 def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
     """The cluster as its API server lists it, its release, and when the first list was asked for."""
-    import asyncio                # only where a cluster is asked: a dump needs none of it
+    import asyncio  # only where a cluster is asked: a dump needs none of it
 
     load_lean_client()
     from careen.agent.clock import SystemClock

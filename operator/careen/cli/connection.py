@@ -146,7 +146,8 @@ def terminal_width() -> int | None:
 
 
 def _connect(kubeconfig: Path | None, context: str | None) -> Any:
-    from careen.cluster.client import CannotReachCluster, connect      # half a second of a command that is given a dump and asks no cluster
+    # Half a second of a command that is given a dump and asks no cluster.
+    from careen.cluster.client import CannotReachCluster, connect
 
     try:
         return connect(kubeconfig, part="cli", context=context)

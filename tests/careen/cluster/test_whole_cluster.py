@@ -73,5 +73,6 @@ async def test_the_next_page_is_asked_for_before_this_one_is_read() -> None:
             yield b"page %d" % number
 
     async for page in whole_cluster._one_ahead(source()):
-        events.append(f"read {page.decode()}")
+        read = page.decode()
+        events.append(f"read {read}")
     assert events == ["asked 0", "asked 1", "read page 0", "asked 2", "read page 1", "read page 2"]
