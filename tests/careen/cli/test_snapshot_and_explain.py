@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from careen.demo.resources import resource_named
+from scheduler_core.snapshot.dump import read_dump
 from tests.careen.cli.conftest import Desk
 
 
@@ -100,3 +102,24 @@ def test_a_dump_that_cannot_be_written_is_told_with_its_place(shop: Desk, tmp_pa
     result = shop.run("snapshot", "--file", str(tmp_path / "nowhere" / "dump.json.gz"))
     assert result.exit_code == 1
     assert f"Error: cannot write {tmp_path}/nowhere/dump.json.gz: No such file or directory" in result.output
+
+
+def test_a_dump_of_pods_that_vanish_while_their_list_expires_is_taken_again_whole(shop: Desk, tmp_path: Path) -> None:
+    """The server is asked about the rights of every request, so it can be made to forget between two pages."""
+    shop.server.seed(*(a_pod(f"p{number:03}", "n1", cpu="1m") for number in range(600)))
+    lists_of_pods: list[str] = []
+
+    def may(_user: str, verb: str, _group: str, resource: str, _namespace: str, _name: str) -> bool:
+        if (verb, resource) == ("list", "pods"):
+            lists_of_pods.append(verb)
+            if len(lists_of_pods) == 2:
+                shop.server.store.remove(resource_named("pods").storage, ("shop", "p000"), actor="test", verb="delete")
+                shop.server.store.forget_history()
+        return True
+
+    shop.server.api.authorizer = may
+    shop.ok("snapshot", "--file", str(tmp_path / "dump.json.gz"))
+    with (tmp_path / "dump.json.gz").open("rb") as file:
+        names = {pod.name for pod in read_dump(file).snapshot.placed_pods}
+    assert names == {"web", "db", *(f"p{number:03}" for number in range(1, 600))}
+    assert len(lists_of_pods) == 4
