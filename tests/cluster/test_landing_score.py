@@ -58,6 +58,7 @@ def test_a_replacement_without_a_node_is_a_miss_and_seen_as_pending() -> None:
 @pytest.mark.parametrize(("happened", "why"), [
     pytest.param(IN_ORDER, "", id="each has its node before the next goes"),
     pytest.param(("evicted b web", "created d web", "bound d web n3", "evicted a web"), "v/a was evicted after v/b", id="asked in another order"),
+    pytest.param(("created x job", *IN_ORDER), "v/x came, which this drain did not displace", id="a pod of another drain came"),
     pytest.param(("evicted a web", "created c web", "evicted b web", "bound c web n2"), "v/c had no node yet when v/b was evicted", id="the scheduler was slower"),
 ])
 def test_whether_the_order_was_kept(happened: tuple[str, ...], why: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 
 import pytest
 
-from careen.agent.apply import Applied, Applier
+from careen.agent.apply import ONE_BY_ONE_SECONDS, Applied, Applier
 from careen.cluster.errors import Unclear
 from careen.core.actions import (
     Action,
@@ -186,6 +187,15 @@ async def test_evictions_go_out_together_up_to_the_limit_and_each_answer_is_reme
     assert {uid: evicted.answer for uid, evicted in applied.memory.evictions.items()} == dict.fromkeys("abcde", EvictAnswer.ACCEPTED) | {"gone": EvictAnswer.GONE}
 
 
+async def test_one_after_another_they_leave_the_replacement_time_to_find_its_node(shell: Shell) -> None:
+    asked: list[float] = []
+    for name in "abc":
+        shell.put_pod(name, metadata={"uid": name})
+    shell.wire.before = lambda _: asked.append(shell.api.clock.monotonic())
+    await do(shell, Evict(pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in "abc"), parallel=1), memory=Memory())
+    assert [round(later - earlier, 3) for earlier, later in pairwise(asked)] == [ONE_BY_ONE_SECONDS] * 2
+
+
 async def test_a_refused_eviction_is_backed_off_at_least_as_long_as_the_server_asks(shell: Shell) -> None:
     shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
     shell.server.seed({
@@ -193,9 +203,10 @@ async def test_a_refused_eviction_is_backed_off_at_least_as_long_as_the_server_a
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
         "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
     })
+    asked_at = shell.host.uptime()
     memory = (await do(shell, Evict(pods=(EvictPod(namespace="shop", name="a", uid="a"),), parallel=1), memory=Memory())).memory
     assert memory.evictions["a"].answer is EvictAnswer.BUDGET
-    assert memory.evictions["a"].not_before == shell.host.uptime() + 10, "the server's Retry-After for a budget that is not yet observed"
+    assert memory.evictions["a"].not_before == asked_at + 10, "the server's Retry-After for a budget that is not yet observed"
 
 
 async def test_events_and_messages_never_hold_up_a_turn(shell: Shell) -> None:

@@ -94,8 +94,10 @@ def disorder(drain: Drain) -> str:
     """Why the order of events was not the one that forecasts count on; empty when it was.
 
     Evictions go in the order of the forecast (a pod that a budget refused begins a new round), and each ReplicaSet's replacement is bound
-    before the next eviction; no StatefulSet's comes before the last eviction of its round.
+    before the next eviction. And no pod comes that this drain did not displace, such as that of a Job that a drain before had to do with.
     """
+    if stranger := _stranger(drain.events):
+        return f"{stranger} came, which this drain did not displace"
     place = {pod.title: number for number, pod in enumerate(drain.forecast.pods)}
     asked = [event for event in drain.events if event.kind == "evicted" and event.node == drain.node and event.title in place]
     refused = _refused(drain)
@@ -105,6 +107,19 @@ def disorder(drain: Drain) -> str:
         late = _unbound_between(drain.events, before, after)
         if late:
             return f"{late} had no node yet when {after.title} was evicted"
+    return ""
+
+
+def _stranger(events: Sequence[PodEvent]) -> str:
+    """The first pod that was made without one of the same owner having been evicted for it."""
+    owed: Counter[str] = Counter()
+    for event in events:
+        if event.kind == "evicted":
+            owed[event.owner] += 1
+        elif event.kind == "created":
+            owed[event.owner] -= 1
+            if owed[event.owner] < 0:
+                return event.title
     return ""
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import urllib3
 
+from careen.agent.apply import ONE_BY_ONE_SECONDS
 from careen.agent.clock import SystemClock
 from careen.cluster.api import ApiServer
 from careen.cluster.client import ClientTransport, load_configuration
@@ -211,7 +212,10 @@ async def _evict_all(plane: ControlPlane, node: str, policy: DrainPolicy, second
     async def ask(pod: EvictPod) -> None:
         nonlocal memory
         async with few:
+            asked = clock.monotonic()
             said = await evict(api, pod)
+            if policy.parallel == 1:
+                await clock.sleep(max(0.0, ONE_BY_ONE_SECONDS - (clock.monotonic() - asked)))
             memory = after_eviction(memory, pod_uid=pod.uid, answer=said.answer, uptime=clock.monotonic(), jitter=random.random(), detail=said.detail)
 
     try:
