@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from careen.demo.agent_processes import AgentProcesses
 from careen.demo.cluster import EmbeddedCluster
 from careen.demo.resources import resource_named
 from careen.demo.sample_cluster import node_names
@@ -77,11 +76,21 @@ def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
     return is_back and "careen.dev/reboot" not in (node["metadata"].get("labels") or {}) and not node["spec"].get("unschedulable")
 
 
-async def crash_agents(agents: AgentProcesses, names: list[str], chance: random.Random) -> None:
-    """Kill one agent after another, whatever it is doing, until cancelled."""
+async def crash_agents(crash: Callable[[str], object], names: list[str], chance: random.Random) -> None:
+    """Kill one agent after another, whatever it is doing, until cancelled.
+
+    Each agent is left alone for twice as long as the time before: where starting one takes longer than the pause, a fleet of one would never work.
+    """
+    loop = asyncio.get_running_loop()
+    spared_until: dict[str, float] = {}
+    spell: dict[str, float] = {}
     while True:
         await asyncio.sleep(chance.uniform(*_CRASH_EVERY_SECONDS))
-        agents.crash(chance.choice(names))
+        name = chance.choice(names)
+        if spared_until.get(name, 0.0) <= loop.time():
+            crash(name)
+            spell[name] = 2 * spell.get(name, _CRASH_EVERY_SECONDS[0])
+            spared_until[name] = loop.time() + spell[name]
 
 
 async def fail_the_api_server_once(cluster: EmbeddedCluster) -> None:

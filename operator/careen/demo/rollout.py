@@ -137,7 +137,7 @@ class Rollout:
         if self.plan.has_faults:
             jobs.append(fail_the_api_server_once(self.cluster))
             if self.agents is not None:
-                jobs.append(crash_agents(self.agents, names, random.Random(self.plan.seed)))
+                jobs.append(crash_agents(self.agents.crash, names, random.Random(self.plan.seed)))
         tasks = [asyncio.create_task(job) for job in jobs]
         try:
             yield
