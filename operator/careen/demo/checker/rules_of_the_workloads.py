@@ -17,7 +17,8 @@ def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):
-        for node in before.keys() - after.keys():
+        # What a person takes out of the lock is the person's word.
+        for node in before.keys() - after.keys() if agent_node(write.actor) else ():
             since = max((c.at for c in cordons if c.key[1] == node and c.at <= write.at), default=write.at)
             boots = [e.at for e in evidence.host_log if e.host == node and e.what == "booted" and since <= e.at <= write.at]
             if not boots:
