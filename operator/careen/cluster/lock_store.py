@@ -25,13 +25,13 @@ class LockStore:
 
     async def read(self) -> LockReading:
         """The lock as it is now. Raises `ClusterError`; a missing DaemonSet is `NotFound`, and no "free" lock."""
-        return self._reading(await self._api.get(self._path, objects.ObjectHead))
+        return self._reading(await self._api.get(self._path, objects.LockObject))
 
     async def write(self, wanted: WriteLock) -> Written[LockReading]:
         """Puts `wanted.content` in place of what was read at the expected version; None removes the annotation."""
 
         async def write(version: str) -> LockReading:
-            return self._reading(await self._api.merge_patch(self._path, self._patch(version, wanted), objects.ObjectHead))
+            return self._reading(await self._api.merge_patch(self._path, self._patch(version, wanted), objects.LockObject))
 
         async def read() -> tuple[str, LockReading]:
             seen = await self.read()
@@ -46,11 +46,13 @@ class LockStore:
     def _patch(self, version: str, wanted: WriteLock) -> dict[str, Any]:
         return {"metadata": {"resourceVersion": version, "annotations": {self._annotation: wanted.content}}}
 
-    def _reading(self, head: objects.ObjectHead) -> LockReading:
-        meta = head.metadata
+    def _reading(self, found: objects.LockObject) -> LockReading:
+        meta = found.metadata
         return LockReading(
             content=(meta.annotations or {}).get(self._annotation),
             resource_version=meta.resource_version,
             daemonset_uid=meta.uid,
             annotation=self._annotation,
+            # 0 until the controller has looked at the DaemonSet.
+            agents=found.status.desired_number_scheduled or None,
         )

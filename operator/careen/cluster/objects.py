@@ -182,6 +182,13 @@ class ConfigMap(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     data: dict[str, str] | None = None
 
 
+class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    """The DaemonSet as the carrier of the lock: its metadata, and how many nodes should run an agent."""
+
+    metadata: Meta = Meta()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
     """The core's view of a Node. For bulk lists only careen's and kured's annotations are kept."""
     annotations = node.metadata.annotations or _NOTHING

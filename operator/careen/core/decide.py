@@ -9,7 +9,7 @@ from careen.core import keys
 from careen.core.actions import PostEvent
 from careen.core.decision import Decision, Reason
 from careen.core.memory import Memory
-from careen.core.observation import Gone, NeedAnswer, NodeView, NotAsked, Observation, Unknown
+from careen.core.observation import Gone, LockReading, NeedAnswer, NodeView, NotAsked, Observation, Unknown
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import Policy
 from careen.core.progress import Progress, UnreadableProgress, from_annotation
@@ -44,7 +44,7 @@ def decide(observation: Observation, policy: Policy) -> Decision:
     if why := progress.why if isinstance(progress, UnreadableProgress) else _contradiction(progress):
         return _powerless(observation, Code.PROGRESS_UNREADABLE, why)
     assert isinstance(progress, Progress)
-    return _decide(Situation(seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation.memory, node)))
+    return _decide(Situation(seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation, node)))
 
 
 def _decide(situation: Situation) -> Decision:
@@ -100,9 +100,11 @@ def _is_reconciled(memory: Memory, uptime: float) -> bool:
     return memory.is_reconciled and (memory.lock_due is None or memory.lock_due > uptime)
 
 
-def _memory(memory: Memory, node: NodeView) -> Memory:
-    """Another UID is another Node: only what the host was asked survives it."""
-    return memory if memory.node_uid == node.uid else replace(Memory(), node_uid=node.uid, reboot=memory.reboot)
+def _memory(seen: Observation, node: NodeView) -> Memory:
+    """Another UID is another Node: only what the host was asked survives it, and what is known of the fleet."""
+    memory = seen.memory if seen.memory.node_uid == node.uid else Memory(node_uid=node.uid, reboot=seen.memory.reboot, agents=seen.memory.agents)
+    agents = seen.lock.agents if isinstance(seen.lock, LockReading) else None
+    return memory if agents is None else replace(memory, agents=agents)
 
 
 def _is_phase(text: str) -> bool:

@@ -102,6 +102,7 @@ class LockReading:
     resource_version: str
     daemonset_uid: str
     annotation: str = keys.LOCK_ANNOTATION
+    agents: int | None = None        # how many nodes should run an agent, as the DaemonSet's status says; None when it does not say
 
     @property
     def object_id(self) -> str:

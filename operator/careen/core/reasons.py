@@ -15,6 +15,7 @@ class Code(StrEnum):
 
     # Where the node is on its way.
     NO_NEED = "no-need"
+    TAINT_SPREAD = "taint-spread"
     NEED_SEEN = "need-seen"
     NEED_GONE = "need-gone"
     HOME = "home"
@@ -102,6 +103,7 @@ _ITSELF = "Nothing to do: it goes on by itself."
 
 REASONS: dict[Code, ReasonText] = {
     Code.NO_NEED: ReasonText("The host does not ask for a reboot.", "Nothing to do."),
+    Code.TAINT_SPREAD: ReasonText("The host asks for a reboot; in a fleet of more than 500 nodes the taints are spread over a minute.", _ITSELF),
     Code.NEED_SEEN: ReasonText("The host asks for a reboot; the node is tainted softly and waits.", _ITSELF),
     Code.NEED_GONE: ReasonText("The host no longer asks for a reboot; what careen had set is being removed.", _ITSELF),
     Code.HOME: ReasonText("Nothing of careen is left on the node.", "Nothing to do."),

@@ -34,7 +34,7 @@ PASSING_SECONDS = 3.0                # what has passed by then is not worth a re
 RETELL_SECONDS = 15.0                # a sentence that only changes its numbers is rewritten at most this often
 _SHOWN_PODS = 110                    # a full node by the kubelet's default; 256 KiB of annotations are the limit
 _SHOWN_NODES = 20                    # equally good nodes shown per pod
-_QUIET = frozenset({Code.TAKING_CLAIM, Code.GIVING_BACK, Code.REBOOT_ANNOUNCED, Code.HOME, Code.NO_NEED, Code.DRAINED})
+_QUIET = frozenset({Code.TAKING_CLAIM, Code.GIVING_BACK, Code.REBOOT_ANNOUNCED, Code.HOME, Code.NO_NEED, Code.DRAINED, Code.TAINT_SPREAD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,10 @@ def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[
     )
     return Decision(
         phase=Phase.IDLE, reason=Reason(code=code, sentence=sentence), look_again_seconds=5.0,
-        memory=replace(Memory(node_uid=situation.node.uid, is_reconciled=situation.memory.is_reconciled, lock_due=situation.memory.lock_due), said=code.value),
+        memory=Memory(
+            node_uid=situation.node.uid, is_reconciled=situation.memory.is_reconciled, lock_due=situation.memory.lock_due, agents=situation.memory.agents,
+            said=code.value,
+        ),
         actions=(*first, patch, *then, *_event(situation, situation.memory, code, sentence)),
     )
 

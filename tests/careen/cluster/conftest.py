@@ -42,11 +42,11 @@ class Cluster:
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], **more.pop("status", {})},
         })
 
-    def put_daemonset(self, namespace: str = "careen", name: str = "careen", *, image: str = "careen:1", scheduled: int = 3, **metadata: Any) -> None:
+    def put_daemonset(self, namespace: str = "careen", name: str = "careen", *, image: str = "careen:1", scheduled: int | None = 3, **metadata: Any) -> None:
         self.server.seed({
             "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": namespace, **metadata},
             "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": image}]}}},
-            "status": {"desiredNumberScheduled": scheduled, "currentNumberScheduled": scheduled},
+            "status": {} if scheduled is None else {"desiredNumberScheduled": scheduled, "currentNumberScheduled": scheduled},
         })
 
 

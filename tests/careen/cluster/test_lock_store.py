@@ -33,6 +33,12 @@ async def test_the_lock_is_read_consistently_with_what_guards_it(cluster: Cluste
     assert "resourceVersion" not in cluster.wire.asked[0].query
 
 
+@pytest.mark.parametrize(("scheduled", "agents"), [(5000, 5000), (0, None), (None, None)])
+async def test_how_many_nodes_should_run_an_agent_comes_with_it(cluster: Cluster, scheduled: int | None, agents: int | None) -> None:
+    cluster.put_daemonset(scheduled=scheduled)
+    assert (await store(cluster).read()).agents == agents
+
+
 async def test_no_annotation_is_none_and_no_daemonset_is_an_error(cluster: Cluster) -> None:
     with pytest.raises(NotFound):
         await store(cluster).read()

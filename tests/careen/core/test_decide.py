@@ -102,7 +102,7 @@ def test_an_unreadable_lock_does_not_keep_an_idle_node_from_its_sentinel() -> No
     assert not blind.memory.is_reconciled
     assert blind.look_again_seconds == 5.0
     assert decided(memory=blind.memory, need=builders.NO, lock=NOT_ASKED).wants == frozenset()
-    assert decided(memory=memory, need=builders.YES, lock=NOT_ASKED).phase is Phase.WAITING
+    assert decided(memory=blind.memory, need=builders.YES, lock=NOT_ASKED).phase is Phase.WAITING
 
 
 def test_another_node_object_begins_a_new_memory_but_what_the_host_was_asked_stays() -> None:

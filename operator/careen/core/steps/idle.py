@@ -1,18 +1,19 @@
-"""Idle: does the host want a reboot? Then the node is tainted at once, whatever gates, windows and the lock say."""
+"""Idle: does the host want a reboot? Then the node is tainted at once, whatever gates, windows and the lock say; in a large fleet within a minute."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
-from careen.core import keys
+from careen.core import keys, taint_spread
 from careen.core.decision import Decision
 from careen.core.observation import NeedAnswer
-from careen.core.phases import Phase
+from careen.core.phases import Evidence, Phase
 from careen.core.progress import Progress
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.times import rfc3339
-from careen.core.writing import NodeChange, go_home, move, stay, with_our_taint
+from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint
 
 LOOK_SECONDS = 5.0                   # the sentinel; it is a file check, and the taint must follow within ten seconds
 
@@ -21,7 +22,9 @@ def decide(situation: Situation) -> Decision:
     """Taint, or clean up what an older process left, or nothing."""
     need = situation.seen.need
     if need.answer is NeedAnswer.YES:
-        return begin_waiting(situation)
+        return _for_its_moment(situation) or _begin_waiting(situation)
+    if need.answer is NeedAnswer.NO:
+        situation = replace(situation, memory=replace(situation.memory, need_seen_at=None))
     if _has_leftovers(situation):
         return go_home(situation, Code.HOME, "what an earlier agent left is removed")
     if need.answer is NeedAnswer.UNKNOWN:
@@ -29,11 +32,30 @@ def decide(situation: Situation) -> Decision:
     return stay(situation, Code.NO_NEED, "the host does not ask for a reboot", look=LOOK_SECONDS)
 
 
-def begin_waiting(situation: Situation) -> Decision:
+def _for_its_moment(situation: Situation) -> Decision | None:
+    """None once the node may taint itself, in most fleets at once. A lock that cannot be read does not tell the fleet's size, and holds nobody up."""
+    memory, uptime = situation.memory, situation.seen.uptime
+    has_looked = memory.is_reconciled or memory.holders_not_before > 0
+    if not has_looked and situation.seen.lacks(Evidence.LOCK):
+        return want(situation, Evidence.LOCK)                     # the process has just started: careen itself may be coming to a whole fleet
+    seen_at = uptime if memory.need_seen_at is None else memory.need_seen_at
+    left = seen_at + taint_spread.delay_seconds(situation.node.name, memory.agents) - uptime
+    if left <= 0:
+        return None
+    return stay(
+        situation, Code.TAINT_SPREAD, f"the host asks for a reboot; with {memory.agents} agents taints are spread, this one waits {left:.0f} s",
+        look=left, memory=replace(memory, need_seen_at=seen_at),
+    )
+
+
+def _begin_waiting(situation: Situation) -> Decision:
     """The soft taint, the label and the record, in one patch."""
-    now = rfc3339(situation.seen.now)
+    now, waited = rfc3339(situation.seen.now), 0.0
+    if situation.memory.need_seen_at is not None:
+        waited = situation.seen.uptime - situation.memory.need_seen_at
     taints, owned = with_our_taint(situation)
-    progress = replace(Progress(), need_since=now, tainted_at=now if owned else "", taint_key=owned)
+    need_since = rfc3339(situation.seen.now - timedelta(seconds=waited))
+    progress = replace(Progress(), need_since=need_since, tainted_at=now if owned else "", taint_key=owned)
     sentence = f"the host asks for a reboot: {situation.seen.need.detail}" if situation.seen.need.detail else "the host asks for a reboot"
     return move(
         situation, Phase.WAITING, Code.NEED_SEEN, sentence, progress=progress,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,20 +11,27 @@ import pytest
 from careen.core import keys, lock
 from careen.core.actions import PostEvent
 from careen.core.lock import LockContent
+from careen.core.memory import Memory
 from careen.core.observation import NOT_ASKED, Need, NeedAnswer, Taint, Unknown
-from careen.core.phases import Phase
+from careen.core.phases import Evidence, Phase
 from careen.core.policy import Window
 from careen.core.progress import Progress, to_annotation
 from careen.core.reasons import Code
+from careen.core.taint_spread import delay_seconds
+from careen.core.times import from_rfc3339
 from tests.careen.core.builders import (
     NO,
+    NOW,
     UNKNOWN_NEED,
+    UPTIME,
     YES,
     a_policy,
+    a_reading,
     an_entry,
     decided,
     held,
     kinds,
+    remembering,
     the_patch,
     the_record,
 )
@@ -47,7 +56,8 @@ def test_the_need_is_tainted_labelled_and_recorded_in_one_patch() -> None:
     pytest.param({"lock": Unknown("503")}, id="the lock is unreadable"),
     pytest.param({"lock": lock.pause(LockContent(), "", 1)}, id="the cluster is paused"),
     pytest.param({"lock": held(an_entry("n2"))}, id="another node holds the lock"),
-    pytest.param({"lock": NOT_ASKED}, id="nobody read the lock"),
+    pytest.param({"lock": NOT_ASKED, "memory": remembering(agents=12)}, id="nobody read the lock in this turn"),
+    pytest.param({"memory": remembering(agents=500)}, id="a fleet of five hundred"),
     pytest.param({"policy": a_policy(window=Window(days=frozenset()))}, id="the window is closed"),
     pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="the node is held"),
     pytest.param({"clock_skew_seconds": 900.0}, id="the clock is off"),
@@ -124,3 +134,42 @@ def test_what_an_earlier_agent_left_is_removed() -> None:
     assert patch.annotations == {keys.PROGRESS: None, keys.REASON: None}
     assert patch.labels == {keys.REBOOT_LABEL: None}
     assert patch.taints == (THEIRS,)
+
+
+LARGE = replace(a_reading(LockContent()), agents=5000)
+WAITS = delay_seconds("n1", 5000)
+
+
+def test_in_a_large_fleet_the_taint_waits_for_the_nodes_own_moment_and_nothing_is_written_or_told_before() -> None:
+    first = decided(lock=LARGE)
+    assert (first.phase, first.reason.code, first.actions) == (Phase.IDLE, Code.TAINT_SPREAD, ())
+    assert first.look_again_seconds == pytest.approx(WAITS)
+    assert 5 < WAITS < 55
+    early = decided(memory=first.memory, uptime=UPTIME + WAITS - 1, lock=NOT_ASKED)
+    assert (early.actions, round(early.look_again_seconds, 6)) == ((), 1.0)
+    last = decided(memory=first.memory, uptime=UPTIME + WAITS, now=NOW + timedelta(seconds=WAITS), lock=NOT_ASKED)
+    assert the_patch(last).taints == (OURS,)
+    assert from_rfc3339(the_record(last).need_since) == NOW
+    assert the_record(last).tainted_at > the_record(last).need_since
+
+
+def test_a_patch_that_did_not_land_does_not_wait_again() -> None:
+    over = remembering(agents=5000, need_seen_at=UPTIME - 60)
+    again = decided(memory=over, lock=NOT_ASKED)
+    assert the_patch(decided(memory=again.memory, lock=NOT_ASKED)).taints == (OURS,)
+
+
+def test_a_need_that_goes_away_before_the_moment_leaves_nothing_and_the_next_one_has_its_own() -> None:
+    gone = decided(memory=remembering(agents=5000, need_seen_at=UPTIME - 59), need=NO)
+    assert (gone.actions, gone.memory.need_seen_at, gone.memory.agents) == ((), None, 5000)
+
+
+def test_a_process_that_has_just_started_reads_how_large_the_fleet_is_and_an_unreadable_lock_holds_nobody_up() -> None:
+    fresh = Memory(node_uid="uid-n1")
+    assert decided(memory=fresh, lock=NOT_ASKED).wants == {Evidence.LOCK}
+    assert decided(memory=fresh, lock=Unknown("503")).phase is Phase.WAITING
+    assert decided(lock=replace(LARGE, agents=None)).phase is Phase.WAITING
+
+
+def test_the_size_of_the_fleet_outlives_the_way_home() -> None:
+    assert decided(memory=remembering(agents=5000), need=NO, lock=NOT_ASKED, node={"annotations": {keys.PHASE: "Waiting"}}).memory.agents == 5000
