@@ -44,6 +44,25 @@ def test_a_node_that_boots_but_is_never_ready_fails_and_halts_the_roll_out(story
     story.judge()
 
 
+def test_with_room_for_three_a_failed_node_halts_the_others_and_says_what_to_do(story: Story) -> None:
+    hosts = story.nodes(5, "--concurrency=3", "--verify-timeout=6s")
+    sick, *others = hosts
+    sick.ready_after_seconds = 60.0
+    story.need_reboot([sick])
+    story.reaches(sick, "Failed")
+    story.need_reboot(others)
+    story.wait_for("everybody says who failed", lambda: all(f"careen retry {sick.name}" in story.reason(host) for host in others), 60)
+    story.stays("nobody starts", lambda: story.holders() == (sick.name,) and all(story.is_tainted(host) and not story.state(host).unschedulable for host in others), 15)
+    status = story.command("status").stdout
+    assert f"HALTED: {sick.name} failed (never-ready)" in " ".join(status.split())
+    assert f"careen lock release {sick.name}" in story.command("why", others[0].name).stdout
+    sick.ready_after_seconds = 0
+    story.wait_for("it is ready after all", lambda: story.state(sick).ready)
+    assert story.command("retry", sick.name).returncode == 0
+    story.finishes(hosts)
+    story.judge(concurrency=3)
+
+
 def test_a_host_that_ignores_the_request_fails_and_halts_until_somebody_says_retry(story: Story) -> None:
     hosts = story.nodes(2, "--reboot-deadline=8s")
     for host in hosts:

@@ -94,8 +94,8 @@ class Settings:
     force_reboot: bool = _kured(False, kinds.SWITCH, "Reboot even if --drain-timeout passed before the node was empty; never if the cordon failed.")
     force_reboot_past_budgets: bool = _ours(False, kinds.SWITCH, "With --force-reboot: also when a disruption budget still keeps a pod on the node.")
     late_policy: str = _ours("undo", kinds.word("undo", "reboot"), "What a refusal after the finished drain means: undo everything, or reboot all the same.")
-    settle_policy: str = _ours("halt", kinds.word("halt", "continue"), "What happens when displaced workloads are not as healthy as before in time.")
-    settle_timeout: float = _ours(600.0, kinds.DURATION, "How long displaced workloads have to become as healthy as before.")
+    settle_policy: str = _ours("halt", kinds.word("halt", "continue"), "What happens when displaced workloads are not as healthy as before in time: halt the roll-out, or go on.")
+    settle_timeout: float = _ours(600.0, kinds.DURATION, "How long displaced workloads have to become as healthy as before; 0, which only --settle-policy=continue allows: they are not waited for.")
     unknown_patience: float = _ours(600.0, kinds.DURATION, "How long a draining node waits for something that cannot be read before it is undone.")
     failure_backoff: float = _ours(60.0, kinds.DURATION, "Pause after a failure that was undone; doubles with each in a row, up to an hour.")
 

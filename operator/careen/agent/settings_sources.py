@@ -109,6 +109,8 @@ def contradictions(settings: Settings) -> list[str]:
         found.append("--scheduler-config names a key of the ConfigMap, but --config-map is empty")
     if settings.force_reboot_past_budgets and not settings.force_reboot:
         found.append("--force-reboot-past-budgets needs --force-reboot")
+    if settings.settle_policy == "halt" and not settings.settle_timeout:
+        found.append("--settle-timeout=0 with --settle-policy=halt would halt the roll-out after every reboot: give a time, or --settle-policy=continue")
     groups = [(each.kind, each.selector.text if each.selector else "") for each in settings.budget]
     if len(set(groups)) < len(groups):
         found.append("--budget names the same group twice: keep one of them")

@@ -34,6 +34,7 @@ class Entry:
     created: str = ""                # RFC 3339, for people
     limit: int = 0                   # the concurrency its writer ran with; 0 when unknown (kured's)
     zone: str | None = None          # the node's zone, empty when it has none; None when unknown
+    failed: str = ""                 # the reason code of a failure after which the claim was kept: nobody else may start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,11 @@ class LockContent:
     def holders(self) -> tuple[str, ...]:
         """The holding nodes' names, each once, in the order of their claims."""
         return tuple(dict.fromkeys(entry.node for entry in self.entries))
+
+    @property
+    def failed(self) -> tuple[Entry, ...]:
+        """The claims that were kept after a failure, so that the roll-out halts."""
+        return tuple(entry for entry in self.entries if entry.failed)
 
     def entry(self, node: str, claim: str) -> Entry | None:
         """The entry with this claim id, if it is that node's."""
@@ -128,8 +134,13 @@ def limit(content: LockContent, concurrency: int) -> int:
 
 
 def free_slots(content: LockContent, concurrency: int) -> int:
-    """How many more nodes may take a claim now; none while paused."""
-    return 0 if content.is_paused else max(0, limit(content, concurrency) - len(content.holders))
+    """How many more nodes may take a claim now; none while paused or halted."""
+    return 0 if content.is_paused or content.failed else slots_beside_holders(content, concurrency)
+
+
+def slots_beside_holders(content: LockContent, concurrency: int) -> int:
+    """How many more nodes may take a claim once nothing is paused or halted any more."""
+    return max(0, limit(content, concurrency) - len(content.holders))
 
 
 def zones_at_work(content: LockContent) -> frozenset[str | None]:
@@ -138,7 +149,7 @@ def zones_at_work(content: LockContent) -> frozenset[str | None]:
 
 
 def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bool = False) -> LockContent | None:
-    """The content with one more claim, or None when it is paused or full. A node's older entry is replaced, not doubled.
+    """The content with one more claim, or None when it is paused, halted or full. A node's older entry is replaced, not doubled.
 
     `in_one_zone`: None also when somebody of another zone, or of one that is not known, holds a claim.
     """
@@ -155,6 +166,11 @@ def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockConten
     return replace(
         others, entries=(*others.entries, replace(entry, limit=concurrency)), max_owners=limit(others, concurrency),
     )
+
+
+def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockContent:
+    """The content in which this claim is one that was kept after a failure. It stays so until it is given back, whatever is tried meanwhile."""
+    return _with(content, tuple(replace(each, failed=code) if each.node == node and each.id == claim else each for each in content.entries))
 
 
 def remove(content: LockContent, node: str, claim: str) -> LockContent:
@@ -252,6 +268,7 @@ def _entry(row: Any) -> Entry:
         groups=_names(row, "groups"), boot=_typed(row, "boot", str, ""),
         cordoned=_typed(row, "cordoned", bool, bool(metadata.get("unschedulable"))),
         created=_typed(row, "created", str, ""), limit=max(0, _typed(row, "limit", int, 0)), zone=_typed(row, "zone", str, None),
+        failed=_typed(row, "failed", str, ""),
     )
 
 
@@ -281,6 +298,7 @@ def _row(entry: Entry) -> dict[str, Any]:
         "nodeID": entry.node, "metadata": {"unschedulable": entry.cordoned}, "created": entry.created or _EPOCH, "TTL": 0,
         "id": entry.id, "uid": entry.uid, "groups": list(entry.groups), "boot": entry.boot, "cordoned": entry.cordoned,
         "limit": entry.limit, **({} if entry.zone is None else {"zone": entry.zone}),
+        **({"failed": entry.failed} if entry.failed else {}),
     }
 
 

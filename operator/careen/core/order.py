@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from careen.core import keys, lock
-from careen.core.lock import LockContent, free_slots
+from careen.core.lock import LockContent, free_slots, slots_beside_holders
 from careen.core.memory import Memory
 from careen.core.observation import NodeView
 from careen.core.policy import Budget, BudgetKind, Order, Policy
@@ -83,7 +83,7 @@ def next_nodes(
 
 def line_length(content: LockContent, policy: Policy) -> int:
     """How many nodes should be named: enough for every free slot, and a few that already know they come after."""
-    return max(1, free_slots(replace(content, is_paused=False), policy.concurrency)) + SPARE_NAMES
+    return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
 
 
 _Key = Callable[[NodeView], tuple[bool | int | str, ...]]

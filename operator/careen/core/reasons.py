@@ -38,6 +38,7 @@ class Code(StrEnum):
     # Gates' refusals.
     HELD = "held"
     PAUSED = "paused"
+    HALTED = "halted"
     FOREIGN_COORDINATOR = "foreign-coordinator"
     NEED_UNKNOWN = "need-unknown"
     PACKAGE_MANAGER = "package-manager"
@@ -125,6 +126,7 @@ REASONS: dict[Code, ReasonText] = {
 
     Code.HELD: ReasonText("A person holds this node.", "`careen unhold NODE`, or remove the annotation careen.dev/hold, or wait for its `until`."),
     Code.PAUSED: ReasonText("The lock is held by hand (`manual`): no node may start.", "`careen lock resume`."),
+    Code.HALTED: ReasonText("Another node failed and keeps its claim, so the roll-out halts: the next node would only do the same.", "`careen why` the node that the sentence names, mend it and `careen retry` it; or give its claim up with `careen lock release`."),
     Code.FOREIGN_COORDINATOR: ReasonText("Another reboot coordinator works in this cluster; two would not see each other's claims.", "Remove the other one's DaemonSet, or this one's.", is_warning=True),
     Code.NEED_UNKNOWN: ReasonText("Whether the host asks for a reboot cannot be told.", "Make the sentinel's path or command readable for the agent.", is_warning=True),
     Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it is done."),

@@ -83,6 +83,7 @@ class Situation:
             boot=progress.boot_left or self.boot,
             cordoned=progress.prior_unschedulable if progress.drain_started else self.node.unschedulable,
             created=rfc3339(self.seen.now), zone=self.node.zone,
+            failed=progress.failed if self.phase is Phase.FAILED else "",
         )
 
     @property

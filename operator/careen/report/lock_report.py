@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from careen.core import keys
+from careen.core.gates.halt import halted_because
 from careen.core.lock import Entry, Garbage, LockContent
 from careen.core.observation import NodeView, Unknown
 from careen.core.times import from_rfc3339
@@ -26,6 +27,8 @@ def lock_sentence(state: LockState, now: datetime) -> str:
     parts = [_held(state, now)]
     if state.is_paused:
         parts.insert(0, f"PAUSED by hand{f': {state.pause_reason}' if state.pause_reason else ''}")
+    if halted := halted_because(state):
+        parts.insert(0, f"HALTED: {halted}")
     if state.next:
         parts.append(f"next: {listed(state.next)}")
     if state.waiting:
@@ -108,9 +111,10 @@ def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
     return {
         "state": "paused" if state.is_paused else "held" if state.entries else "free",
         "pauseReason": state.pause_reason,
+        "haltedBecause": halted_because(state),
         "maxOwners": state.max_owners,
         "holders": [
-            {"node": entry.node, "claim": entry.id, "uid": entry.uid, "since": entry.created, "groups": list(entry.groups), "bootLeft": entry.boot}
+            {"node": entry.node, "claim": entry.id, "uid": entry.uid, "since": entry.created, "groups": list(entry.groups), "bootLeft": entry.boot, "failed": entry.failed}
             for entry in state.entries
         ],
         "next": list(state.next),

@@ -14,7 +14,7 @@ from typing import Any
 
 from careen.core import keys
 from careen.core.decision import Refusal
-from careen.core.gates import GATES
+from careen.core.gates import GATES, halt
 from careen.core.gates import hold as hold_gate
 from careen.core.gates.question import Cost, Gate, When
 from careen.core.lock import Garbage, LockContent
@@ -83,21 +83,22 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
     answers: list[GateAnswer] = []
     for gate in GATES:
         refused = [each for each in stored if each.gate == gate.name]
-        if gate.name == hold_gate.GATE.name:
-            refused += [each for each in _said_since(story) if each.code not in {known_one.code for known_one in refused}]
+        refused += [each for each in _said_since(story) if each.gate == gate.name and each.code not in {known_one.code for known_one in refused}]
         answers += [_refusal(each, story.node.name) for each in refused] or [_without_refusal(story, gate, {each.gate for each in stored})]
     # Written by another release, whose gates have other names.
     return (*answers, *(_refusal(each, story.node.name) for each in stored if each.gate not in known))
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
-    """The person's words that hold now, whether the agent has seen them or not."""
+    """What the lock and the Node say now, whether the agent has seen it or not: a person's words, and other nodes' failures."""
     found = []
     gate = hold_gate.GATE.name
     if isinstance(story.lock, LockContent) and story.lock.is_paused:
         found.append(Refusal(gate=gate, code=Code.PAUSED, sentence=f"the lock is held by hand{f': {story.lock.pause_reason}' if story.lock.pause_reason else ''}"))
     if isinstance(story.lock, Garbage):
         found.append(Refusal(gate=gate, code=Code.LOCK_GARBAGE, sentence=f"the lock's content cannot be understood: {story.lock.why}"))
+    if isinstance(story.lock, LockContent) and (sentence := halt.halted_because(story.lock, besides=story.node.name)):
+        found.append(Refusal(gate=halt.GATE.name, code=Code.HALTED, sentence=sentence))
     if held := hold_gate.held_because(story.node, story.now):
         found.append(Refusal(gate=gate, code=Code.HELD, sentence=held))
     return found

@@ -150,6 +150,7 @@ BAD = [
     pytest.param({"flags": {"reboot_sentinel": ""}}, "could not tell when a reboot is needed", id="no sentinel"),
     pytest.param({"flags": {"alert_filter_match_only": "true", "prometheus_url": "http://p"}}, "no alert could ever forbid", id="match only without a filter"),
     pytest.param({"flags": {"alert_filter_regexp": "x"}}, "need --prometheus-url", id="a filter of nothing"),
+    pytest.param({"flags": {"settle_timeout": "0"}}, "would halt the roll-out after every reboot", id="no time to settle"),
     pytest.param({"flags": {"force_reboot_past_budgets": "true"}}, "needs --force-reboot", id="past budgets without force"),
     pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "the same group twice", id="two budgets of one group"),
     pytest.param({"flags": {"node_id": "A_B"}}, "--node-id='A_B': expected the name of an object", id="a name that no Node has"),

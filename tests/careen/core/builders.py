@@ -159,7 +159,7 @@ def decided(progress: Progress | None = None, policy: Policy | None = None, node
     """What is decided for a node with this record."""
     view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
     if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
-        changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left))
+        changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left, failed=progress.failed))
     return decide(an_observation(view, **changes), policy or a_policy())
 
 

@@ -168,6 +168,23 @@ def test_hosts_that_refuse_ignore_or_survive_the_reboot_break_no_rule(seed: int)
 
 
 @pytest.mark.parametrize("seed", seeds(6))
+def test_with_room_for_others_a_failed_node_halts_them_until_a_person_says_otherwise(seed: int) -> None:
+    """The world itself refuses a cordon beside a claim that has been marked as failed for longer than any reading may be old."""
+    world = a_world(9000 + seed, concurrency=3, fault_rate=0.01 * (seed % 3))
+    stuck = world.random.choice(NAMES)
+    world.hosts[stuck].reboot_behaviour = "silent"
+    for name in NAMES:                                           # one fails; needs that come afterwards stay
+        world.at(400, lambda name=name: ask(world, name))
+    world.run(700)
+    assert [entry.node for entry in world.content().failed] == [stuck]
+    halted = {name: world.reboots.get(name, 0) for name in NAMES}
+    world.run(900)
+    assert {name: world.reboots.get(name, 0) for name in NAMES} == halted
+    assert all(world.hosts[name].need for name in NAMES)
+    calm(world)
+
+
+@pytest.mark.parametrize("seed", seeds(6))
 def test_a_recreated_daemonset_breaks_no_rule(seed: int) -> None:
     world = a_world(3000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for _ in range(3):

@@ -107,6 +107,7 @@ class World:
     peak: int = 0
     last_held: dict[str, float] = field(default_factory=dict)              # when a node's claim last stood in the lock
     persons_cordons: set[str] = field(default_factory=set)
+    halted_since: dict[str, float] = field(default_factory=dict)           # claim id → when the lock first told of its failure
     touched_by_person: set[str] = field(default_factory=set)               # nodes whose lock entry or Node a person took away
     skews: dict[str, float] = field(default_factory=dict)
     on_phase: Callable[[str, str], None] = lambda _name, _phase: None      # called when a node's record enters a phase
@@ -452,8 +453,10 @@ class World:
         after = lock.parse(action.content)
         assert isinstance(after, LockContent)
         for entry in before.entries:
-            if entry not in after.entries:
+            if after.entry(entry.node, entry.id) is None:
                 self.check_removal(name, entry)
+            if not entry.failed and (marked := after.entry(entry.node, entry.id)) is not None and marked.failed:
+                self.halted_since[entry.id] = self.now
         self.write_lock(action.content)
         return True
 
@@ -509,6 +512,9 @@ class World:
         down = long_down | self.down_because_of_us() | {name}
         most = self.policy(name).concurrency
         self.require(len(down) <= most, f"rule 1: {name} is cordoned while {sorted(down)} are down")
+        # What the cordon rests on may be ten seconds old, and its request may take a while.
+        halted = [entry.node for entry in self.content().failed if entry.node != name and self.now - self.halted_since.get(entry.id, self.now) > 10 + 4 + 1]
+        self.require(not halted, f"halt: {name} is cordoned although {halted} failed and keep their claims")
 
     def check_reboot(self, name: str) -> None:
         self.require(self.now - self.last_held.get(name, -1e9) <= 5, f"rule 2: {name} reboots without a claim")

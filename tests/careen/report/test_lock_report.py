@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -23,12 +24,16 @@ KUREDS = Entry(node="n9")
             LockContent(entries=(N3,), max_owners=1, next=("n4", "n5"), waiting=7),
             "1 of 1 claims held by n3 (4m12s); next: n4, n5; 7 nodes waiting when these were named",
         ),
+        (
+            LockContent(entries=(replace(N3, failed="never-ready"),), max_owners=3),
+            "HALTED: n3 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock release n3`; 1 of 3 claims held by n3 (4m12s)",
+        ),
         (LockContent(is_paused=True), "PAUSED by hand; no claim held"),
         (LockContent(entries=(N3,), max_owners=1, is_paused=True, pause_reason="freeze"), "PAUSED by hand: freeze; 1 of 1 claims held by n3 (4m12s)"),
         (Garbage("it is not JSON"), "cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it"),
         (Unknown("403"), "could not be read: 403"),
     ],
-    ids=["free", "held", "kured's own entry without a time", "held and named", "paused", "paused with a reason and a holder", "garbage", "unread"],
+    ids=["free", "held", "kured's own entry without a time", "held and named", "halted", "paused", "paused with a reason and a holder", "garbage", "unread"],
 )
 def test_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
     assert lock_sentence(state, NOW) == sentence
@@ -57,3 +62,10 @@ def test_a_stray_claim_is_told_with_what_to_do() -> None:
     text = lock_text(LockContent(entries=(N3,)), {}, NOW, where="DaemonSet careen/careen")
     assert "a claim is held by n3, but there is no Node n3. It is freed by itself once that has been so for longer than the reboot deadline; " in text
     assert "`careen lock release n3` frees it at once, on your word that the host is not at work." in text
+
+
+def test_the_json_says_who_failed_and_what_to_do() -> None:
+    said = lock_json(LockContent(entries=(replace(N3, failed="never-ready"), KUREDS), max_owners=3))
+    assert [(each["node"], each["failed"]) for each in said["holders"]] == [("n3", "never-ready"), ("n9", "")]
+    assert said["haltedBecause"].startswith("n3 failed (never-ready) and keeps its claim")
+    assert lock_json(LockContent(entries=(N3,)))["haltedBecause"] == ""

@@ -7,7 +7,7 @@ import pytest
 from careen.core import keys
 from careen.core.gates import GATES
 from careen.core.gates.question import When
-from careen.core.lock import Garbage, LockContent
+from careen.core.lock import Entry, Garbage, LockContent
 from careen.core.observation import NodeView, Unknown
 from careen.core.phases import Phase
 from careen.core.progress import Progress, to_annotation
@@ -46,6 +46,14 @@ def test_what_is_asked_only_under_a_claim_is_not_asked_of_a_waiting_node() -> No
 def test_a_lock_that_is_not_understood_refuses_before_the_agent_has_said_so() -> None:
     first = gate_answers(story(Phase.WAITING, Garbage("it is not JSON")))[0]
     assert (first.answer, first.code, first.sentence) == (Answer.WILL_REFUSE, Code.LOCK_GARBAGE, "the lock's content cannot be understood: it is not JSON")
+
+
+def test_another_nodes_failure_refuses_before_the_agent_has_said_so_but_not_the_node_that_failed() -> None:
+    def halted_by(name: str) -> list[Answer]:
+        lock = LockContent(entries=(Entry(node=name, failed="never-ready"),))
+        return [each.answer for each in gate_answers(story(Phase.WAITING, lock)) if each.gate == "halt" and "lock release n2" in each.sentence]
+
+    assert (halted_by("n2"), halted_by("n1")) == ([Answer.WILL_REFUSE], [])
 
 
 def test_who_may_not_list_pods_is_told_nothing_about_agents() -> None:

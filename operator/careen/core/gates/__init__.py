@@ -10,6 +10,7 @@ from careen.core.gates import (
     drain_forecast,
     dry_run,
     foreign_coordinator,
+    halt,
     hold,
     host_state,
     loop_limit,
@@ -22,6 +23,7 @@ from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (
     hold.GATE,                   # a person's word comes before everything else
+    halt.GATE,                   # certain, and known from the lock alone
     host_state.GATE,             # without a known need there is nothing to ask the others for
     loop_limit.GATE,             # a need that survives reboots will survive the next one too
     maintenance_window.GATE,     # certain, and known from the clock alone

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import keys
-from careen.core.actions import Notify, Occasion
+from careen.core import keys, lock
+from careen.core.actions import Action, Notify, Occasion, WriteLock
 from careen.core.decision import Decision
+from careen.core.lock import LockContent
 from careen.core.observation import NeedAnswer
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import Policy
@@ -18,7 +19,18 @@ from careen.core.progress import Progress
 from careen.core.reasons import REASONS, Code
 from careen.core.situation import Situation
 from careen.core.steps import giving_back, settling, verifying, working
-from careen.core.writing import NO_CHANGE, NodeChange, go_home, move, prior_cordon, prior_labels, stay, undo, want
+from careen.core.writing import (
+    NO_CHANGE,
+    NodeChange,
+    go_home,
+    move,
+    prior_cordon,
+    prior_labels,
+    stay,
+    undo,
+    want,
+    write_lock,
+)
 
 LOOK_SECONDS = 10.0
 _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED})
@@ -34,9 +46,18 @@ def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None
 
 
 def halted(situation: Situation, code: Code, sentence: str, *, progress: Progress, change: NodeChange = NO_CHANGE) -> Decision:
-    """Fail with the claim kept: the roll-out halts."""
+    """Fail with the claim kept and marked as failed in the lock: the roll-out halts. A mark that does not land is set by the next turn."""
     record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
-    return move(situation, Phase.FAILED, code, sentence, progress=record, change=change, then=_told(situation, sentence), look=LOOK_SECONDS)
+    then: tuple[Action, ...] = (*_mark(situation, code.value), *_told(situation, sentence))
+    return move(situation, Phase.FAILED, code, sentence, progress=record, change=change, then=then, look=LOOK_SECONDS)
+
+
+def _mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
+    """The write that tells everybody else; none when it stands there already."""
+    content, entry = situation.lock, situation.own_entry
+    if not isinstance(content, LockContent) or entry is None or entry.failed == failed:
+        return ()
+    return (write_lock(situation, f"the roll-out halts: {failed}", lock.mark_failed(content, entry.node, entry.id, failed)),)
 
 
 def _told(situation: Situation, sentence: str) -> tuple[Notify, ...]:
@@ -87,6 +108,8 @@ def _halted(situation: Situation) -> Decision:
         return found
     if situation.wants_retry:
         return _retry(situation, code)
+    if mark := _mark(situation, situation.progress.failed):
+        return stay(situation, code, _sentence(situation), look=LOOK_SECONDS, actions=mark)
     if code is Code.REBOOT_LOOP and situation.seen.need.answer is NeedAnswer.NO:
         return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the claim is given back")
     if code is Code.SETTLE_TIMEOUT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from careen.core import ghosts, keys, lock, order
@@ -58,11 +59,22 @@ def decide(situation: Situation) -> Decision:
     cheap = asked(When.READY, Cost.CHEAP)
     if lacking := missing(situation, cheap):
         return want(situation, *lacking)
-    if refused := refusals(situation, cheap, When.READY):
+    refused, content = refusals(situation, cheap, When.READY), situation.lock
+    if refused and (not isinstance(content, LockContent) or any(each.code is not Code.HALTED for each in refused)):
         return _refused(situation, refused)
-    content = situation.lock
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
-    return _ready(situation, content)
+    return _halted(situation, content, refused[0]) if refused else _ready(situation, content)
+
+
+def _halted(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
+    """Ready but for another node's failure: it keeps its place in the line, and looks whether anybody is left behind the claims."""
+    look = _pause(situation, LOOK_SECONDS)
+    situation = _with_memory(situation, _watching(situation, content, replace(situation.memory, turn_key="", turn_since=0.0)))
+
+    def say(memory: Memory) -> Decision:
+        return stay(situation, Code.REFUSED, refused.sentence, look=look, refusals=(refused,), memory=memory, label=order.READY)
+
+    return _look_behind(situation, content, say) if situation.memory.behind_at <= situation.seen.uptime else say(situation.memory)
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
@@ -116,7 +128,8 @@ def _ready(situation: Situation, content: LockContent) -> Decision:
         situation = _with_memory(situation, _watching(situation, content, turn.memory))
         turn = replace(turn, memory=situation.memory)
         if situation.memory.behind_at <= situation.seen.uptime:
-            return _look_behind(situation, content)
+            look = _turn_look(situation, content)
+            return _look_behind(situation, content, lambda memory: _say_waiting(situation, memory, look=look))
     if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
         return _join_line(_with_memory(situation, turn.memory), content)
     return _say_waiting(situation, turn.memory, look=_turn_look(situation, content))
@@ -286,20 +299,18 @@ def _behind_pause(situation: Situation, content: LockContent) -> float:
     return GHOST_LOOK_SECONDS * (1 + content.next.index(name)) if name in content.next else OTHERS_GHOST_LOOK_SECONDS
 
 
-def _look_behind(situation: Situation, content: LockContent) -> Decision:
-    """The lock is full and has not changed for a while: is there anybody behind each claim?"""
-    memory, uptime = situation.memory, situation.seen.uptime
-    look = _turn_look(situation, content)
-    holders = situation.seen.holders
+def _look_behind(situation: Situation, content: LockContent, otherwise: Callable[[Memory], Decision]) -> Decision:
+    """Nobody may start, and the lock has not changed for a while: is there anybody behind each claim? `otherwise` if there is."""
+    memory, uptime, holders = situation.memory, situation.seen.uptime, situation.seen.holders
     if situation.seen.lacks(Evidence.HOLDERS):
         return want(situation, Evidence.HOLDERS, memory=memory)
     memory = replace(memory, behind_at=uptime + _behind_pause(situation, content))
     if not isinstance(holders, Holders):
-        return _say_waiting(situation, memory, look=look)
+        return otherwise(memory)
     watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.absence_seconds)
     memory = replace(memory, ghosts=watch.since)
     if not watch.proven:
-        return _say_waiting(situation, memory, look=look)
+        return otherwise(memory)
     return _free(situation, content, watch.proven, memory)
 
 

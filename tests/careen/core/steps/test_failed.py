@@ -51,9 +51,36 @@ HALTS = [Code.REBOOT_NOT_HAPPENED, Code.NEVER_READY, Code.SETTLE_TIMEOUT, Code.R
 @pytest.mark.parametrize("uptime_more", [0, 1_000_000])
 def test_a_halted_node_keeps_its_claim_however_long_it_takes(code: Code, uptime_more: float) -> None:
     record = halted(code, owners=(an_owner(),))
-    decision = decided(record, uptime=10_000.0 + uptime_more, owners=(an_owner(ready=1),))
+    kept = held(an_entry(boot=record.boot_left, failed=code.value))
+    decision = decided(record, uptime=10_000.0 + uptime_more, owners=(an_owner(ready=1),), lock=kept)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, code)
     assert WriteLock not in kinds(decision)
+
+
+@pytest.mark.parametrize("code", HALTS, ids=str)
+@pytest.mark.parametrize("entry", [
+    pytest.param({}, id="the write was lost, or the failure is older than the mark"), pytest.param({"failed": "other"}, id="it failed otherwise before"),
+])
+def test_a_halted_node_marks_its_claim_so_that_nobody_else_starts(code: Code, entry: dict[str, Any]) -> None:
+    record = halted(code, owners=(an_owner(),))
+    others = an_entry("n2", "c2", limit=3)
+    decision = decided(record, owners=(an_owner(ready=1),), lock=held(an_entry(boot=record.boot_left, **entry), others))
+    assert {each.node: each.failed for each in the_lock(decision).entries} == {"n1": code.value, "n2": ""}
+
+
+def test_the_claim_is_marked_in_the_turn_that_fails_after_the_node_says_why() -> None:
+    record = a_progress(Phase.VERIFYING, verify_started=ago(1000))
+    decision = decided(record, node={"ready": False})
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.NEVER_READY)
+    assert kinds(decision) == [PatchNode, WriteLock]
+    assert [(each.node, each.failed) for each in the_lock(decision).failed] == [("n1", "never-ready")]
+
+
+@pytest.mark.parametrize("code", HALTS, ids=str)
+def test_a_claim_that_is_missing_from_a_new_lock_is_put_back_with_its_mark(code: Code) -> None:
+    record = halted(code, owners=(an_owner(),), lock="another DaemonSet")
+    decision = decided(record, owners=(an_owner(ready=1),), lock=LockContent())
+    assert [each.failed for each in the_lock(decision).entries] == [code.value]
 
 
 @pytest.mark.parametrize(("code", "phase"), [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from careen.core import keys, lock
-from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode
+from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode, WriteLock
 from careen.core.decision import Decision
 from careen.core.lock import LockContent
 from careen.core.memory import Memory, RebootMemory, RebootOutcome
@@ -152,7 +152,7 @@ def test_the_same_boot_after_the_deadline_halts_the_roll_out(outcome: RebootOutc
         assert decision.reason.code is Code.REBOOT_NOT_HAPPENED
         record = the_record(decision)
         assert (record.claim, record.is_giving_back) == ("c1", False)
-        assert kinds(decision) == [PatchNode]
+        assert kinds(decision) == [PatchNode, WriteLock]
 
 
 @pytest.mark.parametrize(("ready", "unschedulable"), [(True, False), (False, None)])

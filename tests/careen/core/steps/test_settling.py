@@ -91,7 +91,7 @@ def test_after_the_timeout_the_roll_out_halts_or_goes_on(policy: SettlePolicy, p
     assert (decision.phase, decision.reason.code) == (phase, code)
     if phase is Phase.FAILED:
         assert (the_record(decision).claim, the_record(decision).is_giving_back) == ("c1", False)
-        assert kinds(decision) == [PatchNode]
+        assert kinds(decision) == [PatchNode, WriteLock]
 
 
 @pytest.mark.parametrize(("waited", "is_released"), [(59, False), (60, True)])

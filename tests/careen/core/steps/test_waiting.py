@@ -268,6 +268,44 @@ def test_a_deleted_node_frees_its_claim_only_after_the_reboot_deadline() -> None
     assert the_lock(behind(gone, UPTIME + 901, first.memory)).entries == ()
 
 
+HALTED = held(an_entry("n9", failed="never-ready", limit=3), next=("n1", "n2"), next_at="t", waiting=2)
+THREE = a_policy(concurrency=3)
+
+
+def test_another_nodes_failure_is_told_and_costs_nobody_its_place() -> None:
+    decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED)
+    assert (decision.phase, codes(decision.refusals)) == (Phase.WAITING, [Code.HALTED])
+    assert "careen retry n9" in str(the_patch(decision).annotations[keys.REASON])
+    assert decision.wants == frozenset()
+    assert WriteLock not in kinds(decision)
+    assert decided(RECORD, node=TAINTED, lock=HALTED, policy=THREE).refusals == decision.refusals
+    assert the_patch(decided(RECORD, node=TAINTED, lock=HALTED, policy=THREE)).labels == {keys.REBOOT_LABEL: "ready"}
+
+
+def test_beside_other_refusals_it_is_one_of_them() -> None:
+    decision = waiting(lock=HALTED, policy=THREE, node={"annotations": {keys.HOLD: "people"}})
+    assert codes(decision.refusals) == [Code.HELD, Code.HALTED]
+    assert the_patch(decision).labels == {keys.REBOOT_LABEL: "required"}
+
+
+def test_while_halted_the_first_in_line_looks_whether_anybody_is_left_behind_the_failed_claim() -> None:
+    def looking(holders: Any, uptime: float = UPTIME, memory: Memory | None = None) -> Decision:
+        memory = memory or waiting(lock=HALTED, policy=THREE).memory
+        return waiting(lock=HALTED, policy=THREE, holders=holders, memory=replace(memory, behind_at=0), uptime=uptime)
+
+    assert looking(NOT_ASKED).wants == {Evidence.HOLDERS}
+    failed = a_marked_node(a_progress(Phase.FAILED, failed="never-ready"), name="n9")
+    assert codes(looking(Holders(nodes=(failed,))).refusals) == [Code.HALTED]
+    assert codes(looking(Unknown("503")).refusals) == [Code.HALTED]
+    first = looking(Holders(absent=frozenset({"n9"})))
+    assert WriteLock not in kinds(looking(Holders(absent=frozenset({"n9"})), UPTIME + 899, first.memory))
+    assert the_lock(looking(Holders(absent=frozenset({"n9"})), UPTIME + 901, first.memory)).entries == ()
+
+
+def test_a_claim_of_an_older_release_without_a_mark_halts_nobody() -> None:
+    assert waiting(lock=replace(HALTED, entries=(an_entry("n9", limit=3),)), policy=THREE).phase is Phase.CLAIMING
+
+
 def test_a_longer_lock_ttl_waits_longer_for_a_deleted_node() -> None:
     assert a_policy(lock_ttl_seconds=60).absence_seconds == 900
     assert a_policy(lock_ttl_seconds=7200).absence_seconds == 7200

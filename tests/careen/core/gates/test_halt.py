@@ -1,0 +1,55 @@
+"""A claim that was kept after a failure halts everybody else, before the cordon."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.core import lock
+from careen.core.gates import asked, halt
+from careen.core.gates.question import When
+from careen.core.lock import LockContent
+from careen.core.reasons import Code
+from tests.careen.core.builders import a_situation, an_entry, held
+
+FAILED = an_entry("n3", failed="never-ready", limit=3)
+
+
+@pytest.mark.parametrize(("content", "expected"), [
+    pytest.param(LockContent(), None, id="free"), pytest.param(held(an_entry("n3")), None, id="held"), pytest.param(held(FAILED), Code.HALTED, id="failed"),
+    pytest.param(held(an_entry("n1", failed="never-ready")), None, id="the node's own failure"), pytest.param("garbage", None, id="the gate hold speaks for that"),
+])
+def test_another_nodes_failure_refuses(content: LockContent | str, expected: Code | None) -> None:
+    refused = halt.ask(a_situation(lock=content), When.READY)
+    assert (refused and refused.code) == expected
+
+
+@pytest.mark.parametrize(("failed", "sentence"), [
+    (("n3",), "n3 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock release n3`"),
+    (("n3", "n4"), "n3 failed (never-ready), n4 failed (never-ready) and keep their claims, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock release n3`"),
+    (("n3", "n4", "n5", "n6"), "n3 failed (never-ready), n4 failed (never-ready), n5 failed (never-ready) and 1 more and keep their claims, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock release n3`"),
+])
+def test_the_sentence_names_who_failed_and_what_to_do(failed: tuple[str, ...], sentence: str) -> None:
+    assert halt.halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
+
+
+def test_nodes_that_drain_already_finish_what_they_have_begun() -> None:
+    assert halt.GATE in asked(When.READY)
+    assert halt.GATE in asked(When.CLAIMED)
+    assert halt.GATE not in asked(When.BEFORE_REBOOT)
+
+
+def test_no_claim_is_added_beside_a_failed_one_however_many_places_are_free() -> None:
+    assert lock.free_slots(held(FAILED), 3) == 0
+    assert lock.add(held(FAILED), an_entry("n1"), 3) is None
+    assert lock.slots_beside_holders(held(FAILED), 3) == 2
+    assert lock.add(held(an_entry("n3", limit=3)), an_entry("n1"), 3) is not None
+
+
+def test_a_working_holder_is_put_back_all_the_same() -> None:
+    assert lock.put_back(held(FAILED), an_entry("n1"), 3).holders == ("n3", "n1")
+
+
+def test_the_mark_stands_on_its_own_claim_alone() -> None:
+    content = held(an_entry("n3", "c3"), an_entry("n4", "c4"))
+    assert [entry.node for entry in lock.mark_failed(content, "n3", "c3", "never-ready").failed] == ["n3"]
+    assert lock.mark_failed(content, "n3", "other", "never-ready").failed == ()
