@@ -16,6 +16,7 @@ import yaml
 from careen.agent import settings_kinds as kinds
 from careen.agent.settings import DEFAULTS, SETTINGS, Settings, flag
 from careen.agent.settings_sources import Source, resolve
+from careen.cli import lock_place
 from careen.cluster.access import Right, needed_rights
 from tests.architecture.source_tree import ROOT, modules
 
@@ -140,9 +141,12 @@ def test_every_default_in_the_settings_file_is_the_default() -> None:
 
 
 def test_the_daemonset_is_where_the_agent_looks_for_its_lock_and_settings() -> None:
-    assert (AGENT["metadata"]["namespace"], AGENT["metadata"]["name"]) == (DEFAULTS["ds_namespace"], DEFAULTS["ds_name"])
+    fields = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in CONTAINER["env"] if "fieldRef" in each["valueFrom"]}
+    assert (fields["CAREEN_DS_NAMESPACE"], fields["POD_NAME"]) == ("metadata.namespace", "metadata.name")
+    assert f"--ds-name={AGENT['metadata']['name']}" in CONTAINER["args"]
     settings = the("ConfigMap", "settings.yaml")["metadata"]
-    assert (settings["namespace"], settings["name"]) == (DEFAULTS["ds_namespace"], DEFAULTS["config_map"])
+    assert (settings["namespace"], settings["name"]) == (AGENT["metadata"]["namespace"], DEFAULTS["config_map"])
+    assert (AGENT["metadata"]["namespace"], AGENT["metadata"]["name"]) == lock_place.OURS
 
 
 def test_the_flags_and_variables_of_the_container_are_settings() -> None:
@@ -150,7 +154,7 @@ def test_the_flags_and_variables_of_the_container_are_settings() -> None:
     assert CONTAINER["args"][0] == "agent"
     assert flags - {flag(name) for name in SETTINGS} == set()
     variables = {each["name"] for each in CONTAINER["env"] if each["name"].startswith(("CAREEN_", "KURED_"))}
-    assert variables == {"CAREEN_NODE_ID", "CAREEN_NOTIFY_URL"}
+    assert variables == {"CAREEN_NODE_ID", "CAREEN_DS_NAMESPACE", "CAREEN_NOTIFY_URL"}
 
 
 def test_a_secret_comes_from_a_secret_and_need_not_be_there() -> None:

@@ -50,8 +50,8 @@ class Settings:
     # Who and where
     node_id: str = _kured("", kinds.NAME, "Name of the Node this agent serves. Required.", live=False, bootstrap=True)
     kubeconfig: str = _ours("", kinds.PATH, "Kubeconfig file; empty: the service account files of the pod.", live=False, bootstrap=True)
-    ds_namespace: str = _kured("careen", kinds.NAMESPACE, "Namespace of the DaemonSet that carries the lock, and of the ConfigMap. (kured: kube-system)", live=False, bootstrap=True)
-    ds_name: str = _kured("careen", kinds.NEEDED_NAME, "Name of the DaemonSet that carries the lock: the agents' own. (kured: kured)", live=False, bootstrap=True)
+    ds_namespace: str = _kured("kube-system", kinds.NAMESPACE, "Namespace of the DaemonSet that carries the lock, and of the ConfigMap.", live=False, bootstrap=True)
+    ds_name: str = _kured("kured", kinds.NEEDED_NAME, "Name of the DaemonSet that carries the lock: the agents' own.", live=False, bootstrap=True)
     config_map: str = _ours("careen", kinds.NAME, "ConfigMap with settings (key config.yaml, the flags' names), followed live; empty: none.", live=False, bootstrap=True)
 
     # Does the host want a reboot

@@ -11,12 +11,13 @@ import asyncio
 import logging
 import random
 import signal
-from collections.abc import Coroutine
+import socket
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from careen.agent import forecast_check, handlers, logs
+from careen.agent import forecast_check, handlers, lock_place, logs
 from careen.agent.apply import Hands
 from careen.agent.clock import SystemClock
 from careen.agent.forecast import ChildForecaster, Limits
@@ -29,7 +30,7 @@ from careen.agent.metrics import Metrics
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.settings import Settings
-from careen.agent.settings_sources import resolve
+from careen.agent.settings_sources import BadSettings, Source, resolve
 from careen.agent.turn import Mind, Turned
 from careen.cluster import objects
 from careen.cluster.access import missing_rights, needed_rights
@@ -52,6 +53,7 @@ _LOG = logging.getLogger("careen.agent")
 STOP_SECONDS = 3.0
 MESSAGE_SECONDS = 1.5
 _RETRY_SECONDS = 2.0
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _RIGHTS_SECONDS = 600.0
 _RIGHTS_UNKNOWN_SECONDS = 60.0
 
@@ -63,7 +65,9 @@ class Agent:
         """Raises `BadSettings` and `CannotReachCluster`, both for exit code 2."""
         self._given = given
         # Without the ConfigMap only what must be known before it: the rest is judged when it has been read.
-        self._basics = resolve(flags=given.flags, environment=given.environment, is_whole=False).settings
+        resolved = resolve(flags=given.flags, environment=given.environment, is_whole=False)
+        self._basics = resolved.settings
+        self._is_place_given = all(resolved.origins[name].source is not Source.DEFAULT for name in ("ds_namespace", "ds_name"))
         self._node = self._basics.node_id
         self._clock = SystemClock()
         self._transport: ClientTransport = connect(Path(self._basics.kubeconfig) if self._basics.kubeconfig else None, part="agent")
@@ -109,6 +113,7 @@ class Agent:
         _LOG.info("told to stop; whoever starts next goes on from what stands on the Node and in the lock")
 
     async def _work(self) -> None:
+        await self._make_sure_of_the_lock()
         live = await self._first_settings()
         settings = live.settings
         held = await self._become_only_agent(settings)
@@ -144,6 +149,26 @@ class Agent:
             return None
         _LOG.info("metrics, health and readiness on port %s", server.port)
         return server
+
+    async def _make_sure_of_the_lock(self) -> None:
+        """Before the first write: an agent with another lock than its fellows would not see their claims. Raises `BadSettings`."""
+        basics = self._basics
+        named = lock_place.Place(basics.ds_namespace, basics.ds_name)
+        while True:
+            self._heartbeat.expect_within(120.0, f"looking whose lock {named} carries")
+            try:
+                judged = await lock_place.judge(
+                    self._api, named, is_given=self._is_place_given, pod=None if basics.kubeconfig else _own_pod(self._given.environment), annotation=basics.lock_annotation,
+                )
+            except ClusterError as error:
+                _LOG.warning("whose lock %s carries is not known yet, so nothing is done: %s", named, error)
+                await self._clock.sleep(_RETRY_SECONDS)
+                continue
+            if judged.refusal:
+                raise BadSettings([judged.refusal])
+            if judged.remark:
+                _LOG.warning("%s", judged.remark)
+            return
 
     async def _first_settings(self) -> LiveSettings:
         """Waits until it is known what the ConfigMap says: a window or a gate in it must hold from the first turn on."""
@@ -315,6 +340,15 @@ class Agent:
     def _count(self, request: Request, response: Response | None) -> None:
         status = str(response.status) if response is not None else "lost"
         self._metrics.requests.labels(self._node, request.method, status).inc()
+
+
+def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:
+    """As the pod tells it: its namespace by the service account's files, its name by POD_NAME, or as its host name."""
+    try:
+        namespace = _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+    except OSError:
+        namespace = ""
+    return lock_place.OwnPod(namespace=namespace, name=environment.get("POD_NAME") or socket.gethostname())
 
 
 def _host(settings: Settings) -> LocalHost:

@@ -32,9 +32,24 @@ class Launch:
     """Variables whose values are secrets of another object: whoever asks may not read those, and need not."""
 
 
-class _Variable(msgspec.Struct, frozen=True):
+class _Field(msgspec.Struct, frozen=True, rename="camel"):
+    field_path: str = ""
+
+
+class _Origin(msgspec.Struct, frozen=True, rename="camel"):
+    field_ref: _Field | None = None
+
+
+class _Variable(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     value: str | None = None
+    value_from: _Origin | None = None
+
+    def in_pods_of(self, namespace: str) -> str:
+        """What agents of a DaemonSet in this namespace see."""
+        if self.value_from and self.value_from.field_ref and self.value_from.field_ref.field_path == "metadata.namespace":
+            return namespace
+        return ANY_NODE if self.value is None else self.value
 
 
 class _Container(msgspec.Struct, frozen=True):
@@ -81,7 +96,7 @@ async def launch_of_agents(api: ApiServer, basics: Settings) -> Launch:
             arguments = words[words.index("agent") + 1 :]
             context = agent_command.make_context("agent", arguments, resilient_parsing=False)
             unread = tuple(each.name for each in container.env if each.value is None and each.name in _SECRETS)
-            environment = {each.name: ANY_NODE if each.value is None else each.value for each in container.env if each.name not in unread}
+            environment = {each.name: each.in_pods_of(basics.ds_namespace) for each in container.env if each.name not in unread}
             return Launch(flags=given_flags(context.params), environment=environment, where=title, unread=unread)
     raise click.ClickException(f"{title} has no container that runs `careen agent`; name the agents' DaemonSet with --ds-namespace and --ds-name")
 

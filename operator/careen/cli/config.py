@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import click
 
 from careen.agent.clock import SystemClock
 from careen.agent.settings import SETTINGS, Settings, flag
-from careen.agent.settings_sources import BadSettings, Resolved, resolve
+from careen.agent.settings_sources import BadSettings, Resolved, Source, resolve
+from careen.cli import lock_place
 from careen.cli.agent_options import agent_options, given_flags
 from careen.cli.agents_settings import ANY_NODE, Launch, config_map_data, launch_of_agents, settings_of, title_of
 from careen.cli.connection import output_option, show
@@ -48,8 +50,11 @@ def config(*, here: bool, output: str, **values: Any) -> None:
 
 
 async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[Resolved, tuple[str, ...]]:
-    basics = resolve(flags={**flags, "node_id": flags.get("node_id", (ANY_NODE,))}, environment=os.environ, is_whole=False).settings
+    resolved = resolve(flags={**flags, "node_id": flags.get("node_id", (ANY_NODE,))}, environment=os.environ, is_whole=False)
+    basics = resolved.settings
     api = _api(basics, here=here)
+    if api and not here:
+        basics = await _found(api, resolved)
     if here or api is None:
         launch = Launch(flags=flags, environment=dict(os.environ), where="this command line and environment")
     else:
@@ -58,6 +63,14 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
     asked = f"ConfigMap {title_of(basics)}" if api else "no ConfigMap, because no cluster was asked"
     unread = [f"{name} comes from a Secret if there is one, which is not read here" for name in launch.unread]
     return resolved, (f"flags and environment from {launch.where}; {asked}", *unread, *resolved.notes)
+
+
+async def _found(api: ApiServer, given: Resolved) -> Settings:
+    """With the agents' DaemonSet: the one that is named, or that the other commands would look at."""
+    settings = given.settings
+    named = {name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name) for name in ("ds_namespace", "ds_name")}
+    namespace, name = await lock_place.find(api, namespace=named["ds_namespace"], name=named["ds_name"], annotation=settings.lock_annotation)
+    return replace(settings, ds_namespace=namespace, ds_name=name)
 
 
 def _api(basics: Settings, *, here: bool) -> ApiServer | None:

@@ -21,6 +21,7 @@ import click
 from careen.agent import settings_kinds as kinds
 from careen.agent.clock import SystemClock
 from careen.agent.settings import DEFAULTS
+from careen.cli import lock_place
 from careen.cluster.api import ApiServer
 from careen.cluster.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
 from careen.cluster.lock_store import LockStore
@@ -82,8 +83,8 @@ class Connection:
 
     kubeconfig: str | None
     context: str | None
-    namespace: str
-    name: str
+    namespace: str | None            # None: looked for
+    name: str | None
     annotation: str
 
     def ask(self, question: Callable[[Cluster], Awaitable[T]]) -> T:
@@ -91,13 +92,17 @@ class Connection:
         file = _kubeconfig(self.kubeconfig)
         transport = _connect(file, self.context)
         clock = SystemClock()
-        cluster = Cluster(
-            # One person's command needs no jitter.
-            api=ApiServer(transport, clock, chance=lambda: 0.0), clock=clock, kubeconfig=str(file or ""), context=self.context or "",
-            namespace=self.namespace, name=self.name, annotation=self.annotation,
-        )
+        # One person's command needs no jitter.
+        api = ApiServer(transport, clock, chance=lambda: 0.0)
+
+        async def find_and_ask() -> T:
+            namespace, name = await lock_place.find(api, namespace=self.namespace, name=self.name, annotation=self.annotation)
+            return await question(Cluster(
+                api=api, clock=clock, kubeconfig=str(file or ""), context=self.context or "", namespace=namespace, name=name, annotation=self.annotation,
+            ))
+
         try:
-            return asyncio.run(_answered(question(cluster)))
+            return asyncio.run(_answered(find_and_ask()))
         finally:
             transport.close()
 
@@ -107,23 +112,23 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
 
     @click.option("--kubeconfig", envvar="KUBECONFIG", metavar="FILE", help="The kubeconfig to use; otherwise ~/.kube/config, and inside a pod its service account.")
     @click.option("--context", metavar="NAME", help="The context of the kubeconfig; otherwise its current one.")
-    @click.option("--ds-namespace", callback=_checked(kinds.NAMESPACE), default=DEFAULTS["ds_namespace"], show_default=True, envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock.")
-    @click.option("--ds-name", callback=_checked(kinds.NEEDED_NAME), default=DEFAULTS["ds_name"], show_default=True, envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"], metavar="NAME", help="Name of the DaemonSet that carries the lock.")
+    @click.option("--ds-namespace", callback=_checked(kinds.NAMESPACE), envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock; otherwise careen/careen is looked for, then kube-system/kured.")
+    @click.option("--ds-name", callback=_checked(kinds.NEEDED_NAME), envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"], metavar="NAME", help="Name of the DaemonSet that carries the lock.")
     @click.option("--lock-annotation", callback=_checked(kinds.ANNOTATION), default=DEFAULTS["lock_annotation"], show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
     @functools.wraps(function)
-    def command(*, kubeconfig: str | None, context: str | None, ds_namespace: str, ds_name: str, lock_annotation: str, **given: Any) -> T:
+    def command(*, kubeconfig: str | None, context: str | None, ds_namespace: str | None, ds_name: str | None, lock_annotation: str, **given: Any) -> T:
         connection = Connection(kubeconfig=kubeconfig, context=context, namespace=ds_namespace, name=ds_name, annotation=lock_annotation)
         return function(connection, **given)
 
     return command
 
 
-def _checked(kind: kinds.Kind) -> Callable[[click.Context, click.Parameter, str], str]:
+def _checked(kind: kinds.Kind) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """The agents' own parser, so that a name that no object can have is refused before anybody is asked for it."""
 
-    def check(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
         try:
-            return str(kind.parse(value))
+            return None if value is None else str(kind.parse(value))
         except ValueError as error:
             raise click.BadParameter(f"{value!r}: {error}") from error
 

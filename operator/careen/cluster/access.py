@@ -49,7 +49,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
         Right(verb="patch", resource="daemonsets", group="apps", namespace=namespace, name=daemonset, because="claims are written into the lock"),
         Right(verb="list", resource="daemonsets", group="apps", because="another coordinator, such as kured, must be seen"),
         Right(verb="list", resource="pods", because="the pods of the node are drained"),
-        Right(verb="get", resource="pods", because="an eviction answered with 404 must be told from a missing API"),
+        Right(verb="get", resource="pods", because="an eviction answered with 404 must be told from a missing API, and the agent's own DaemonSet from another"),
         Right(verb="create", resource="pods", subresource="eviction", because="pods are evicted, never deleted"),
         *(
             Right(verb=verb, resource=resource, group=group, because="owners of displaced pods must be as well as before")

@@ -41,6 +41,16 @@ async def list_pods_on(api: ApiServer, node: str) -> tuple[PodView, ...]:
     return tuple(objects.pod_view(pod) for pod in found)
 
 
+async def read_controller(api: ApiServer, namespace: str, name: str) -> Owner | None:
+    """The controller of a pod; None when there is no such pod, or nothing controls it."""
+    try:
+        pod = await api.get(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}", objects.ObjectHead)
+    except NotFound:
+        return None
+    owner = objects.controller_of(pod.metadata)
+    return Owner(owner.kind, namespace, owner.name) if owner.name else None
+
+
 def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
     """The controllers whose health can be compared, of these pods."""
     return frozenset(Owner(pod.owner_kind, pod.namespace, pod.owner_name) for pod in pods if pod.owner_kind in WORKLOAD_KINDS)

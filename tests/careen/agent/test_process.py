@@ -31,12 +31,14 @@ class Node:
     server: RunningServer
     folder: Path
     processes: list[subprocess.Popen[str]]
+    place: tuple[str, ...] = ("--ds-namespace=careen", "--ds-name=careen")
 
     @property
     def command(self) -> list[str]:
         return [
             sys.executable, "-m", "careen", "agent", "--node-id=n1", f"--kubeconfig={self.folder}/kubeconfig", f"--host-root={self.folder}/host",
             f"--boot-id-file={self.folder}/boot_id", "--host-exec=direct", f"--reboot-command=touch {self.folder}/rebooted", "--metrics-port=0", "--metrics-host=127.0.0.1",
+            *self.place,
         ]
 
     def start(self, *flags: str, **environment: str) -> Agent:
@@ -131,6 +133,17 @@ def test_settings_that_cannot_be_meant_end_the_start_with_code_2(node: Node, fla
     assert words in agent.log
     assert "Traceback" not in agent.log
     assert node.requests == [], "nothing is asked of a cluster before that"
+
+
+def test_an_agent_whose_lock_is_nowhere_does_not_start(node: Node) -> None:
+    """Nothing given: kured's place, where this cluster has nothing."""
+    node.place = ()
+    ask_for_a_reboot(node)
+    agent = node.start()
+    assert agent.ends() == 2
+    assert "DaemonSet kube-system/kured does not exist, and it is what carries the lock" in agent.log
+    assert "Traceback" not in agent.log
+    assert {record.verb for record in node.requests} == {"get"}
 
 
 def test_a_config_map_that_cannot_be_used_ends_the_start_with_code_2(node: Node) -> None:

@@ -23,8 +23,6 @@ KURED = {
     "message-template-uncordon": "Node %s rebooted & uncordoned successfully!", "metrics-host": "", "metrics-port": 8080, "log-format": "text",
 }
 DIFFERENT_ON_PURPOSE = {
-    "ds-namespace": "careen",  # the lock lives on the agents' own DaemonSet
-    "ds-name": "careen",
     "prefer-no-schedule-taint": "careen.dev/reboot",  # on unless switched off
     "notify-url": (),  # kured takes one; here there may be several
     "slack-hook-url": None,

@@ -43,7 +43,7 @@ def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(tmp_path: Pat
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9")
     result = CliRunner().invoke(cli, ["unhold", "n1", "--kubeconfig", str(kubeconfig)])
     assert result.exit_code == 1
-    assert "Error: the API server cannot be reached: GET /api/v1/nodes/n1" in result.output
+    assert "Error: the API server cannot be reached: GET /apis/apps/v1/namespaces/careen/daemonsets/careen" in result.output
     assert "check the server's address in the kubeconfig" in result.output
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
+from careen.cluster.pods import Owner, list_pods_on, owners_of, read_controller, read_owners
 from careen.core.observation import OwnerHealth, PodView
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import Scripted, answer, api_on, methods
@@ -35,6 +35,16 @@ async def test_only_the_pods_bound_to_the_node_are_listed_from_all_namespaces(cl
     cluster.put_pod("c", "n1", namespace="kube-system")
     assert [pod.title for pod in await list_pods_on(cluster.api, "n1")] == ["kube-system/c", "shop/a"]
     assert cluster.wire.asked[0].query["fieldSelector"] == "spec.nodeName=n1"
+
+
+async def test_a_pod_tells_who_controls_it(cluster: Cluster) -> None:
+    cluster.server.seed(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop", **controller("DaemonSet", "agents")}, "spec": {}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "shop"}, "spec": {}},
+    )
+    assert await read_controller(cluster.api, "shop", "a") == Owner("DaemonSet", "shop", "agents")
+    assert await read_controller(cluster.api, "shop", "b") is None
+    assert await read_controller(cluster.api, "shop", "gone") is None
 
 
 async def test_a_pod_is_read_as_far_as_a_drain_looks() -> None:
