@@ -102,15 +102,21 @@ def contradictions(settings: Settings) -> list[str]:
     if (settings.alert_filter_regexp or settings.alert_firing_only) and not settings.prometheus_url:
         found.append("--alert-filter-regexp and --alert-firing-only need --prometheus-url: without it no alert is looked at")
     found += _credentials(settings)
-    for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
-        given = [key for key, _ in getattr(settings, name)]
-        found += [f"--{flag(name)} sets {key} twice: keep one of them" for key in sorted({key for key in given if given.count(key) > 1})]
     if settings.scheduler_config.startswith("configmap:") and not settings.config_map:
         found.append("--scheduler-config names a key of the ConfigMap, but --config-map is empty")
     if settings.force_reboot_past_budgets and not settings.force_reboot:
         found.append("--force-reboot-past-budgets needs --force-reboot")
     if settings.settle_policy == "halt" and not settings.settle_timeout:
         found.append("--settle-timeout=0 with --settle-policy=halt would halt the roll-out after every reboot: give a time, or --settle-policy=continue")
+    return found + _twice(settings)
+
+
+def _twice(settings: Settings) -> list[str]:
+    """Of two values for one thing nobody knows which is meant."""
+    found = []
+    for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
+        given = [key for key, _ in getattr(settings, name)]
+        found += [f"--{flag(name)} sets {key} twice: keep one of them" for key in sorted({key for key in given if given.count(key) > 1})]
     groups = [(each.kind, each.selector.text if each.selector else "") for each in settings.budget]
     if len(set(groups)) < len(groups):
         found.append("--budget names the same group twice: keep one of them")
