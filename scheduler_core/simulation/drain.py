@@ -14,7 +14,7 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.courses import Course, Displaced, follow, kind_of
-from scheduler_core.simulation.evictions import BudgetLedger
+from scheduler_core.simulation.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
 from scheduler_core.simulation.landings import Landing, landings
 from scheduler_core.simulation.remedies import remedies
@@ -139,11 +139,30 @@ class _Told:
         if why := why_it_stays(pod, self.stays):
             return _say(pod, Outcome.STAYS, why)
         refusal = self.courses[0].refused.get(pod.key)
+        if refusal and not refusal.is_never and (kept := self._kept_by_the_drain(refusal)):
+            return _say(pod, Outcome.BLOCKED, kept, is_never=True, budget=refusal.budget)
         if refusal:
             return _say(pod, Outcome.BLOCKED, refusal.sentence, is_never=refusal.is_never, budget=refusal.budget, remedies=(refusal.remedy,) if refusal.remedy else ())
         if recreation_of(pod) is Recreation.NEVER:
             return _say(pod, Outcome.LOST, "has no controller that would recreate it")
         return self._landing(self.landings[pod.key])
+
+    def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
+        """Why waiting cannot help although the budget has room: what it waits for comes back with the node alone. Empty when it can."""
+        numbers, course = refusal.budget, self.courses[0]
+        budget = next((each for each in self.before.objects.budgets if numbers and (each.namespace, each.name) == (numbers.namespace, numbers.name)), None)
+        if numbers is None or budget is None:
+            return ""
+        away = [
+            each for each in course.displaced.values()
+            if each.replacement.key in self._returning(course) and each.pod.namespace == budget.namespace and budget.selector.matches(each.pod.labels)
+        ]
+        if not away or numbers.expected_pods - len(away) > numbers.desired_healthy:
+            return ""
+        return (
+            f"disruption budget {budget.key} wants {numbers.desired_healthy} healthy of {numbers.expected_pods} pods, and {counted(len(away), 'pod')} that "
+            f"would go before can come back to this node alone: waiting cannot help"
+        )
 
     def _landing(self, landing: Landing) -> PodForecast:
         each = landing.main

@@ -93,7 +93,8 @@ def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": NAMESPACE}, "data": {}}
     yield daemon_set("node-exporter", "kube-system", "100m")
     for workload in sample_workloads(nodes):
-        yield from _workload_objects(workload)
+        # On a single node a budget would wait for replicas that wait for the node: it would never let it go.
+        yield from _workload_objects(workload, has_budgets=nodes > 1)
 
 
 def _agents(arguments: Sequence[str]) -> Manifest:
@@ -110,13 +111,13 @@ def daemon_set(name: str, namespace: str, cpu: str) -> Manifest:
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": namespace}, "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}}
 
 
-def _workload_objects(workload: Workload) -> Iterator[Manifest]:
+def _workload_objects(workload: Workload, *, has_budgets: bool) -> Iterator[Manifest]:
     labels = {"app": workload.name}
     spec: Manifest = {"replicas": workload.replicas, "selector": {"matchLabels": labels}, "template": _template(workload.name, workload.cpu, workload.memory, workload.pod_extra)}
     if workload.kind == "StatefulSet":
         spec["serviceName"] = workload.name
     yield {"apiVersion": "apps/v1", "kind": workload.kind, "metadata": {"name": workload.name, "namespace": _APPS}, "spec": spec}
-    if workload.unavailable is not None:
+    if workload.unavailable is not None and has_budgets:
         yield {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": workload.name, "namespace": _APPS},
                "spec": {"maxUnavailable": workload.unavailable, "selector": {"matchLabels": labels}}}
 

@@ -165,6 +165,15 @@ def test_a_budget_is_not_refilled_by_a_replacement_that_stays_pending() -> None:
     assert [(pod.outcome, pod.is_never) for pod in forecast.pods] == [(Outcome.PENDING, False), (Outcome.BLOCKED, False)]
 
 
+def test_a_budget_that_waits_for_what_returns_with_the_node_alone_blocks_for_ever() -> None:
+    """On a cluster of one node: the drain would evict the first pod, wait for its replacement, and the replacement for the drain."""
+    first, second = drain("n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=2)).pods
+    assert (first.outcome, second.outcome, second.is_never) == (Outcome.RETURNS, Outcome.BLOCKED, True)
+    assert "waiting cannot help" in second.sentence
+    _, third = drain("n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=3)).pods
+    assert (third.outcome, third.is_never) == (Outcome.BLOCKED, False), "a third pod elsewhere may yet become healthy"
+
+
 def test_a_budget_that_wants_every_pod_blocks_for_ever_and_is_named() -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_budget(0, desired=3)))
     assert (pod.outcome, pod.is_never) == (Outcome.BLOCKED, True)
