@@ -28,6 +28,8 @@ _LOG = logging.getLogger("careen.config")
 _WATCH_SECONDS = 3600
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
+# A real scan takes some round trips; this much is enough on a machine that is busy.
+_SCAN_SECONDS = 1.0
 
 
 class Forever:
@@ -91,6 +93,7 @@ async def _follow(
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     for name_of_logger in ("kopf._cogs.clients.watching", "kopf._core.reactor.observation"):
         logging.getLogger(name_of_logger).addFilter(_FEW_RETRIES)
+    _spare_discovery()
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
@@ -110,6 +113,34 @@ async def _follow(
 def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
     metadata = body["metadata"]
     return SeenConfigMap(uid=metadata.get("uid", ""), resource_version=metadata.get("resourceVersion", ""), data=dict(body.get("data") or {}))
+
+
+def _spare_discovery() -> None:
+    """Answers for the server what kopf asks it at each start, five requests an agent and again after each reboot: which kinds it has.
+
+    kopf has no setting for that, so its scan is replaced. Where it has moved to in another release, kopf asks, and all is well.
+    """
+    try:
+        from kopf._cogs.clients import scanning
+        from kopf._cogs.structs.references import Resource
+    except ImportError:
+        return
+
+    async def scan(**_: Any) -> list[Any]:
+        # Its tasks begin at once, and what a scan finds before the one that takes it listens is lost to it.
+        await asyncio.sleep(_SCAN_SECONDS)
+        reads = frozenset({"list", "watch"})
+        return [
+            Resource(group="", version="v1", plural="configmaps", kind="ConfigMap", singular="configmap", namespaced=True, verbs=reads),
+            # kopf waits until it knows these, and with its scanning off does nothing with them.
+            Resource(group="", version="v1", plural="namespaces", kind="Namespace", singular="namespace", namespaced=False, verbs=reads),
+            Resource(
+                group="apiextensions.k8s.io", version="v1", plural="customresourcedefinitions", kind="CustomResourceDefinition",
+                singular="customresourcedefinition", namespaced=False, verbs=reads,
+            ),
+        ]
+
+    scanning.scan_resources = scan
 
 
 def _connection(library: Any, found: Credentials, namespace: str) -> kopf.ConnectionInfo:
