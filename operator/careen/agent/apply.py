@@ -59,6 +59,8 @@ class Applied:
 
     memory: Memory
     node: NodeView | None = None
+    node_written_at: float = 0.0
+    """When the write began whose answer shows the Node: what changed later may not be in it."""
     stop: Stop | None = None
 
 
@@ -85,6 +87,7 @@ class Applier:
         self._memory = memory
         self._node_uid = node_uid
         self._node: NodeView | None = None
+        self._node_written_at = 0.0
         self._confirmed_at: float | None = None
         self._remember = remember
 
@@ -93,7 +96,7 @@ class Applier:
         for action in actions:
             if stop := await self._do(action):
                 return Applied(memory=self._memory, node=None, stop=stop)
-        return Applied(memory=self._memory, node=self._node)
+        return Applied(memory=self._memory, node=self._node, node_written_at=self._node_written_at)
 
     async def _do(self, action: Action) -> Stop | None:
         match action:
@@ -117,9 +120,10 @@ class Applier:
     async def _patch_node(self, patch: PatchNode) -> Stop | None:
         if patch.send_before is not None and self._hands.host.uptime() >= patch.send_before:
             return Stop(f"{patch.purpose}: what it rests on is too old by now")
+        began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
-                self._node = node
+                self._node, self._node_written_at = node, began
                 return None
             case Rejected(why):
                 return Stop(f"{patch.purpose}: {why}", is_refusal=True)

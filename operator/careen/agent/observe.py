@@ -47,6 +47,11 @@ from scheduler_core.simulation.forecast import Forecast
 T = TypeVar("T")
 
 
+# Turns that move a node on follow each other within milliseconds, and every write of the Node carries the version that was
+# seen. Longer than this no turn may rest on an answer: an eviction does not carry the version, and a hold must be heard.
+_ANSWER_SECONDS = 1.0
+
+
 class Forecaster(Protocol):
     """Simulates the drain of a node."""
 
@@ -78,6 +83,7 @@ class Observer:
         self._senses = senses
         self._node: NodeView | None = None
         self._node_read_at = 0.0
+        self._is_answer = False
         self._gather: dict[Evidence, Callable[[Observation, Policy], Awaitable[dict[str, Any]]]] = {
             Evidence.NODE: self._fresh_node,
             Evidence.BOOT_ID: self._boot_id,
@@ -104,7 +110,7 @@ class Observer:
         need = await senses.need.read()
         # A need just seen: the taint goes out on the version of now, or it would meet a conflict first.
         is_news = phase is Phase.IDLE and need.answer is not NeedAnswer.NO
-        node = await self._own_node(0.0 if is_news else ROW[phase].node_max_age_seconds)
+        node = await self._own_node(0.0 if is_news else self._node_max_age_seconds(phase))
         skew = senses.api.clock_skew_seconds
         seen = Observation(
             now=senses.api.clock.now(),
@@ -130,9 +136,15 @@ class Observer:
             clock_skew_seconds=seen.clock_skew_seconds if skew is None else skew,
         )
 
-    def saw_node(self, node: NodeView | None) -> None:
-        """The Node as an own write's answer shows it; None if it must be read again."""
-        self._node, self._node_read_at = node, self._senses.api.clock.monotonic()
+    def saw_node(self, node: NodeView | None, written_at: float) -> None:
+        """The Node as an own write's answer shows it, and when that write began; None if it must be read again."""
+        self._node, self._node_read_at, self._is_answer = node, written_at, node is not None
+
+    def _node_max_age_seconds(self, phase: Phase) -> float:
+        """As the phase allows; the answer of the last turn's write, which is as good as a read made then, passes once."""
+        allowed = max(ROW[phase].node_max_age_seconds, _ANSWER_SECONDS if self._is_answer else 0.0)
+        self._is_answer = False
+        return allowed
 
     async def _own_node(self, max_age_seconds: float) -> NodeView | Gone | Unknown:
         now = self._senses.api.clock.monotonic()

@@ -53,7 +53,7 @@ class Mind:
         applied = await applier.apply(decision.actions)
         self.memory = applied.memory
         if applied.node is not None or applied.stop is not None:
-            self._observer.saw_node(applied.node)
+            self._observer.saw_node(applied.node, applied.node_written_at)
         # A decision's phase holds when all its actions have landed.
         if isinstance(seen.node, NodeView) and applied.stop is None:
             self.phase = decision.phase

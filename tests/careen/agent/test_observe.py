@@ -86,13 +86,30 @@ async def test_the_answer_of_an_own_write_is_as_good_as_a_read(shell: Shell) -> 
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
     assert isinstance(seen.node, NodeView)
-    observer.saw_node(replace(seen.node, resource_version="77"))
+    observer.saw_node(replace(seen.node, resource_version="77"), shell.clock.monotonic())
     again = await observer.begin(Memory(), Phase.IDLE, POLICY)
     assert isinstance(again.node, NodeView)
     assert again.node.resource_version == "77"
-    observer.saw_node(None)
+    observer.saw_node(None, 0.0)
     await observer.begin(Memory(), Phase.IDLE, POLICY)
     assert shell.requests == [NODE, NODE]
+
+
+@pytest.mark.parametrize(("seconds_later", "reads"), [((0.02,), 1), ((0.9,), 1), ((1.0,), 2), ((0.02, 0.04), 2)])
+async def test_while_the_node_works_the_answer_of_a_write_serves_the_next_turn_and_no_other(
+    shell: Shell, seconds_later: tuple[float, ...], reads: int
+) -> None:
+    """A drain looks twice a second: a hold that was set meanwhile must be heard."""
+    put_in_phase(shell, Phase.DRAINING)
+    observer = shell.observer()
+    shell.clock.seconds = 50.0
+    seen = await observer.begin(Memory(), Phase.DRAINING, POLICY)
+    assert isinstance(seen.node, NodeView)
+    observer.saw_node(seen.node, shell.clock.monotonic())
+    for later in seconds_later:
+        shell.clock.seconds = 50.0 + later
+        await observer.begin(Memory(), Phase.DRAINING, POLICY)
+    assert shell.requests.count(NODE) == reads
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])

@@ -10,6 +10,7 @@ import pytest
 from careen.agent import turn
 from careen.agent.turn import Mind, NeverDecided
 from careen.cluster.errors import Unclear
+from careen.cluster.transport import Request
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision, Reason
 from careen.core.observation import LockReading, NodeView, Observation
@@ -84,6 +85,21 @@ async def test_after_an_own_patch_an_idle_node_need_not_be_read(shell: Shell, mo
     assert shell.requests == ["GET /api/v1/nodes/n1", "PATCH /api/v1/nodes/n1"]
     assert isinstance(shown[1].node, NodeView)
     assert shown[1].node.annotations["a"] == "1"
+
+
+async def test_the_age_of_an_answer_counts_from_the_beginning_of_the_write(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers may be late: what somebody changed while this one was under way is not in it."""
+    shell.put_node("n1")
+    think(monkeypatch, lambda seen, _: decision(seen, phase=Phase.DRAINING, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
+    mind = Mind(shell.observer(), shell.hands)
+
+    def slowly(request: Request) -> None:
+        shell.clock.seconds += 5.0 if request.method == "PATCH" else 0.0
+
+    shell.wire.before = slowly
+    await mind.turn(POLICY)
+    await mind.turn(POLICY)
+    assert shell.requests.count("GET /api/v1/nodes/n1") == 2
 
 
 async def test_after_a_stop_the_node_is_read_anew_even_when_idle(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
