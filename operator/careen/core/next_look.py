@@ -40,7 +40,7 @@ def next_look(node: NodeView, progress: Progress, lock: LockContent | Garbage | 
     """What can be said from outside the agent. The clocks of host and onlooker are taken to agree."""
     phase = Phase(progress.phase) if progress.phase else Phase.IDLE
     if phase is Phase.WAITING:
-        return NextLook(seconds=_of_the_waiting(node, lock))
+        return NextLook(seconds=_of_the_waiting(node, lock, policy))
     if phase is Phase.FAILED and (left := _until_the_retry(node, progress, policy, now)) is not None:
         return NextLook(seconds=left, is_retry=True)
     return NextLook(seconds=_LOOKS[phase])
@@ -54,14 +54,14 @@ _LOOKS = {
 _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 
-def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown) -> float:
+def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy) -> float:
     content = lock if isinstance(lock, LockContent) else LockContent()
     slowest = content.waiting / order.LOOKS_PER_SECOND
     if any(refusal.gate in _COSTLY for refusal in stored_refusals(node)):
         return max(waiting.COSTLY_PAUSE_LIMIT_SECONDS * 1.25, slowest)
     if node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return max(waiting.LOOK_SECONDS, slowest)
-    look = order.look_again_seconds(node.name, content, 1.0)
+    look = order.look_again_seconds(node.name, content, policy, 1.0)
     return max(look, slowest) if look >= waiting.LOOK_SECONDS else look
 
 

@@ -6,6 +6,7 @@ a claim lists the waiting once and writes the next names into the lock; the othe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,12 +18,13 @@ from careen.core.policy import Budget, BudgetKind, Order, Policy
 from careen.core.progress import UnreadableProgress, from_annotation
 
 NEXT_LOOK_SECONDS = 3.0              # the next start follows a release within five seconds
-NAMED_LOOK_SECONDS = 10.0            # farther down the line: often enough to see the line move
+ROUND_SECONDS = 5.0                  # no node is drained, rebooted and back in less
+NAMED_LOOK_SECONDS = (10.0, 25.0)    # farther down the line: whoever cannot come leaves it, so it may move sooner than by reboots
 PASSED_OVER_SECONDS = 60.0           # a named node that has not come by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
 LOOKS_PER_SECOND = 6                 # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
 SPARE_NAMES = 12                     # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
-NEXT_NAMES = 3                       # how many of the line look every three seconds
+SPARE_LOOKERS = 1                    # of those who look every three seconds: more than there can be places at once
 
 READY = "ready"
 CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
@@ -200,8 +202,21 @@ def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tu
     return free, free + minutes
 
 
-def look_again_seconds(name: str, content: LockContent, jitter: float) -> float:
-    """How long a waiting node may sleep before it looks at the lock again."""
+def look_again_seconds(name: str, content: LockContent, policy: Policy, jitter: float) -> float:
+    """How long a waiting node may sleep before it looks at the lock again.
+
+    Those whom the next release can call look every few seconds; the others of the line by their place in it, or a roll-out
+    would cost more looks than work.
+    """
     if name in content.next:
-        return NEXT_LOOK_SECONDS if content.next.index(name) < NEXT_NAMES else NAMED_LOOK_SECONDS
+        at_once = lock.limit(content, policy.concurrency)
+        places_to_go = content.next.index(name) + 1 - (at_once + SPARE_LOOKERS)
+        return _named_look_seconds(policy, rounds=math.ceil(places_to_go / at_once)) if places_to_go > 0 else NEXT_LOOK_SECONDS
     return max(OTHERS_LOOK_SECONDS, content.waiting / LOOKS_PER_SECOND) * (0.75 + 0.5 * jitter)
+
+
+def _named_look_seconds(policy: Policy, rounds: int) -> float:
+    shortest, longest = NAMED_LOOK_SECONDS
+    # Another order, or a budget that is free again, may call anybody of the line next.
+    keeps_places = policy.order is Order.OLDEST and not policy.budgets
+    return min(max(shortest, rounds * ROUND_SECONDS), longest) if keeps_places else shortest

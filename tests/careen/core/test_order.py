@@ -204,28 +204,53 @@ def test_whoever_comes_out_of_order_knows_who_did_not_come() -> None:
     assert turn("n1", NAMED, 0).passed == ()
 
 
-@pytest.mark.parametrize(("name", "waiting", "seconds"), [
-    ("n1", 5000, 3.0), ("n3", 5000, 3.0), ("n4", 5000, 10.0), ("other", 0, 30.0), ("other", 180, 30.0), ("other", 6000, 1000.0),
+LINE = LockContent(next=tuple(f"n{number}" for number in range(1, 14)), waiting=5000)
+
+
+@pytest.mark.parametrize(("name", "concurrency", "seconds"), [
+    ("n1", 1, 3.0), ("n2", 1, 3.0), ("n3", 1, 10.0), ("n4", 1, 10.0), ("n5", 1, 15.0), ("n6", 1, 20.0), ("n7", 1, 25.0), ("n13", 1, 25.0),
+    ("n5", 4, 3.0), ("n6", 4, 10.0), ("n13", 4, 10.0), ("n5", 2, 10.0), ("n9", 2, 15.0), ("n10", 2, 20.0),
 ])
-def test_the_first_look_often_and_the_others_rarely(name: str, waiting: int, seconds: float) -> None:
-    content = LockContent(next=("n1", "n2", "n3", "n4"), waiting=waiting)
-    assert order.look_again_seconds(name, content, 0.5) == seconds
+def test_whom_the_next_releases_can_call_looks_often_and_the_others_of_the_line_by_their_place(name: str, concurrency: int, seconds: float) -> None:
+    assert order.look_again_seconds(name, LINE, a_policy(concurrency=concurrency), 0.5) == seconds
+
+
+@pytest.mark.parametrize(("waiting", "seconds"), [(0, 30.0), (180, 30.0), (6000, 1000.0)])
+def test_whom_nobody_named_looks_rarely(waiting: int, seconds: float) -> None:
+    assert order.look_again_seconds("other", LockContent(next=("n1",), waiting=waiting), a_policy(), 0.5) == seconds
+
+
+@given(st.integers(1, 20), st.integers(0, 40))
+def test_who_is_named_never_sleeps_as_long_as_who_is_not(concurrency: int, place: int) -> None:
+    """A pause of half a minute and more is stretched with the number of the waiting: at 5,000 to a quarter of an hour."""
+    line = LockContent(next=tuple(f"n{number}" for number in range(41)), waiting=5000)
+    assert 3.0 <= order.look_again_seconds(f"n{place}", line, a_policy(concurrency=concurrency), 0.0) < 30.0
+
+
+@pytest.mark.parametrize("changes", [{"order": Order.FEWEST_MOVES}, {"order": Order.ZONE}, {"budgets": (Budget(kind=BudgetKind.ZONE, limit=1),)}])
+def test_where_places_change_with_each_hand_over_nobody_of_the_line_sleeps_long(changes: dict[str, Any]) -> None:
+    assert order.look_again_seconds("n13", LINE, a_policy(**changes), 0.0) == 10.0
+    assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 3.0
+
+
+def test_while_an_older_entry_lives_its_smaller_limit_says_how_many_can_be_called() -> None:
+    assert order.look_again_seconds("n3", held(an_entry("n9", limit=1), next=LINE.next), a_policy(concurrency=4), 0.0) == 10.0
 
 
 def test_five_thousand_waiting_nodes_cost_less_than_twenty_requests_a_second() -> None:
     """Two requests a look: the lock, and the own Node."""
     waiting = 5000
     line = LockContent(next=tuple(f"n{number}" for number in range(1 + order.SPARE_NAMES)), waiting=waiting)
-    looks = sum(1 / order.look_again_seconds(name, line, 0.0) for name in line.next)
-    looks += (waiting - len(line.next)) / order.look_again_seconds("other", line, 0.0)
+    looks = sum(1 / order.look_again_seconds(name, line, a_policy(), 0.0) for name in line.next)
+    looks += (waiting - len(line.next)) / order.look_again_seconds("other", line, a_policy(), 0.0)
     assert 2 * looks < 20
 
 
 def test_counting_pods_keeps_five_thousand_waiting_nodes_under_twenty_requests_a_second() -> None:
     waiting, named = 5000, 1 + order.SPARE_NAMES
     line = LockContent(next=tuple(f"n{number}" for number in range(named)), waiting=waiting)
-    looks = sum(1 / order.look_again_seconds(name, line, 0.5) for name in line.next)
-    looks += (waiting - named) / order.look_again_seconds("other", line, 0.5)
+    looks = sum(1 / order.look_again_seconds(name, line, a_policy(order=Order.FEWEST_MOVES), 0.5) for name in line.next)
+    looks += (waiting - named) / order.look_again_seconds("other", line, a_policy(order=Order.FEWEST_MOVES), 0.5)
     assert 2 * looks + named / counting.NAMED_SECONDS + (waiting - named) / counting.OTHERS_SECONDS < 20
 
 

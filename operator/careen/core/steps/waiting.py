@@ -274,7 +274,7 @@ def _say_waiting(situation: Situation, memory: Memory, *, look: float) -> Decisi
 def _turn_look(situation: Situation, content: LockContent) -> float:
     if not content.next and not content.holders:
         return order.NEXT_LOOK_SECONDS * (0.75 + 0.5 * situation.seen.chance.jitter)      # somebody of few is about to claim
-    return _pause(situation, order.look_again_seconds(situation.node.name, content, situation.seen.chance.jitter))
+    return _pause(situation, order.look_again_seconds(situation.node.name, content, situation.policy, situation.seen.chance.jitter))
 
 
 def _pause(situation: Situation, seconds: float) -> float:
