@@ -58,7 +58,9 @@ class Applied:
     """What became of the actions: the memory with their answers, the Node as last seen, and why the rest was left."""
 
     memory: Memory
+    is_node_written: bool = False
     node: NodeView | None = None
+    """As the last write left it; None when it must be read: nothing was written, or others change it just then."""
     node_written_at: float = 0.0
     """When the write began whose answer shows the Node: what changed later may not be in it."""
     stop: Stop | None = None
@@ -86,6 +88,7 @@ class Applier:
         self._hands = hands
         self._memory = memory
         self._node_uid = node_uid
+        self._is_node_written = False
         self._node: NodeView | None = None
         self._node_written_at = 0.0
         self._confirmed_at: float | None = None
@@ -96,7 +99,7 @@ class Applier:
         for action in actions:
             if stop := await self._do(action):
                 return Applied(memory=self._memory, node=None, stop=stop)
-        return Applied(memory=self._memory, node=self._node, node_written_at=self._node_written_at)
+        return Applied(memory=self._memory, is_node_written=self._is_node_written, node=self._node, node_written_at=self._node_written_at)
 
     async def _do(self, action: Action) -> Stop | None:
         match action:
@@ -123,7 +126,9 @@ class Applier:
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
-                self._node, self._node_written_at = node, began
+                # The node controller follows a cordon, and its end, with a taint of its own: the next write would meet a conflict.
+                self._node = node if patch.unschedulable is None else None
+                self._is_node_written, self._node_written_at = True, began
                 return None
             case Rejected(why):
                 return Stop(f"{patch.purpose}: {why}", is_refusal=True)

@@ -52,7 +52,7 @@ class Mind:
         applier = Applier(self._hands, self.memory, node_uid=_uid(seen), remember=self._remember)
         applied = await applier.apply(decision.actions)
         self.memory = applied.memory
-        if applied.node is not None or applied.stop is not None:
+        if applied.is_node_written or applied.stop is not None:
             self._observer.saw_node(applied.node, applied.node_written_at)
         # A decision's phase holds when all its actions have landed.
         if isinstance(seen.node, NodeView) and applied.stop is None:

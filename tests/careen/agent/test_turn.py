@@ -102,6 +102,19 @@ async def test_the_age_of_an_answer_counts_from_the_beginning_of_the_write(shell
     assert shell.requests.count("GET /api/v1/nodes/n1") == 2
 
 
+@pytest.mark.parametrize("unschedulable", [True, False])
+async def test_after_a_cordon_and_after_its_end_the_node_is_read_anew(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, unschedulable: bool
+) -> None:
+    """The node controller adds a taint of its own to a cordoned node and takes it away again: the version just seen is an old one at once."""
+    shell.put_node("n1")
+    think(monkeypatch, lambda seen, _: decision(seen, actions=(replace(patch(seen, a="1"), unschedulable=unschedulable),)), lambda seen, _: decision(seen))
+    mind = Mind(shell.observer(), shell.hands)
+    await mind.turn(POLICY)
+    await mind.turn(POLICY)
+    assert shell.requests == ["GET /api/v1/nodes/n1", "PATCH /api/v1/nodes/n1", "GET /api/v1/nodes/n1"]
+
+
 async def test_after_a_stop_the_node_is_read_anew_even_when_idle(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
