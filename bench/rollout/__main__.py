@@ -3,7 +3,7 @@
 Nodes have 8 cpu and 32 Gi in 3 zones, 99 pods of 7 controllers, 5 budgets, zone spread on two, required host
 anti-affinity on two, one StatefulSet, 2 DaemonSets; 65 % of the cpu is requested. Pods start in 3 s and stop in 1 s, a boot
 takes 5 s (`--boot`). All sentinels appear at t0; the clock stops when every node is back, schedulable, and nobody holds
-the lock.
+the lock. With `--seed` another cluster of that kind is drawn, and its pods lie alike whenever the seed is the same.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from bench.rollout.memory import Memory, Sampler, agent_memory
-from bench.rollout.sample import PODS, nodes, workloads
-from tests.cluster.harness.agents import by_template, careen_template
-from tests.cluster.harness.audit import Requests, requests_of
-from tests.cluster.harness.cluster import CAREEN, KURED, Cluster, Identity, manifest_files
-from tests.cluster.harness.control_plane import ControlPlane, PodTimes
-from tests.cluster.harness.figures import Rollout, Spread, rollout, spread
-from tests.cluster.harness.hosts import Host
+from bench.rollout.measure import Result, Trial, measure
+from bench.rollout.memory import Memory
+from bench.rollout.sample import NODES, sample
+from tests.cluster.harness.agents import careen_template
+from tests.cluster.harness.cluster import CAREEN, KURED
+from tests.cluster.harness.figures import Spread, spread
 from tests.cluster.harness.processes import Guardian
 
-# kured with the settings that do best in such a roll-out: a shorter period costs requests and gains nothing.
+# A shorter period costs requests and gains nothing.
 KURED_FLAGS = (
     "--node-id={node} --ds-namespace={namespace} --ds-name={daemonset} --reboot-sentinel={sentinel} --reboot-method=command "
-    "--reboot-command={reboot_command} --period=10s --prefer-no-schedule-taint=weave.works/kured-node-reboot "
-    "--metrics-host=127.0.0.1 --metrics-port={port}"
+    "--reboot-command={reboot_command} --period=10s --metrics-host=127.0.0.1 --metrics-port={port}"
 )
+KURED_TAINT = "--prefer-no-schedule-taint=weave.works/kured-node-reboot"
+# Each kured passes a start delay of 30 to 90 s before it looks at its host for the first time.
+KURED_WARM_UP_SECONDS = 100.0
+CAREEN_WARM_UP_SECONDS = 20.0
 
 
 def main() -> int:
@@ -42,111 +44,67 @@ def main() -> int:
         print("bench-rollout gives each agent namespaces of its own, as a container has: run it as root", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    identity = KURED if options.kured or options.identity == "kured" else CAREEN
-    template = options.agent or (f"{options.kured} {KURED_FLAGS}" if options.kured else careen_template())
     results = []
     for run in range(options.runs):
-        folder = Path(tempfile.mkdtemp(prefix="careen-rollout-"))
-        guardian = Guardian()
-        try:
-            result = _one_run(options, identity, template, folder, guardian)
-        finally:
-            guardian.close()
-            if options.keep:
-                print(f"logs are in {folder}", file=sys.stderr)
-            else:
-                shutil.rmtree(folder, ignore_errors=True)
+        result = _run(_trial(options), keep=options.keep)
         results.append(result)
         print(f"run {run + 1} of {options.runs}" if options.runs > 1 else "", *_rows(result), sep="\n", flush=True)
+        if options.json:
+            Path(options.json).write_text(json.dumps([asdict(each) for each in results], indent=1))
     if options.runs > 1:
         print(*_medians(results), sep="\n")
-    if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1, default=str))
-    return 0 if all(result["finished"] for result in results) else 1
+    return 0 if all(result.finished for result in results) else 1
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.rollout", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agent", help="command of an agent; placeholders: see tests/cluster/harness/agents.py. Default: this repository's careen")
     parser.add_argument("--kured", type=Path, help="a kured program, run with the flags that suit it best")
-    parser.add_argument("--identity", choices=("careen", "kured"), default="careen", help="whose DaemonSet and rights the --agent uses")
+    parser.add_argument("--identity", choices=("careen", "kured"), help="whose DaemonSet and rights the --agent uses (default: careen's)")
+    parser.add_argument("--flags", default="", help="flags to add to the agent's; where one stands twice, this one counts")
+    parser.add_argument("--seed", type=int, default=0, help="which cluster; 0 is the reference")
+    parser.add_argument("--asking", type=int, default=NODES, help="how many of the 12 hosts ask")
     parser.add_argument("--boot", type=float, default=5.0, help="seconds that a host takes to boot")
     parser.add_argument("--warm-up", type=float, help="seconds between the start of the agents and t0 (kured: its start delay is up to 90 s)")
     parser.add_argument("--limit", type=float, default=1800, help="give up after this many seconds")
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--json", help="write every figure there too")
+    parser.add_argument("--json", help="write every figure there too, after each run")
     parser.add_argument("--keep", action="store_true", help="keep the logs")
     return parser.parse_args()
 
 
-def _one_run(options: argparse.Namespace, identity: Identity, template: str, folder: Path, guardian: Guardian) -> dict[str, object]:
-    plane = ControlPlane(folder, guardian=guardian, pods=PodTimes(start_seconds=3.0, stop_seconds=1.0))
-    try:
-        cluster = Cluster(plane, identity, folder)
-        try:
-            return _measure(options, cluster, template)
-        finally:
-            cluster.close()
-    finally:
-        plane.close()
-
-
-def _measure(options: argparse.Namespace, cluster: Cluster, template: str) -> dict[str, object]:
-    identity = cluster.identity
-    for file in [Path(__file__).with_name("kured.yaml")] if identity is KURED else manifest_files():
-        cluster.apply_file(file)
-    command = by_template(cluster.plane, template, namespace=identity.namespace, daemonset=identity.daemonset)
-    hosts = [Host(name=name, zone=zone, folder=cluster.folder / "hosts" / name, boot_seconds=options.boot) for name, zone in nodes()]
-    fleet = cluster.start_fleet(hosts, command)
-    cluster.apply(*workloads())
-    cluster.wait_for(f"{PODS} pods are ready", cluster.pods_are_ready, 180)
-    cluster.wait_for("every agent runs", cluster.agents_run, 120)
-    time.sleep(options.warm_up if options.warm_up is not None else 100 if options.kured else 20)
-    idle = [memory for host in hosts if (memory := agent_memory(host)) is not None]
-
-    cluster.observer.forget()
-    audit_from = cluster.plane.audit_log.stat().st_size
-    sampler = Sampler(fleet.hosts)
-    start = time.time()
-    for host in hosts:
-        host.ask_for_reboot()
-    try:
-        cluster.wait_for("the roll-out is over", lambda: _is_over(cluster, hosts), options.limit)
-        finished = True
-    except AssertionError as error:
-        print(error, file=sys.stderr)
-        finished = False
-    end = time.time()
-    sampler.close()
-    time.sleep(2)  # the audit log is written a moment later
-    return {
-        "finished": finished,
-        "rollout": rollout(cluster.observer.seen, {host.name: host.reboots for host in hosts}, start, end),
-        "requests": requests_of(cluster.plane.audit_events(audit_from), identity.user),
-        "idle": idle,
-        "working": list(sampler.greatest.values()),
-        "crashes": sum(len(host.crashes) for host in hosts),
-        "pending_at_the_end": sum(not life.from_daemonset and life.ready_at is None for life in cluster.observer.pods()),
-        "node_minutes": len(hosts) * (end - start) / 60,
-    }
-
-
-def _is_over(cluster: Cluster, hosts: list[Host]) -> bool:
-    states = [cluster.observer.node(host.name) for host in hosts]
-    return (
-        all(host.reboots and host.up and not host.sentinel.exists() for host in hosts)
-        and all(state is not None and not state.down for state in states)
-        and not cluster.observer.lock_now().holders
+def _trial(options: argparse.Namespace) -> Trial:
+    is_kured = bool(options.kured) or options.identity == "kured"
+    template = options.agent or (f"{options.kured} {KURED_FLAGS} {KURED_TAINT}" if options.kured else careen_template())
+    warm_up = options.warm_up if options.warm_up is not None else KURED_WARM_UP_SECONDS if is_kured else CAREEN_WARM_UP_SECONDS
+    return Trial(
+        sample=sample(options.seed, options.asking),
+        identity=KURED if is_kured else CAREEN,
+        template=f"{template} {options.flags}",
+        boot_seconds=options.boot,
+        warm_up_seconds=warm_up,
+        limit_seconds=options.limit,
     )
 
 
-def _rows(result: dict[str, object]) -> list[str]:
-    figures, requests = result["rollout"], result["requests"]
-    assert isinstance(figures, Rollout)
-    assert isinstance(requests, Requests)
-    verbs = ", ".join(f"{verb} {count}" for verb, count in requests.by_verb.items())
+def _run(trial: Trial, *, keep: bool) -> Result:
+    folder = Path(tempfile.mkdtemp(prefix="careen-rollout-"))
+    guardian = Guardian()
+    try:
+        return measure(trial, folder, guardian)
+    finally:
+        guardian.close()
+        if keep:
+            print(f"logs are in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _rows(result: Result) -> list[str]:
+    figures, requests = result.rollout, result.requests
+    verbs, calls = (", ".join(f"{asked} {count}" for asked, count in counts.items()) for counts in (requests.by_verb, requests.by_call))
     table = [
-        ("finished", "yes" if result["finished"] else "NO"),
+        ("finished", "yes" if result.finished else "NO"),
         ("wall, s", f"{figures.wall:.0f}"),
         ("- lock idle between nodes (gap)", f"{figures.idle_lock:.0f}"),
         ("- drain (claim to reboot)", f"{figures.drain:.0f}"),
@@ -160,41 +118,40 @@ def _rows(result: dict[str, object]) -> list[str]:
         ("repeat moves", str(figures.moves.repeat)),
         ("pending pod-seconds", f"{figures.moves.pending_seconds:.0f}"),
         ("- of which unscheduled", f"{figures.moves.unscheduled_seconds:.1f}"),
-        ("pods pending at the end", str(result["pending_at_the_end"])),
-        ("nodes tainted before their cordon", f"{figures.tainted} of {len(nodes())}"),
+        ("pods pending at the end", str(result.pending_at_the_end)),
+        ("nodes tainted before their cordon", f"{figures.tainted} of {result.asked}"),
         ("sentinel to taint, s", _spread(figures.sentinel_to_taint)),
         ("taint lead, s", _spread(figures.lead)),
         ("API requests", str(requests.total)),
-        ("- per node-minute", f"{requests.total / float(str(result['node_minutes'])):.1f}"),
+        ("- per node-minute", f"{requests.total / result.node_minutes:.1f}"),
         ("- by verb", verbs),
+        ("- by call", calls),
         ("- answered 429", str(requests.too_many)),
-        ("agent RSS idle, MiB", _memories(result["idle"], "resident")),
-        ("agent private memory idle, MiB", _memories(result["idle"], "private")),
-        ("agent RSS greatest, MiB", _memories(result["working"], "resident")),
-        ("agent private memory then, MiB", _memories(result["working"], "private")),
-        ("agent crashes", str(result["crashes"])),
+        ("agent RSS idle, MiB", _memories(result.idle, "resident")),
+        ("agent private memory idle, MiB", _memories(result.idle, "private")),
+        ("agent RSS greatest, MiB", _memories(result.working, "resident")),
+        ("agent private memory then, MiB", _memories(result.working, "private")),
+        ("agent crashes", str(result.crashes)),
     ]
     return [f"{name:<44} {value}" for name, value in table] + ["(three figures with slashes: least / median / greatest)"]
 
 
-def _medians(results: list[dict[str, object]]) -> list[str]:
+def _medians(results: Sequence[Result]) -> list[str]:
     """Single runs differ by chance: ties between nodes, and when each agent happens to look."""
-    figures = [result["rollout"] for result in results if isinstance(result["rollout"], Rollout)]
-    requests = [result["requests"] for result in results if isinstance(result["requests"], Requests)]
-    rows = {
+    figures = [result.rollout for result in results]
+    rows: dict[str, list[float]] = {
         "wall, s": [one.wall for one in figures],
         "pod moves": [one.moves.total for one in figures],
         "repeat moves": [one.moves.repeat for one in figures],
         "pending pod-seconds": [one.moves.pending_seconds for one in figures],
         "max nodes down at once": [one.most_down for one in figures],
-        "API requests": [one.total for one in requests],
+        "API requests": [result.requests.total for result in results],
     }
     return [f"of {len(results)} runs (least / median / greatest)", *(f"{name:<44} {_spread(spread(values))}" for name, values in rows.items())]
 
 
-def _memories(memories: object, which: str) -> str:
-    assert isinstance(memories, list)
-    return _spread(spread(getattr(memory, which) for memory in memories if isinstance(memory, Memory)))
+def _memories(memories: Iterable[Memory], which: str) -> str:
+    return _spread(spread(getattr(memory, which) for memory in memories))
 
 
 def _spread(found: Spread | None) -> str:

@@ -1,6 +1,15 @@
-"""The cluster that is rolled over: 12 nodes in 3 zones, 99 pods of 7 controllers, 5 budgets, 65 % of the cpu requested."""
+"""The cluster that is rolled over: 12 nodes in 3 zones, 7 controllers, 5 budgets. What it is exactly, a seed says.
+
+Seed 0 is the reference: 99 pods, 65 % of the cpu requested, every host asks at the same instant. Any other seed draws the
+replicas, the requests and the order in which the hosts ask, within bounds that leave room for one node to be away.
+"""
 
 from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from tests.cluster.harness.api import Object
 from tests.cluster.harness.workloads import (
@@ -15,7 +24,93 @@ from tests.cluster.harness.workloads import (
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 NODES = 12
-PODS = 99
+NODE_MILLICPU = 8000
+DAEMONS_MILLICPU = 200  # what the two DaemonSets request on each node
+LEAST_LOAD, GREATEST_LOAD = 0.55, 0.70  # of the cpu; above that a node's pods may find no room elsewhere
+SECONDS_BETWEEN_HOSTS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A controller's pods: how many, and what each requests."""
+
+    replicas: int
+    millicpu: int
+    memory: str
+
+
+# Name -> what the reference has.
+REFERENCE: Mapping[str, Workload] = {
+    "web": Workload(replicas=24, millicpu=500, memory="512Mi"),
+    "api": Workload(replicas=18, millicpu=750, memory="1Gi"),
+    "cache": Workload(replicas=9, millicpu=1000, memory="2Gi"),
+    "db": Workload(replicas=3, millicpu=2000, memory="4Gi"),
+    "worker": Workload(replicas=24, millicpu=500, memory="512Mi"),
+    "batch": Workload(replicas=15, millicpu=400, memory="256Mi"),
+    "misc": Workload(replicas=6, millicpu=250, memory="128Mi"),
+}
+# Never two on one host, so there must be fewer than nodes even while one is away.
+_APART = {"cache": 10, "db": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One seed's cluster, which of its hosts ask, and when: seconds after the start."""
+
+    seed: int
+    sizes: Mapping[str, Workload]
+    asks: Mapping[str, float]
+
+    @property
+    def pods(self) -> int:
+        """Of controllers other than DaemonSets."""
+        return sum(size.replicas for size in self.sizes.values())
+
+    @property
+    def load(self) -> float:
+        """Share of the cpu that is requested."""
+        return load(self.sizes)
+
+    def daemons(self) -> list[Object]:
+        return [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}},
+            daemon_set("log-shipper", cpu="100m"),
+            daemon_set("node-exporter", cpu="100m"),
+        ]
+
+    def workloads(self) -> list[Object]:
+        """Controllers and their budgets."""
+        return [
+            deployment("web", **self._pods("web"), **zone_spread("web")),
+            budget("web", max_unavailable=2),
+            deployment("api", **self._pods("api"), **zone_spread("api")),
+            budget("api", min_available="80%"),
+            deployment("cache", **self._pods("cache"), **apart_from_its_like("cache")),
+            budget("cache", max_unavailable=1),
+            stateful_set("db", **self._pods("db"), **apart_from_its_like("db")),
+            budget("db", max_unavailable=1),
+            deployment("worker", **self._pods("worker")),
+            budget("worker", max_unavailable="25%"),
+            deployment("batch", **self._pods("batch")),
+            deployment("misc", **self._pods("misc")),
+        ]
+
+    def _pods(self, name: str) -> dict[str, Any]:
+        size = self.sizes[name]
+        return {"replicas": size.replicas, "cpu": f"{size.millicpu}m", "memory": size.memory}
+
+
+def sample(seed: int, asking: int = NODES) -> Sample:
+    """The same seed gives the same cluster for every agent. `asking`: how many of the hosts ask, the first ones of the seed's order."""
+    names = [name for name, _ in nodes()]
+    if seed == 0:
+        return Sample(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))
+    chance = random.Random(f"roll-out {seed}")
+    sizes = _drawn(chance)
+    while not LEAST_LOAD <= load(sizes) <= GREATEST_LOAD:
+        sizes = _drawn(chance)
+    chance.shuffle(names)
+    return Sample(seed=seed, sizes=sizes, asks={name: place * SECONDS_BETWEEN_HOSTS for place, name in enumerate(names[:asking])})
 
 
 def nodes() -> list[tuple[str, str]]:
@@ -23,22 +118,23 @@ def nodes() -> list[tuple[str, str]]:
     return [(f"n{number:03}", ZONES[number % len(ZONES)]) for number in range(NODES)]
 
 
-def workloads() -> list[Object]:
-    # 60 cpu for the controllers' pods and 12 x 0.2 for the DaemonSets', of 96.
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}},
-        daemon_set("log-shipper", cpu="100m"),
-        daemon_set("node-exporter", cpu="100m"),
-        deployment("web", 24, cpu="500m", memory="512Mi", **zone_spread("web")),
-        budget("web", max_unavailable=2),
-        deployment("api", 18, cpu="750m", memory="1Gi", **zone_spread("api")),
-        budget("api", min_available="80%"),
-        deployment("cache", 9, cpu="1", memory="2Gi", **apart_from_its_like("cache")),
-        budget("cache", max_unavailable=1),
-        stateful_set("db", 3, cpu="2", memory="4Gi", **apart_from_its_like("db")),
-        budget("db", max_unavailable=1),
-        deployment("worker", 24, cpu="500m", memory="512Mi"),
-        budget("worker", max_unavailable="25%"),
-        deployment("batch", 15, cpu="400m", memory="256Mi"),
-        deployment("misc", 6, cpu="250m", memory="128Mi"),
-    ]
+def load(sizes: Mapping[str, Workload]) -> float:
+    """Share of the cpu that these and the DaemonSets request."""
+    requested = sum(size.replicas * size.millicpu for size in sizes.values()) + NODES * DAEMONS_MILLICPU
+    return requested / (NODES * NODE_MILLICPU)
+
+
+def _drawn(chance: random.Random) -> dict[str, Workload]:
+    """A third more or less of everything; steps of 50m, as people write requests."""
+    return {
+        name: Workload(
+            replicas=min(_around(chance, size.replicas, 1), _APART.get(name, size.replicas * 2)),
+            millicpu=_around(chance, size.millicpu, 50),
+            memory=size.memory,
+        )
+        for name, size in REFERENCE.items()
+    }
+
+
+def _around(chance: random.Random, value: int, step: int) -> int:
+    return max(step, round(value * chance.uniform(2 / 3, 4 / 3) / step) * step)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.harness.audit import requests_of
 from tests.cluster.harness.figures import Span, down_spans, most_at_once, moves, rollout
 from tests.cluster.harness.hosts import Host, Reboot
 from tests.cluster.harness.observer import LockSeen, NodeSeen, PodLife, Seen
@@ -155,3 +156,31 @@ def test_the_parts_of_a_roll_out_add_up_to_its_time() -> None:
     assert (found.idle_lock, found.drain, found.boot, found.ready_but_cordoned, found.settling) == (8.0, 11.0, 10.0, 10.0, 1.0)
     assert found.wall == 40.0
     assert (found.most_down, found.node_seconds_down) == (1, 30.0)
+
+
+def test_the_taint_is_timed_from_when_the_host_asked() -> None:
+    seen = Seen(nodes=[node(6.0), node(12.0, taints=(("ours", "PreferNoSchedule"),))])
+    late = rollout(seen, {"n00": []}, start=5.0, end=45.0, asked={"n00": 9.0})
+    at_once = rollout(seen, {"n00": []}, start=5.0, end=45.0)
+    assert [found.sentinel_to_taint.median for found in (late, at_once) if found.sentinel_to_taint] == [3.0, 7.0]
+
+
+def request(verb: str, resource: str = "nodes", *, user: str = "agent", stage: str = "ResponseComplete", code: int = 200, **more: str) -> dict[str, object]:
+    asked = {"objectRef": {"resource": resource, **more}} if resource else {}
+    return {"verb": verb, "stage": stage, "user": {"username": user}, "requestURI": "/version", "responseStatus": {"code": code}, **asked}
+
+
+def test_requests_are_counted_by_what_was_asked_and_a_watch_once() -> None:
+    found = requests_of(
+        [
+            request("create", "pods", subresource="eviction", code=429),
+            request("create", "pods", subresource="eviction"),
+            request("watch", "configmaps", stage="ResponseStarted"),
+            request("watch", "configmaps"),
+            request("get", resource=""),
+            request("get", user="somebody else"),
+        ],
+        "agent",
+    )
+    assert found.by_call == {"create pods/eviction": 2, "watch configmaps": 1, "get /version": 1}
+    assert (found.total, found.by_verb, found.too_many) == (4, {"create": 2, "watch": 1, "get": 1}, 1)

@@ -1,4 +1,4 @@
-"""Requests counted from the audit log: by verb, and how many were answered 429."""
+"""Requests counted from the audit log: by verb, by what was asked, and how many were answered 429."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 class Requests:
     total: int
     by_verb: dict[str, int]
+    by_call: dict[str, int]  # "patch nodes", "create pods/eviction"
     too_many: int  # answered 429
 
 
 def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
     """`user` is `system:serviceaccount:NAMESPACE:NAME`. A watch counts once, when it begins."""
     verbs: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     too_many = 0
     for event in events:
         if event["user"]["username"] != user:
@@ -26,5 +28,14 @@ def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
         if event["verb"] == "watch" and event["stage"] != "ResponseStarted":
             continue
         verbs[event["verb"]] += 1
+        calls[f"{event['verb']} {_resource(event)}"] += 1
         too_many += event.get("responseStatus", {}).get("code") == 429
-    return Requests(total=sum(verbs.values()), by_verb=dict(verbs.most_common()), too_many=too_many)
+    return Requests(total=sum(verbs.values()), by_verb=dict(verbs.most_common()), by_call=dict(calls.most_common()), too_many=too_many)
+
+
+def _resource(event: dict[str, Any]) -> str:
+    """`pods/eviction`; a path where the request is for no resource."""
+    asked = event.get("objectRef")
+    if asked is None:
+        return str(event["requestURI"])
+    return "/".join(part for part in (asked["resource"], asked.get("subresource")) if part)

@@ -151,7 +151,11 @@ class Rollout:
     next_start: Spread | None  # from a release to the next claim
 
 
-def rollout(seen: Seen, reboots: Mapping[str, Sequence[Reboot]], start: float, end: float) -> Rollout:
+def rollout(
+    seen: Seen, reboots: Mapping[str, Sequence[Reboot]], start: float, end: float, *, asked: Mapping[str, float] | None = None
+) -> Rollout:
+    """`asked` says when each host asked, where that was not at the start."""
+    asked = asked or dict.fromkeys(reboots, start)
     histories = {name: [one for one in seen.nodes if one.name == name] for name in reboots}
     downs = [span for history in histories.values() for span in down_spans(history, end)]
     drain = boot = waiting = settling = 0.0
@@ -177,7 +181,7 @@ def rollout(seen: Seen, reboots: Mapping[str, Sequence[Reboot]], start: float, e
         node_seconds_down=sum(span.seconds for span in downs),
         most_down=most_at_once(downs),
         moves=moves(seen.pods.values(), start, end),
-        sentinel_to_taint=spread(at - start for at in taints.values() if at is not None),
+        sentinel_to_taint=spread(at - asked[name] for name, at in taints.items() if at is not None),
         lead=spread(leads),
         tainted=len(leads),
         next_start=spread(_gaps(seen.locks, start)),

@@ -1,0 +1,136 @@
+"""One roll-out on a control plane of its own, from an empty folder to the figures. How they are printed is elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.rollout.memory import Memory, Sampler, agent_memory
+from bench.rollout.placement import place_all
+from bench.rollout.sample import Sample, nodes
+from tests.cluster.harness.agents import by_template
+from tests.cluster.harness.audit import Requests, requests_of
+from tests.cluster.harness.cluster import KURED, Cluster, Identity, manifest_files
+from tests.cluster.harness.control_plane import ControlPlane, PodTimes
+from tests.cluster.harness.figures import Rollout, rollout
+from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.processes import Guardian
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is rolled out, and by whom."""
+
+    sample: Sample
+    identity: Identity
+    template: str  # the agent's command, as `by_template` takes it
+    boot_seconds: float
+    warm_up_seconds: float  # between the start of the agents and the first need
+    limit_seconds: float  # then it is given up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one roll-out came to."""
+
+    finished: bool
+    asked: int  # hosts
+    rollout: Rollout
+    requests: Requests
+    idle: tuple[Memory, ...]  # an agent each, before the first need
+    working: tuple[Memory, ...]  # the greatest of each
+    crashes: int
+    pending_at_the_end: int
+    node_minutes: float
+
+
+def measure(trial: Trial, folder: Path, guardian: Guardian) -> Result:
+    """Starts a control plane in the folder and ends it again, whatever happens."""
+    plane = ControlPlane(folder, guardian=guardian, pods=PodTimes(start_seconds=3.0, stop_seconds=1.0))
+    try:
+        cluster = Cluster(plane, trial.identity, folder)
+        try:
+            hosts = _prepare(cluster, trial)
+            return _roll_out(cluster, trial, hosts)
+        finally:
+            cluster.close()
+    finally:
+        plane.close()
+
+
+def _prepare(cluster: Cluster, trial: Trial) -> list[Host]:
+    """Nodes, agents, pods; and time for the agents to become quiet."""
+    identity, sample = trial.identity, trial.sample
+    for file in [Path(__file__).with_name("kured.yaml")] if identity is KURED else manifest_files():
+        cluster.apply_file(file)
+    command = by_template(cluster.plane, trial.template, namespace=identity.namespace, daemonset=identity.daemonset)
+    hosts = [Host(name=name, zone=zone, folder=cluster.folder / "hosts" / name, boot_seconds=trial.boot_seconds) for name, zone in nodes()]
+    cluster.start_fleet(hosts, command)
+    cluster.apply(*sample.daemons())
+    if sample.seed:
+        cluster.wait_for("every agent runs", cluster.agents_run, 120)
+        cluster.wait_for("the DaemonSets' pods are ready", cluster.pods_are_ready, 60)
+        place_all(cluster, sample.workloads(), sample.seed)
+    else:
+        cluster.apply(*sample.workloads())
+        cluster.wait_for(f"{sample.pods} pods are ready", cluster.pods_are_ready, 180)
+    cluster.wait_for("every agent runs", cluster.agents_run, 120)
+    time.sleep(trial.warm_up_seconds)
+    return hosts
+
+
+def _roll_out(cluster: Cluster, trial: Trial, hosts: list[Host]) -> Result:
+    idle = _known(agent_memory(host) for host in hosts)
+    cluster.observer.forget()
+    audit_from = cluster.plane.audit_log.stat().st_size
+    sampler = Sampler({host.name: host for host in hosts})
+    start = time.time()
+    _ask(hosts, trial.sample.asks)
+    asking = [host for host in hosts if host.name in trial.sample.asks]
+    finished = _has_finished(cluster, asking, trial.limit_seconds)
+    end = time.time()
+    sampler.close()
+    time.sleep(2)  # the audit log is written a moment later
+    asked = {name: start + after for name, after in trial.sample.asks.items()}
+    return Result(
+        finished=finished,
+        asked=len(asked),
+        rollout=rollout(cluster.observer.seen, {host.name: host.reboots for host in hosts}, start, end, asked=asked),
+        requests=requests_of(cluster.plane.audit_events(audit_from), trial.identity.user),
+        idle=idle,
+        working=tuple(sampler.greatest.values()),
+        crashes=sum(len(host.crashes) for host in hosts),
+        pending_at_the_end=sum(not life.from_daemonset and life.ready_at is None for life in cluster.observer.pods()),
+        node_minutes=len(hosts) * (end - start) / 60,
+    )
+
+
+def _ask(hosts: list[Host], asks: Mapping[str, float]) -> None:
+    began = time.monotonic()
+    for host in sorted((host for host in hosts if host.name in asks), key=lambda host: asks[host.name]):
+        time.sleep(max(0.0, began + asks[host.name] - time.monotonic()))
+        host.ask_for_reboot()
+
+
+def _has_finished(cluster: Cluster, hosts: list[Host], limit_seconds: float) -> bool:
+    try:
+        return cluster.wait_for("the roll-out is over", lambda: _is_over(cluster, hosts), limit_seconds)
+    except AssertionError as error:
+        print(error, file=sys.stderr)
+        return False
+
+
+def _is_over(cluster: Cluster, hosts: list[Host]) -> bool:
+    states = [cluster.observer.node(host.name) for host in hosts]
+    return (
+        all(host.reboots and host.up and not host.sentinel.exists() for host in hosts)
+        and all(state is not None and not state.down for state in states)
+        and not cluster.observer.lock_now().holders
+    )
+
+
+def _known(memories: Iterable[Memory | None]) -> tuple[Memory, ...]:
+    return tuple(memory for memory in memories if memory is not None)

@@ -1,0 +1,175 @@
+"""How often pods move: the same roll-outs by careen with and without its early taint, and by kured: `make bench-moved`.
+
+Each roll-out has a control plane of its own. Those of careen go two at a time, the two variants of one seed beside each other;
+those of kured five at a time, because a kured waits for a minute after each boot. What was measured is kept in
+bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and plot from it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.rollout.comparison import Run, plot, tables
+from bench.rollout.sample import NODES, sample
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "moved.json"
+PAGE = HERE.parents[1] / "docs" / "less-moved.md"
+PLOT = PAGE.with_suffix(".svg")
+BEGIN, END = "<!-- written by make bench-moved -->", "<!-- until here -->"
+
+# Ten programs that start at once on a few cores take longer than any of them is waited for.
+_SECONDS_BETWEEN_STARTS = 25.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """An agent with its flags; those of one group share a queue of `at_once` roll-outs."""
+
+    key: str
+    heading: str
+    group: str
+    flags: str = ""
+
+
+# In the order of the columns.
+VARIANTS = (
+    Variant(key="careen", heading="careen", group="careen"),
+    Variant(key="careen-untainted", heading="careen, no taint", group="careen", flags="--prefer-no-schedule-taint="),
+    Variant(key="kured", heading="kured, with taint", group="kured"),
+    Variant(key="kured-untainted", heading="kured, no taint, period 1m", group="kured", flags="--prefer-no-schedule-taint= --period=1m"),
+)
+AT_ONCE = {"careen": 2, "kured": 5}
+HEADINGS = {variant.key: variant.heading for variant in VARIANTS}
+
+
+def main() -> int:
+    options = _options()
+    if not options.draw:
+        kept = _Kept(options.results)
+        wanted = [variant for variant in VARIANTS if variant.key in options.agents and (options.kured or variant.group != "kured")]
+        if not options.kured:
+            print("the kured columns are left out: KURED_BIN names no kured program")
+        for asking in options.asking:
+            _roll_out_all(wanted, options.seeds, asking, options.kured, kept)
+    runs = read(options.results)
+    print(tables(runs, HEADINGS, NODES))
+    if options.results == RESULTS:
+        draw(runs)
+    return 0 if all(run.finished for run in runs) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.rollout.moved", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kured", type=Path, help="a kured program; without one its columns are left out")
+    parser.add_argument("--agents", nargs="+", choices=HEADINGS, default=list(HEADINGS), help="only these")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--asking", type=int, nargs="+", default=[NODES, 8], help="how many of the nodes want a reboot")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="rows of these agents and seeds are replaced in this file")
+    parser.add_argument("--draw", action="store_true", help="measure nothing; write the page's table and plot from the results")
+    return parser.parse_args()
+
+
+def read(path: Path) -> list[Run]:
+    """What was measured, in the order of agents and seeds."""
+    rows = json.loads(path.read_text()) if path.exists() else []
+    runs = [Run(**{**row, "lead": tuple(row["lead"]) if row["lead"] else None}) for row in rows]
+    return sorted(runs, key=lambda run: (-run.asking, list(HEADINGS).index(run.agent), run.seed))
+
+
+def draw(runs: Sequence[Run]) -> None:
+    """Puts table and plot into the documentation."""
+    PAGE.write_text(with_tables(PAGE.read_text(), runs))
+    PLOT.write_text(plot(runs, HEADINGS))
+
+
+def with_tables(page: str, runs: Sequence[Run]) -> str:
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{tables(runs, HEADINGS, NODES)}\n\n{END}{after}"
+
+
+class _Kept:
+    """The file of results: a row is written as soon as its roll-out ends, in place of an older one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+
+    def add(self, run: Run) -> None:
+        with self._lock:
+            others = [each for each in read(self._path) if _trial(each) != _trial(run)]
+            self._path.write_text(json.dumps([asdict(each) for each in [*others, run]], indent=1) + "\n")
+
+
+def _trial(run: Run) -> tuple[str, int, int]:
+    return run.agent, run.seed, run.asking
+
+
+def _roll_out_all(variants: Iterable[Variant], seeds: Sequence[int], asking: int, kured: Path | None, kept: _Kept) -> None:
+    groups: dict[str, list[Variant]] = {}
+    for variant in variants:
+        groups.setdefault(variant.group, []).append(variant)
+    pools = {group: ThreadPoolExecutor(AT_ONCE[group]) for group in groups}
+    starting = threading.Lock()
+    for group, members in groups.items():
+        # careen: both variants of a seed beside each other. kured: all seeds of a variant, which take equally long.
+        order = [(seed, variant) for seed in seeds for variant in members] if group == "careen" else [(seed, variant) for variant in members for seed in seeds]
+        for seed, variant in order:
+            pools[group].submit(_roll_out, variant, seed, asking, kured=kured, kept=kept, starting=starting)
+    for pool in pools.values():
+        pool.shutdown()
+
+
+def _roll_out(variant: Variant, seed: int, asking: int, *, kured: Path | None, kept: _Kept, starting: threading.Lock) -> None:
+    with starting:
+        time.sleep(_SECONDS_BETWEEN_STARTS)
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [sys.executable, "-m", "bench.rollout", "--seed", str(seed), "--asking", str(asking), "--json", file.name, f"--flags={variant.flags}"]
+        command += ["--kured", str(kured)] if variant.group == "kured" else []
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        text = Path(file.name).read_text()
+    if not text:
+        print(f"{variant.heading}, seed {seed}, {asking} ask: no figures\n{ran.stderr}", file=sys.stderr, flush=True)
+        return
+    run = run_of(variant.key, seed, asking, json.loads(text)[0])
+    kept.add(run)
+    print(f"{variant.heading}, seed {seed}, {asking} ask: {run.moves} moves, {run.repeat} again, {run.wall:.0f} s", flush=True)
+
+
+def run_of(agent: str, seed: int, asking: int, result: dict[str, Any]) -> Run:
+    """From what `python -m bench.rollout --json` wrote."""
+    rollout = result["rollout"]
+    moves, lead = rollout["moves"], rollout["lead"]
+    return Run(
+        agent=agent,
+        seed=seed,
+        asking=asking,
+        finished=result["finished"],
+        pods=sample(seed).pods,
+        moves=moves["total"],
+        floor=moves["floor"] if asking == NODES else None,
+        repeat=moves["repeat"],
+        pending=round(moves["pending_seconds"], 1),
+        unscheduled=round(moves["unscheduled_seconds"], 2),
+        tainted=rollout["tainted"],
+        lead=(round(lead["least"], 1), round(lead["median"], 1), round(lead["greatest"], 1)) if lead else None,
+        wall=round(rollout["wall"], 1),
+        requests=result["requests"]["total"],
+        most_down=rollout["most_down"],
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""Where the pods lie when a roll-out begins: chosen by scheduler_core, with a seed where nodes are equally good.
+
+kube-scheduler draws lots among equals, so the same workloads lie differently every time, and two roll-outs differ by that
+alone. Here the real scheduler stands still until every pod is placed; everything after that is its own work.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.model.from_manifest import pod_from_manifest
+from scheduler_core.snapshot.snapshot import Snapshot
+from tests.cluster.harness.api import Object
+from tests.cluster.harness.cluster import Cluster
+from tests.cluster.harness.workloads import SHOP
+
+# What a decision about these workloads depends on: collection -> kind and version, which lists leave out of their items.
+_LOOKED_AT = {
+    "/api/v1/nodes": ("Node", "v1"),
+    "/api/v1/pods": ("Pod", "v1"),
+    "/api/v1/namespaces": ("Namespace", "v1"),
+    "/apis/apps/v1/replicasets": ("ReplicaSet", "apps/v1"),
+    "/apis/apps/v1/statefulsets": ("StatefulSet", "apps/v1"),
+}
+
+
+def places(objects: Iterable[Mapping[str, Any]], waiting: Sequence[Object], chance: random.Random) -> list[tuple[Object, str]]:
+    """A node for each waiting pod, one after another. `objects` is the cluster; its pods are those that have a node."""
+    scheduler, snapshot = Scheduler(), Snapshot.from_objects(objects)
+    placed = []
+    for manifest in waiting:
+        pod = pod_from_manifest(manifest)
+        found = scheduler.schedule(snapshot, pod)
+        assert found.node is not None, f"{pod.key} finds no place: {found.sentence}"
+        node = chance.choice(sorted(found.best))
+        snapshot = snapshot.with_pod_placed(pod, node)
+        placed.append((manifest, node))
+    return placed
+
+
+def place_all(cluster: Cluster, workloads: Sequence[Object], seed: int) -> None:
+    """Applies the workloads and places their pods, until all are ready."""
+    chance = random.Random(f"placement {seed}")
+    at_once = sum({"Deployment": item["spec"].get("replicas", 0), "StatefulSet": 1}.get(item["kind"], 0) for item in workloads)
+    order = [item["metadata"]["name"] for item in workloads]
+    with _scheduler_stands_still(cluster):
+        cluster.apply(*workloads)
+        # All at once and in one order, or the lots would fall with the controllers' timing. Only a StatefulSet's later pods
+        # come one by one, each when the one before is ready.
+        cluster.wait_for("the controllers have made their pods", lambda: len(_waiting(cluster, order)) == at_once, 180)
+
+        def next_ones_placed() -> bool:
+            for pod, node in places(_objects(cluster), _waiting(cluster, order), chance):
+                _bind(cluster, pod["metadata"]["name"], node)
+            return cluster.pods_are_ready()
+
+        cluster.wait_for("every pod is placed and ready", next_ones_placed, 180)
+
+
+@contextmanager
+def _scheduler_stands_still(cluster: Cluster) -> Iterator[None]:
+    scheduler = cluster.plane.program("scheduler")
+    scheduler.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        scheduler.signal(signal.SIGCONT)
+
+
+def _waiting(cluster: Cluster, order: Sequence[str]) -> list[Object]:
+    """Pods of one workload are alike: which of them comes first does not matter, only which workload."""
+    pods = [pod for pod in cluster.admin.list(f"/api/v1/namespaces/{SHOP}/pods") if not pod["spec"].get("nodeName")]
+    return sorted(pods, key=lambda pod: order.index(pod["metadata"]["labels"]["app"]))
+
+
+def _objects(cluster: Cluster) -> list[Object]:
+    found = [
+        {**item, "kind": kind, "apiVersion": version}
+        for path, (kind, version) in _LOOKED_AT.items()
+        for item in cluster.admin.list(path)
+    ]
+    return [item for item in found if item["kind"] != "Pod" or item["spec"].get("nodeName")]
+
+
+def _bind(cluster: Cluster, pod: str, node: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
+    cluster.admin.create(f"/api/v1/namespaces/{SHOP}/pods/{pod}/binding", body)

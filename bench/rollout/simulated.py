@@ -1,0 +1,150 @@
+"""The roll-outs of `make bench-moved`, simulated many times: what the soft taint is worth when chance is averaged out.
+
+    python -m bench.rollout.simulated [--seeds 0 1 2 3 4 5] [--lots 20] [--asking 12]
+
+Each lot places the seed's pods anew and draws the order in which its nodes go; the roll-out is then simulated with the taint and
+without. With `--asking 6` only the first six of that order want a reboot, and the others can take their pods. scheduler_core decides every landing as kube-scheduler would; budgets, timing and agents are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import NormalDist, fmean, stdev
+from typing import Any
+
+from bench.rollout.placement import places
+from bench.rollout.sample import NODE_MILLICPU, NODES, Sample, nodes, sample
+from careen.core import keys
+from scheduler_core.cycle import Scheduler
+from scheduler_core.simulation.forecast import Forecast
+from scheduler_core.simulation.rollout import Durations, simulate_rollout
+from scheduler_core.simulation.timeline import Obstacle
+from scheduler_core.snapshot.snapshot import Snapshot
+from tests.cluster.harness.api import Object
+from tests.cluster.harness.workloads import SHOP
+
+BEGINS = datetime(2026, 1, 1, tzinfo=UTC)
+READY = {"conditions": [{"type": "Ready", "status": "True"}], "phase": "Running"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.rollout.simulated", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4, 5])
+    parser.add_argument("--lots", type=int, default=20, help="placements and orders for each seed")
+    parser.add_argument("--asking", type=int, default=NODES, help="how many of the nodes want a reboot")
+    given = parser.parse_args()
+    print("| seed | with taint | without | difference, 95 % |\n|---|---|---|---|")
+    everything: list[tuple[int, int]] = []
+    for seed in given.seeds:
+        pairs = [both(sample(seed), lot, asking=given.asking) for lot in range(given.lots)]
+        everything += pairs
+        print(row(str(seed), pairs), flush=True)
+    print(row("all", everything))
+
+
+def both(drawn: Sample, lot: int, *, asking: int = NODES) -> tuple[int, int]:
+    """Repeat moves with the taint and without it, from the same placement and in the same order."""
+    chance = random.Random(f"lot {drawn.seed} {lot}")
+    snapshot = placed(drawn, chance)
+    order = [name for name, _ in nodes()]
+    chance.shuffle(order)
+    tainted, plain = (repeat_moves(snapshot, order[:asking], taint_key=key) for key in (keys.DEFAULT_TAINT_KEY, None))
+    return tainted, plain
+
+
+def repeat_moves(snapshot: Snapshot, order: Sequence[str], *, taint_key: str | None) -> int:
+    """Of one roll-out over these nodes, one after another."""
+    made = simulate_rollout(snapshot, order, Scheduler(), InOrder(tuple(order)), begins=BEGINS, durations=Durations(), taint_key=taint_key)
+    assert len(made.reboots) == len(order), "the simulated roll-out did not finish"
+    return made.double_moves
+
+
+def row(title: str, pairs: Sequence[tuple[int, int]]) -> str:
+    """Means, and the difference with the interval that holds the true mean 19 times in 20."""
+    differences = [tainted - plain for tainted, plain in pairs]
+    half = NormalDist().inv_cdf(0.975) * stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else float("nan")
+    return f"| {title} | {fmean(pair[0] for pair in pairs):.1f} | {fmean(pair[1] for pair in pairs):.1f} | {fmean(differences):+.1f} ± {half:.1f} |"
+
+
+@dataclass(slots=True)
+class InOrder:
+    """`Rules` of scheduler_core's rollout.py: one node at a time, in the given order, and nothing refuses."""
+
+    order: tuple[str, ...]
+    at_work: str = ""
+
+    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:  # noqa: ARG002 - the port's signature
+        return () if self.at_work else [name for name in self.order if name in waiting][:1]
+
+    def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
+        self.at_work = node
+
+    def released(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
+        self.at_work = ""
+
+    def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None: ...
+    def late_refusal(self, node: str, at: datetime) -> Obstacle | None: ...
+    def next_opening(self, at: datetime) -> datetime | None: ...
+    def next_closing(self, at: datetime) -> datetime | None: ...
+
+
+def placed(drawn: Sample, chance: random.Random) -> Snapshot:
+    """The seed's cluster with every pod on a node."""
+    objects = [*_nodes(), *(pod for name, _ in nodes() for pod in _daemons(drawn, name)), *_owners(drawn)]
+    waiting = [pod for item in drawn.workloads() if item["kind"] != "PodDisruptionBudget" for pod in _pods(item)]
+    bound = [{**pod, "spec": {**pod["spec"], "nodeName": node}} for pod, node in places(objects, waiting, chance)]
+    return Snapshot.from_objects([*objects, *bound])
+
+
+def _nodes() -> list[Object]:
+    allocatable = {"cpu": f"{NODE_MILLICPU}m", "memory": "32Gi", "pods": "110"}
+    return [
+        {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}},
+            "status": {**READY, "allocatable": allocatable},
+        }
+        for name, zone in nodes()
+    ]
+
+
+def _owners(drawn: Sample) -> list[Object]:
+    """Of the pods, as the scheduler looks at them for its default spread: a Deployment's pods belong to a ReplicaSet."""
+    return [
+        {"kind": _owner_kind(item), "apiVersion": "apps/v1", "metadata": {**item["metadata"], "uid": item["metadata"]["name"]}, "spec": item["spec"]}
+        for item in drawn.workloads()
+        if item["kind"] != "PodDisruptionBudget"
+    ]
+
+
+def _daemons(drawn: Sample, node: str) -> list[Object]:
+    return [_pod(item, f"{item['metadata']['name']}-{node}", nodeName=node) for item in drawn.daemons() if item["kind"] == "DaemonSet"]
+
+
+def _pods(item: Object) -> list[Object]:
+    return [_pod(item, f"{item['metadata']['name']}-{number}") for number in range(item["spec"]["replicas"])]
+
+
+def _pod(item: Object, name: str, **spec: Any) -> Object:
+    template, owner = item["spec"]["template"], item["metadata"]["name"]
+    reference = {"kind": _owner_kind(item), "apiVersion": "apps/v1", "name": owner, "uid": owner, "controller": True}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "uid": name, "namespace": SHOP, "labels": template["metadata"]["labels"], "ownerReferences": [reference]},
+        "spec": {**template["spec"], "schedulerName": "default-scheduler", **spec},
+        "status": READY,
+    }
+
+
+def _owner_kind(item: Object) -> str:
+    return "ReplicaSet" if item["kind"] == "Deployment" else str(item["kind"])
+
+
+if __name__ == "__main__":
+    main()

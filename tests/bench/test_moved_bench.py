@@ -1,0 +1,141 @@
+"""What `make bench-moved` says about its roll-outs: a column for each agent, pairs by seed, and no more certainty than there is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.rollout import moved
+from bench.rollout.comparison import Run, chance_of, differences, plot, tables
+
+AGENTS = {"with": "with taint", "without": "no taint", "absent": "nobody ran this"}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def a_run(agent: str, seed: int, repeat: int, lead: tuple[float, float, float] | None = (1.0, 70.0, 150.0), asking: int = 12) -> Run:
+    return Run(
+        agent=agent, seed=seed, asking=asking, finished=True, pods=99, moves=100 + repeat, floor=106 if asking == 12 else None, repeat=repeat, pending=330.0, unscheduled=1.5,
+        tainted=12 if lead else 0, lead=lead, wall=180.0, requests=1400, most_down=1,
+    )
+
+
+RUNS = [a_run("with", seed, 10 + seed) for seed in (1, 2, 3)] + [a_run("without", seed, 20 - seed, lead=None) for seed in (3, 2, 1)]
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_a_column_for_each_agent_that_ran_and_none_for_another() -> None:
+    head, _, *rows = [cells(line) for line in tables(RUNS, AGENTS, 12).splitlines() if line.startswith("|")]
+    assert head == ["least / median / greatest", "with taint", "no taint"]
+    assert ["moved again (repeat moves)", "11 / 12 / 13", "17 / 18 / 19"] in rows
+    assert ["lead time, s: median of the nodes", "70 / 70 / 70", "–"] in rows
+
+
+def test_each_seed_has_a_line_of_its_own() -> None:
+    assert [cells(line) for line in tables(RUNS, AGENTS, 12).splitlines() if line.startswith(("| 1", "| 2", "| 3"))] == [
+        ["1", "11", "19"], ["2", "12", "18"], ["3", "13", "17"],
+    ]
+
+
+def test_each_number_of_asking_nodes_has_tables_of_its_own_and_no_floor_where_only_some_ask() -> None:
+    some = [a_run("with", 1, 0, asking=8), a_run("without", 1, 9, asking=8)]
+    all_of_them, part = tables([*some, *RUNS], AGENTS, 12).split("### 8 of the 12 nodes ask")
+    assert all_of_them.startswith("### All 12 nodes ask")
+    assert ["1", "0", "9"] in [cells(line) for line in part.splitlines()]
+    assert ("more than the floor" in all_of_them, "more than the floor" in part) == (True, False)
+
+
+def test_runs_are_compared_seed_by_seed_and_only_where_both_have_run() -> None:
+    assert differences([*RUNS, a_run("with", 4, 9)], "with", "without") == [-8, -6, -4]
+    assert tables(RUNS, AGENTS, 12).endswith(
+        "* with taint less no taint: -8, -6, -4 repeat moves, -6.0 in the mean. "
+        "Were the two alike, a mean as far from zero would come up in 25% of cases."
+    )
+
+
+@pytest.mark.parametrize(("pairs", "chance"), [([-3, -3, -3, -3, -3], 2 / 32), ([0, 0], 1.0), ([5], 1.0), ([-1, 1], 1.0), ([4, 3, 2, 1, -1], 6 / 32)])
+def test_chance_is_counted_over_all_ways_to_swap_the_pairs(pairs: list[int], chance: float) -> None:
+    assert chance_of(pairs) == chance
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=7))
+def test_few_pairs_never_look_certain_and_the_direction_does_not_matter(pairs: list[int]) -> None:
+    assert 2 / 2 ** len(pairs) <= chance_of(pairs) <= 1
+    assert chance_of(pairs) == chance_of([-pair for pair in pairs])
+
+
+# -- the plot
+
+
+def panel(title: str) -> ET.Element:
+    return next(group for group in ET.fromstring(plot(RUNS, AGENTS)) if group.tag == f"{SVG}g" and group.findtext(f"{SVG}text") == title)
+
+
+def test_every_run_is_a_point_and_fewer_moves_are_further_down() -> None:
+    heights = [float(point.get("cy", "")) for point in panel("pods moved again: 12 nodes ask").iter(f"{SVG}circle")]
+    assert len(heights) == len(RUNS)
+    of_seed_1 = heights[:2]
+    assert of_seed_1[0] > of_seed_1[1]  # 11 against 19: an SVG counts from the top
+
+
+def test_what_an_agent_does_not_have_is_said_and_not_drawn_as_zero() -> None:
+    drawn = panel("lead time, s: 12 nodes ask")
+    assert len(list(drawn.iter(f"{SVG}circle"))) == 3
+    assert [text.text for text in drawn.iter(f"{SVG}text")].count("none") == 1
+
+
+def test_axes_begin_at_zero_and_reach_above_every_point() -> None:
+    for title in ("pods moved", "pods moved again", "seconds pending"):
+        drawn = panel(f"{title}: 12 nodes ask")
+        ticks = [float(text.text or "") for text in drawn.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
+        assert ticks[0] == 0
+        assert all(low < high for low, high in pairwise(ticks))
+        lines = [float(line.get("y1", "")) for line in drawn.iter(f"{SVG}line") if line.get("stroke") == "#ddd"]
+        assert min(lines) <= min(float(point.get("cy", "")) for point in drawn.iter(f"{SVG}circle"))
+
+
+# -- what is kept
+
+
+def test_a_row_replaces_the_older_one_of_its_agent_and_seed(tmp_path: Path) -> None:
+    kept = moved._Kept(tmp_path / "moved.json")
+    part = a_run("careen", 2, 1, asking=8)
+    for run in (part, a_run("kured", 1, 15), a_run("careen", 2, 12), a_run("careen", 2, 9)):
+        kept.add(run)
+    assert moved.read(tmp_path / "moved.json") == [a_run("careen", 2, 9), a_run("kured", 1, 15), part]
+
+
+def test_a_result_of_the_rollout_bench_becomes_a_row() -> None:
+    result = {
+        "finished": True,
+        "rollout": {
+            "wall": 180.04, "most_down": 1, "tainted": 12, "lead": {"least": 0.81, "median": 72.8, "greatest": 159.5, "count": 12},
+            "moves": {"total": 111, "repeat": 12, "floor": 105, "pending_seconds": 337.02, "unscheduled_seconds": 1.9},
+        },
+        "requests": {"total": 1476, "by_verb": {}, "too_many": 20},
+    }
+    run = moved.run_of("careen", 0, 12, result)
+    assert (run.moves, run.repeat, run.lead, run.requests, run.pods) == (111, 12, (0.8, 72.8, 159.5), 1476, 99)
+    assert moved.run_of("careen", 0, 12, {**result, "rollout": {**json.loads(json.dumps(result["rollout"])), "lead": None}}) == replace(run, lead=None)
+
+
+def test_the_table_and_the_plot_of_the_page_are_those_of_the_kept_results() -> None:
+    runs = moved.read(moved.RESULTS)
+    page = moved.PAGE.read_text()
+    assert page == moved.with_tables(page, runs)
+    assert moved.PLOT.read_text() == plot(runs, moved.HEADINGS)
+
+
+def test_every_published_rollout_finished_with_one_node_down_at_a_time() -> None:
+    runs = moved.read(moved.RESULTS)
+    assert runs
+    assert [(run.agent, run.seed) for run in runs if not run.finished or run.most_down > 1] == []
