@@ -30,7 +30,7 @@ def test_the_api_server_is_away_for_a_minute_in_the_middle_of_a_drain(story: Sto
     story.plane.stop_api_server()
     time.sleep(60)
     story.plane.start_api_server()
-    story.finishes_one(holder)
+    story.finishes_one(holder, 150)                              # controllers and scheduler come back in their own time
     story.finishes(hosts, 180)
     story.judge()
     story.is_clean(hosts)
