@@ -85,23 +85,24 @@ def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime
     given_up: list[PodView] = []
     due: list[PodView] = []
     later: list[PodView] = []
-    for pod in sorted(pods, key=_order):
-        is_comer = came_after(pod, cordoned_at)
-        if why_it_stays(pod, policy) or (is_comer and pod.owner_kind and pod.tolerates_cordon):
+    in_order = sorted(pods, key=_order)
+    came = frozenset(pod.uid for pod in in_order if came_after(pod, cordoned_at))
+    for pod in in_order:
+        if why_it_stays(pod, policy) or (pod.uid in came and pod.owner_kind and pod.tolerates_cordon):
             staying.append(pod)                  # whoever tolerates the cordon would come back as often as it were evicted
         elif pod.deletion_timestamp is not None:
             skip = policy.skip_wait_for_delete_seconds
             is_over = skip > 0 and (now - pod.deletion_timestamp).total_seconds() > skip
             (given_up if is_over else ending).append(pod)
-        elif _not_before(pod, memory, is_comer=is_comer) > uptime:
+        elif _not_before(pod, memory, is_comer=pod.uid in came) > uptime:
             later.append(pod)
         else:
             due.append(pod)
-    pauses = [_not_before(pod, memory, is_comer=came_after(pod, cordoned_at)) - uptime for pod in later]
+    pauses = [_not_before(pod, memory, is_comer=pod.uid in came) - uptime for pod in later]
     return DrainPlan(
         staying=tuple(staying), ending=tuple(ending), given_up=tuple(given_up), now=tuple(due), later=tuple(later),
         look_again_seconds=min([_LOOK_SECONDS, *pauses]) if not due else _AFTER_EVICTION_SECONDS,
-        comers=frozenset(pod.uid for pod in (*due, *later) if came_after(pod, cordoned_at)),
+        comers=came.intersection(pod.uid for pod in (*due, *later)),
     )
 
 
