@@ -18,6 +18,7 @@ from careen.core.lock import LockContent
 from careen.core.memory import Memory
 from careen.core.observation import NodeView, Taint
 from careen.core.phases import Evidence, Phase, is_allowed
+from careen.core.policy import Policy
 from careen.core.progress import Progress, to_annotation
 from careen.core.reasons import REASONS, Code
 from careen.core.situation import Situation
@@ -103,14 +104,19 @@ def move(
     )
 
 
+def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
+    """What a node carries only while it wants a reboot: removed when it comes home, an earlier agent's leftover on an idle one."""
+    kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
+    return (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.MOVES, keys.RETRY, *kured)
+
+
 def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = (), then: Iterable[Action] = ()) -> Decision:
     """Remove everything of ours from the Node: nothing is claimed and the need is over."""
     assert is_allowed(situation.phase, Phase.IDLE)
-    ours = (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.MOVES, keys.RETRY)
-    kured = (keys.KURED_IN_PROGRESS,) if situation.policy.annotate_nodes else ()
+    ours = annotations_of_a_need(situation.policy)
     patch = PatchNode(
         purpose=f"{Phase.IDLE}: {code}", resource_version=situation.node.resource_version, labels={keys.REBOOT_LABEL: None},
-        annotations={key: None for key in (*ours, *kured) if key in situation.node.annotations},
+        annotations={key: None for key in ours if key in situation.node.annotations},
         taints=without_our_taint(situation),
     )
     return Decision(

@@ -13,7 +13,7 @@ from careen.core.progress import Progress
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.times import rfc3339
-from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint
+from careen.core.writing import NodeChange, annotations_of_a_need, go_home, move, stay, want, with_our_taint
 
 LOOK_SECONDS = 5.0                   # the sentinel; it is a file check, and the taint must follow within ten seconds
 
@@ -70,7 +70,5 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
 
 
 def _has_leftovers(situation: Situation) -> bool:
-    ours = {keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.MOVES, keys.RETRY}
-    if situation.policy.annotate_nodes:
-        ours.add(keys.KURED_IN_PROGRESS)
+    ours = set(annotations_of_a_need(situation.policy))
     return bool(ours & situation.node.annotations.keys()) or keys.REBOOT_LABEL in situation.node.labels
