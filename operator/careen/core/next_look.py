@@ -56,13 +56,13 @@ _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy) -> float:
     content = lock if isinstance(lock, LockContent) else LockContent()
-    slowest = content.waiting / order.LOOKS_PER_SECOND
     if any(refusal.gate in _COSTLY for refusal in stored_refusals(node)):
-        return max(waiting.COSTLY_PAUSE_LIMIT_SECONDS * 1.25, slowest)
-    if node.labels.get(keys.REBOOT_LABEL) != order.READY:
-        return max(waiting.LOOK_SECONDS, slowest)
-    look = order.look_again_seconds(node.name, content, policy, 1.0)
-    return max(look, slowest) if look >= waiting.LOOK_SECONDS else look
+        look = waiting.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
+    elif node.labels.get(keys.REBOOT_LABEL) != order.READY:
+        look = waiting.LOOK_SECONDS
+    else:
+        look = order.look_again_seconds(node.name, content, policy, 1.0)
+    return waiting.paced(look, content.waiting)
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:

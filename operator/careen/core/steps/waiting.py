@@ -278,9 +278,13 @@ def _turn_look(situation: Situation, content: LockContent) -> float:
 
 
 def _pause(situation: Situation, seconds: float) -> float:
-    """No pause may sleep through the end of a passing-over or of a back-off by much; and none is shorter than it says."""
     content = situation.lock
-    waiting = content.waiting if isinstance(content, LockContent) else 0
+    return paced(seconds, content.waiting if isinstance(content, LockContent) else 0)
+
+
+def paced(seconds: float, waiting: int) -> float:
+    """A pause, as long as so many waiting nodes need so that all of them together look only so often. No short pause becomes longer: it may
+    not sleep through the end of a passing-over or of a back-off."""
     return max(seconds, waiting / order.LOOKS_PER_SECOND) if seconds >= LOOK_SECONDS else seconds
 
 
