@@ -11,8 +11,7 @@ from typing import IO
 import click
 
 from careen.cli.connection import Cluster, cluster_command
-from careen.cluster.errors import Expired
-from careen.cluster.snapshot_reader import pages, server_version
+from careen.cluster.snapshot_reader import again_if_expired, pages, server_version
 from careen.core.times import rfc3339
 from careen.report.tables import count_of
 from scheduler_core.snapshot.dump import DumpWriter, Header
@@ -31,10 +30,7 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
         raise click.UsageError("a dump is no text for a terminal: give --file FILE, or send it on with `careen snapshot > dump.json.gz`")
     header = Header(kube_version=await server_version(cluster.api), taken_at=rfc3339(cluster.clock.now()))
     # Handed on only when it is whole: a cluster that cannot be read to its end leaves no half dump behind.
-    try:
-        kept, size = await _read_and_hand_on(cluster, header, target)
-    except Expired:                # the server forgot a list between two of its pages: everything once more
-        kept, size = await _read_and_hand_on(cluster, header, target)
+    kept, size = await again_if_expired(lambda: _read_and_hand_on(cluster, header, target))
     click.echo(f"{count_of(kept, 'list page')}, {size:,} bytes compressed", err=True)
 
 

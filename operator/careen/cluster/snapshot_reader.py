@@ -6,12 +6,15 @@ devices costs nine requests.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 import msgspec
 
 from careen.cluster.api import ApiServer
-from careen.cluster.errors import NotFound
+from careen.cluster.errors import Expired, NotFound
+
+T = TypeVar("T")
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
@@ -46,6 +49,17 @@ DEVICES = ("/apis/resource.k8s.io/{version}/resourceclaims", "/apis/resource.k8s
 # As they stand in the JSON of a pod. A pod that merely says one of these in an annotation costs some requests, no more.
 _VOLUME_MARKS = (b'"persistentVolumeClaim"', b'"ephemeral"')
 _DEVICE_MARK = b'"resourceClaims"'
+
+
+async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
+    """What `read`, which goes through `pages` from the first to the last, gives.
+
+    When the server forgets a list between two of its pages (410), everything is read again from the start, once: pages of two readings do not go together.
+    """
+    try:
+        return await read()
+    except Expired:
+        return await read()
 
 
 async def pages(api: ApiServer) -> AsyncIterator[bytes]:

@@ -9,21 +9,14 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from careen.cluster.api import ApiServer
-from careen.cluster.errors import Expired
-from careen.cluster.snapshot_reader import pages
+from careen.cluster.snapshot_reader import again_if_expired, pages
 from scheduler_core.snapshot.loading import PageReader
 from scheduler_core.snapshot.snapshot import Snapshot
 
 
 async def read_cluster(api: ApiServer) -> Snapshot:
-    """The cluster as its lists show it. Raises `ClusterError`: half a cluster would be a wrong answer.
-
-    When the server forgets a list between two of its pages (410), everything is read again from the start, once: pages of two readings do not go together.
-    """
-    try:
-        return await _read(api)
-    except Expired:
-        return await _read(api)
+    """The cluster as its lists show it. Raises `ClusterError`: half a cluster would be a wrong answer."""
+    return await again_if_expired(lambda: _read(api))
 
 
 async def _read(api: ApiServer) -> Snapshot:
