@@ -128,3 +128,7 @@ def lock_writes(evidence: Evidence) -> Iterator[tuple[Write, dict[str, str], dic
                 yield write, known, after
             known = after
 
+
+def given_back(write: Write, before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+    """Whose claims an agent took out of the lock with this write. What a person takes out is the person's word."""
+    return set(before) - set(after) if agent_node(write.actor) else set()

@@ -13,6 +13,7 @@ from careen.demo.checker.evidence import (
     boot_id_of,
     claim_on,
     events,
+    given_back,
     is_cordoned,
     is_ready,
     lock_writes,
@@ -41,8 +42,7 @@ def claims_are_given_back_only_when_it_is_safe(evidence: Evidence) -> Iterator[B
     for write, before, after in lock_writes(evidence):
         for node in after.keys() - before.keys():
             since[node] = write.at
-        # What a person takes out of the lock is the person's word.
-        for node in before.keys() - after.keys() if agent_node(write.actor) else ():
+        for node in given_back(write, before, after):
             if (why := _unsafe_release(evidence, node, since.get(node, 0.0), write.at)) is not None:
                 yield Breach(at=write.at, sentence=f"the claim of {node} was given back {why}")
 

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from careen.demo.checker.evidence import Breach, Evidence, agent_node, lock_writes, writes_to
+from careen.demo.checker.evidence import Breach, Evidence, agent_node, given_back, lock_writes, writes_to
 
 # An agent reads, decides and writes; what fell away in between, by another node's drain, it could not know.
 _READ_BEFORE_SECONDS = 5.0
@@ -17,8 +17,7 @@ def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):
-        # What a person takes out of the lock is the person's word.
-        for node in before.keys() - after.keys() if agent_node(write.actor) else ():
+        for node in given_back(write, before, after):
             since = max((c.at for c in cordons if c.key[1] == node and c.at <= write.at), default=write.at)
             boots = [e.at for e in evidence.host_log if e.host == node and e.what == "booted" and since <= e.at <= write.at]
             if not boots:
