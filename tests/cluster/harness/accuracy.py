@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from careen.agent.forecast_check import most_matches
 from scheduler_core.simulation.forecast import Outcome, PodForecast
 from tests.cluster.harness.drains import Drain, PodEvent
 
@@ -137,19 +138,3 @@ def _unbound_between(events: Sequence[PodEvent], before: PodEvent, after: PodEve
         return ""
     bound = next((e for e in events if e.kind == "bound" and e.uid == made.uid), None)
     return made.title if bound is not None and bound.version > after.version else ""
-
-
-def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """How many sets can each be given a place of their own (augmenting paths)."""
-    taken: dict[int, int] = {}
-
-    def finds(number: int, tried: set[int]) -> bool:
-        for index, node in enumerate(places):
-            if node in said[number] and index not in tried:
-                tried.add(index)
-                if index not in taken or finds(taken[index], tried):
-                    taken[index] = number
-                    return True
-        return False
-
-    return sum(finds(number, set()) for number in range(len(said)))
