@@ -383,4 +383,3 @@ def _limits(live: LiveSettings) -> Limits:
         seconds=settings.forecast_timeout, memory_bytes=settings.forecast_memory, scheduler_config=live.scheduler_config,
         drain_pod_selector=selector.text if selector else "",
     )
-

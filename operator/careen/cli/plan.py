@@ -270,4 +270,3 @@ def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:
     if agents.settings is None and not agents.note:
         return ["the agents' settings are not in a dump: the defaults stand in, change them with --set"]
     return [agents.note] if agents.note and not (given_config and agents.settings) else []
-
