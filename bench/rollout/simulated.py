@@ -1,9 +1,10 @@
-"""The roll-outs of `make bench-moved`, simulated many times: what the soft taint is worth when chance is averaged out.
+"""The roll-outs of `make bench-moved`, simulated many times: what the soft taint and the order are worth when chance is averaged out.
 
     python -m bench.rollout.simulated [--seeds 0 1 2 3 4 5] [--lots 20] [--asking 12]
 
 Each lot places the seed's pods anew and draws the order in which its nodes go; the roll-out is then simulated with the taint and
-without. With `--asking 6` only the first six of that order want a reboot, and the others can take their pods. scheduler_core decides every landing as kube-scheduler would; budgets, timing and agents are left out.
+without, and with the taint in the order in which careen's agents would go. With `--asking 6` only the first six of the drawn order want a reboot, and the
+others can take their pods. scheduler_core decides every landing as kube-scheduler would; budgets, timing and agents are left out.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from typing import Any
 from bench.rollout.placement import places
 from bench.rollout.sample import NODE_MILLICPU, NODES, Sample, nodes, sample
 from careen.core import keys
+from careen.core.observation import NodeView
+from careen.core.policy import ForecastPolicy, Policy
+from careen.core.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import Forecast
-from scheduler_core.simulation.rollout import Durations, simulate_rollout
+from scheduler_core.simulation.movable import movable_pods
+from scheduler_core.simulation.rollout import Durations, Rules, simulate_rollout
 from scheduler_core.simulation.timeline import Obstacle
 from scheduler_core.snapshot.snapshot import Snapshot
 from tests.cluster.harness.api import Object
@@ -37,37 +42,61 @@ def main() -> None:
     parser.add_argument("--lots", type=int, default=20, help="placements and orders for each seed")
     parser.add_argument("--asking", type=int, default=NODES, help="how many of the nodes want a reboot")
     given = parser.parse_args()
-    print("| seed | with taint | without | difference, 95 % |\n|---|---|---|---|")
-    everything: list[tuple[int, int]] = []
+    print("| seed | no taint | taint | difference, 95 % | taint, careen's order | difference, 95 % |\n|---|---|---|---|---|---|")
+    everything: list[Lot] = []
     for seed in given.seeds:
-        pairs = [both(sample(seed), lot, asking=given.asking) for lot in range(given.lots)]
-        everything += pairs
-        print(row(str(seed), pairs), flush=True)
+        lots = [one_lot(sample(seed), lot, asking=given.asking) for lot in range(given.lots)]
+        everything += lots
+        print(row(str(seed), lots), flush=True)
     print(row("all", everything))
 
 
-def both(drawn: Sample, lot: int, *, asking: int = NODES) -> tuple[int, int]:
-    """Repeat moves with the taint and without it, from the same placement and in the same order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lot:
+    """Repeat moves from one placement: in an order drawn by chance without the taint and with it, and with it in careen's order."""
+
+    plain: int
+    tainted: int
+    ordered: int
+
+
+def one_lot(drawn: Sample, lot: int, *, asking: int = NODES) -> Lot:
+    """The same lot gives the same placement and the same drawn order."""
     chance = random.Random(f"lot {drawn.seed} {lot}")
     snapshot = placed(drawn, chance)
-    order = [name for name, _ in nodes()]
-    chance.shuffle(order)
-    tainted, plain = (repeat_moves(snapshot, order[:asking], taint_key=key) for key in (keys.DEFAULT_TAINT_KEY, None))
-    return tainted, plain
+    names = [name for name, _ in nodes()]
+    chance.shuffle(names)
+    drawn_order = names[:asking]
+    return Lot(
+        plain=repeat_moves(snapshot, drawn_order, InOrder(tuple(drawn_order)), taint_key=None),
+        tainted=repeat_moves(snapshot, drawn_order, InOrder(tuple(drawn_order)), taint_key=keys.DEFAULT_TAINT_KEY),
+        ordered=repeat_moves(snapshot, drawn_order, as_agents_go(snapshot), taint_key=keys.DEFAULT_TAINT_KEY),
+    )
 
 
-def repeat_moves(snapshot: Snapshot, order: Sequence[str], *, taint_key: str | None) -> int:
+def as_agents_go(snapshot: Snapshot) -> RolloutRules:
+    """The agents' own order for needs that come together; forecasts refuse nothing."""
+    views = [NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes]
+    return RolloutRules(views, Policy(node_name="any", forecast=ForecastPolicy.OFF), moves=movable_pods(snapshot))
+
+
+def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, taint_key: str | None) -> int:
     """Of one roll-out over these nodes, one after another."""
-    made = simulate_rollout(snapshot, order, Scheduler(), InOrder(tuple(order)), begins=BEGINS, durations=Durations(), taint_key=taint_key)
-    assert len(made.reboots) == len(order), "the simulated roll-out did not finish"
+    made = simulate_rollout(snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=taint_key)
+    assert len(made.reboots) == len(asking), "the simulated roll-out did not finish"
     return made.double_moves
 
 
-def row(title: str, pairs: Sequence[tuple[int, int]]) -> str:
-    """Means, and the difference with the interval that holds the true mean 19 times in 20."""
-    differences = [tainted - plain for tainted, plain in pairs]
+def row(title: str, lots: Sequence[Lot]) -> str:
+    """Means, and each step's difference with the interval that holds the true mean 19 times in 20."""
+    means = [fmean(column) for column in ([lot.plain for lot in lots], [lot.tainted for lot in lots], [lot.ordered for lot in lots])]
+    by_taint, by_order = difference([lot.tainted - lot.plain for lot in lots]), difference([lot.ordered - lot.tainted for lot in lots])
+    return f"| {title} | {means[0]:.1f} | {means[1]:.1f} | {by_taint} | {means[2]:.1f} | {by_order} |"
+
+
+def difference(differences: Sequence[int]) -> str:
     half = NormalDist().inv_cdf(0.975) * stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else float("nan")
-    return f"| {title} | {fmean(pair[0] for pair in pairs):.1f} | {fmean(pair[1] for pair in pairs):.1f} | {fmean(differences):+.1f} ± {half:.1f} |"
+    return f"{fmean(differences):+.1f} ± {half:.1f}"
 
 
 @dataclass(slots=True)
@@ -96,6 +125,8 @@ def placed(drawn: Sample, chance: random.Random) -> Snapshot:
     """The seed's cluster with every pod on a node."""
     objects = [*_nodes(), *(pod for name, _ in nodes() for pod in _daemons(drawn, name)), *_owners(drawn)]
     waiting = [pod for item in drawn.workloads() if item["kind"] != "PodDisruptionBudget" for pod in _pods(item)]
+    if not drawn.seed:
+        chance.shuffle(waiting)          # the reference's controllers make their pods side by side; those of other seeds are placed in one order
     bound = [{**pod, "spec": {**pod["spec"], "nodeName": node}} for pod, node in places(objects, waiting, chance)]
     return Snapshot.from_objects([*objects, *bound])
 

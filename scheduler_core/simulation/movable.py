@@ -11,6 +11,7 @@ from scheduler_core.simulation.replacements import StaysBecause, moves_all, why_
 from scheduler_core.snapshot.change_log import Changes
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.pod_table import PodTable
+from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.snapshot.tallies import Ints
 
 
@@ -32,3 +33,8 @@ class MovableTally:
 
     def _moves(self, pod: Pod) -> bool:
         return not why_it_stays(pod, self.stays)
+
+
+def movable_pods(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
+    """Node name to the number of its pods that a drain with this rule would have to move."""
+    return dict(zip(snapshot.node_names, snapshot.tally(MovableTally(stays)).tolist(), strict=True))

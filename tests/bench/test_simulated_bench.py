@@ -8,10 +8,7 @@ from collections import Counter
 import pytest
 
 from bench.rollout import simulated
-from bench.rollout.sample import NODES, nodes, sample
-from careen.core import keys
-
-ORDER = [name for name, _ in nodes()]
+from bench.rollout.sample import NODES, sample
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -23,16 +20,23 @@ def test_every_pod_of_the_sample_has_a_node(seed: int) -> None:
     assert all(pod.node_name for pod in pods)
 
 
-def test_the_taint_spares_pods_that_would_have_moved_again() -> None:
-    snapshot = simulated.placed(sample(0), random.Random(1))
-    tainted, plain = (simulated.repeat_moves(snapshot, ORDER, taint_key=key) for key in (keys.DEFAULT_TAINT_KEY, None))
-    assert tainted < plain
+@pytest.fixture(scope="module")
+def lots() -> list[simulated.Lot]:
+    return [simulated.one_lot(sample(0), number) for number in range(2)]
+
+
+def test_the_taint_spares_pods_that_would_have_moved_again_and_the_order_more_of_them(lots: list[simulated.Lot]) -> None:
+    assert lots[0].ordered < lots[0].tainted < lots[0].plain
+    assert lots[1].ordered < lots[1].tainted <= lots[1].plain
 
 
 def test_where_some_nodes_do_not_ask_the_taint_spares_most_second_moves() -> None:
-    snapshot = simulated.placed(sample(0), random.Random(1))
-    tainted, plain = (simulated.repeat_moves(snapshot, ORDER[:8], taint_key=key) for key in (keys.DEFAULT_TAINT_KEY, None))
-    assert 3 * tainted < plain
+    lot = simulated.one_lot(sample(0), 0, asking=8)
+    assert 3 * lot.tainted < lot.plain
+
+
+def test_a_lot_is_drawn_by_its_number(lots: list[simulated.Lot]) -> None:
+    assert simulated.one_lot(sample(0), 1) == lots[1] != lots[0]
 
 
 def test_one_node_goes_at_a_time_in_the_given_order() -> None:
@@ -44,6 +48,7 @@ def test_one_node_goes_at_a_time_in_the_given_order() -> None:
     assert rules.line(["n0", "n1"], simulated.BEGINS, len) == ["n0"]
 
 
-def test_a_row_has_the_means_and_how_sure_the_difference_is() -> None:
-    assert simulated.row("3", [(10, 12), (11, 15), (12, 15)]) == "| 3 | 11.0 | 14.0 | -3.0 ± 1.1 |"
-    assert simulated.row("3", [(10, 12)]) == "| 3 | 10.0 | 12.0 | -2.0 ± nan |"
+def test_a_row_has_the_means_and_how_sure_the_differences_are() -> None:
+    lots = [simulated.Lot(plain=plain, tainted=tainted, ordered=ordered) for plain, tainted, ordered in ((12, 10, 8), (15, 11, 8), (15, 12, 10))]
+    assert simulated.row("3", lots) == "| 3 | 14.0 | 11.0 | -3.0 ± 1.1 | 8.7 | -2.3 ± 0.7 |"
+    assert simulated.row("3", lots[:1]) == "| 3 | 12.0 | 10.0 | -2.0 ± nan | 8.0 | -2.0 ± nan |"

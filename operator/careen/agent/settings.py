@@ -76,7 +76,7 @@ class Settings:
 
     # Whose turn it is
     concurrency: int = _kured(1, kinds.whole_number(1), "How many nodes may be down at once because of us; nodes down for other reasons count.")
-    order: str = _ours("oldest", kinds.word("oldest", "zone", "fewest-moves"), "Who goes next: the oldest need, a zone that is begun first; zone: never two zones at once; fewest-moves (opt-in): the fewest pods to evict, as each node counts itself.")
+    order: str = _ours("oldest", kinds.word("oldest", "zone", "fewest-moves"), "Who goes next: the oldest need, of needs of the same hour the node with the fewest pods, a zone that is begun first; zone: never two zones at once; fewest-moves (opt-in): always the fewest pods to evict, as each node counts itself.")
     budget: tuple[Budget, ...] = _ours((), kinds.BUDGETS, "Limit for a group of nodes, repeatable: zone=1, control-plane=1 (always in force), selector:app=db=1.")
     lock_annotation: str = _kured(keys.LOCK_ANNOTATION, kinds.ANNOTATION, "Annotation of the DaemonSet that carries the lock.", live=False)
     lock_ttl: float = _kured(0.0, kinds.DURATION, "Accepted from kured. Time alone never frees a claim here: it is freed when a read of its Node proves that nobody holds it.")

@@ -41,6 +41,7 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.node import Node
+from scheduler_core.simulation.movable import movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Timeline
 from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
@@ -120,13 +121,15 @@ def plan(
     world, notes = _nobody_at_work(world, chosen)
     durations, assumed = _durations(world, policy, boot=boot, drain=drain, settle=settle, handover=handover)
     scheduler = Scheduler(_configuration(scheduler_config, world.agents.scheduler_config), world.version)
+    stays = rule_of(policy.drain)
+    moves = movable_pods(world.snapshot, stays)
 
     def simulate(each: Order) -> Timeline:
-        rules = RolloutRules(world.views, replace(policy, order=each), named=world.named)
+        rules = RolloutRules(world.views, replace(policy, order=each), named=world.named, moves=moves)
         with told(f"order {each}", len(chosen), SystemClock().monotonic) as on_progress:
             return simulate_rollout(
                 world.snapshot, chosen, scheduler, rules, begins=begins or world.taken_at, durations=durations, taint_key=policy.taint_key,
-                most_days=days, on_progress=on_progress, stays=rule_of(policy.drain),
+                most_days=days, on_progress=on_progress, stays=stays,
             )
 
     wanted = Order(line) if line else policy.order

@@ -16,7 +16,7 @@ REFUSALS = "careen.dev/refusals"              # JSON list of gate, code, sentenc
 PROGRESS = "careen.dev/progress"              # versioned JSON: what has to survive the reboot
 FORECAST = "careen.dev/forecast"              # short JSON: counts, landing nodes, at
 AND_OTHERS = "…"                              # in the forecast, behind the nodes of a pod: others are possible
-MOVES = "careen.dev/moves"                    # how many pods a drain would evict, as counted last; only with --order=fewest-moves
+MOVES = "careen.dev/moves"                    # how many pods a drain would evict, as counted last
 LAST_REBOOT = "careen.dev/last-reboot"        # JSON: when, how long, both boot ids, lead time, moves
 
 HOLD = "careen.dev/hold"                      # a person's: reason, optionally until=RFC3339

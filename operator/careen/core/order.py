@@ -1,7 +1,7 @@
 """Who of the waiting goes next, whose turn it is, and how long the others may sleep.
 
-Default order: oldest need first, zone by zone, control plane last and one at a time; `--order` names the others. Whoever releases or takes
-a claim lists the waiting once and writes the next names into the lock; the others need to look only rarely.
+Default order: oldest need first, among needs of the same hour the fewest pods first, zone by zone, control plane last and one at a time; `--order`
+names the others. Whoever releases or takes a claim lists the waiting once and writes the next names into the lock; the others need to look only rarely.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ OTHERS_LOOK_SECONDS = 30.0
 LOOKS_PER_SECOND = 6                 # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
 SPARE_NAMES = 12                     # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
 SPARE_LOOKERS = 1                    # of those who look every three seconds: more than there can be places at once
+GATHER_SECONDS = 6.0                 # hosts are looked at every five seconds; taint, count and label take their agents one more
 
 READY = "ready"
 CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
@@ -53,7 +54,7 @@ def moves(node: NodeView) -> int:
 
 def hand_on(
     content: LockContent, waiters: Sequence[NodeView], policy: Policy, *, at: str, zone: str | None = None, leave_out: str = "",
-    moves_of: Callable[[NodeView], int] = moves,
+    moves_of: _Moves = moves,
 ) -> LockContent:
     """The content that names the ready nodes that should come next, as `next_nodes` orders them."""
     line = next_nodes(waiters, content, policy, zone=zone, leave_out=leave_out, moves_of=moves_of)
@@ -64,7 +65,7 @@ def hand_on(
 
 def next_nodes(
     waiters: Sequence[NodeView], content: LockContent, policy: Policy, *, zone: str | None = None, leave_out: str = "",
-    moves_of: Callable[[NodeView], int] = moves,
+    moves_of: _Moves = moves,
 ) -> list[NodeView]:
     """The ready nodes that should come next. Those named already keep their place as far as the order lets them; `zone` (the one at work)
     is finished first, except by the fewest moves.
@@ -74,9 +75,9 @@ def next_nodes(
     candidates = [node for node in waiters if node.labels.get(keys.REBOOT_LABEL) == READY and node.name != leave_out and node.name not in content.holders]
     match policy.order:
         case Order.OLDEST:
-            key = _by_need(waiters, content, zone)
+            key = _by_need(waiters, content, zone, moves_of)
         case Order.ZONE:
-            key = _by_zone(waiters, content, zone, candidates)
+            key = _by_zone(waiters, content, zone, candidates, moves_of)
         case Order.FEWEST_MOVES:
             key = _by_moves(content, moves_of)
     fitting, others = _by_room(sorted(candidates, key=key), content, policy)
@@ -89,26 +90,28 @@ def line_length(content: LockContent, policy: Policy) -> int:
 
 
 _Key = Callable[[NodeView], tuple[bool | int | str, ...]]
+_Moves = Callable[[NodeView], int]
 
 
-def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None) -> _Key:
-    oldest = _oldest_needs(waiters)
+def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None, moves_of: _Moves) -> _Key:
+    rank = _ranks(waiters, moves_of)
     return lambda node: (
-        _may_not_come(node, content), _place(node, content), node.is_control_plane, node.zone != zone, oldest[node.zone], node.zone, need_since(node), node.name,
+        _may_not_come(node, content), _place(node, content), node.is_control_plane, node.zone != zone, *rank[node.zone], node.zone, *among_alike(node, moves_of),
     )
 
 
-def _by_zone(waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]) -> _Key:
+def _by_zone(waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView], moves_of: _Moves) -> _Key:
     """The zone at work comes before a place in the line: whoever of it becomes ready late must not wait for the next visit."""
-    oldest = _oldest_needs(waiters)
+    rank = _ranks(waiters, moves_of)
     first = min((node for node in candidates if node.name in content.next), key=lambda node: content.next.index(node.name), default=None)
     at_work = content.entries[0].zone if content.entries else zone if zone is not None else first.zone if first else None
     return lambda node: (
-        _may_not_come(node, content), node.is_control_plane, node.zone != at_work, _place(node, content), oldest[node.zone], node.zone, need_since(node), node.name,
+        _may_not_come(node, content), node.is_control_plane, node.zone != at_work, _place(node, content), *rank[node.zone], node.zone,
+        *among_alike(node, moves_of),
     )
 
 
-def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
+def _by_moves(content: LockContent, moves_of: _Moves) -> _Key:
     """A name stays in the line, because it must be older than a sleeper's pause, but not in its place: pods come and go."""
     return lambda node: (
         _may_not_come(node, content), node.is_control_plane, node.name not in content.next, moves_of(node), need_since(node), node.name,
@@ -123,11 +126,26 @@ def _place(node: NodeView, content: LockContent) -> int:
     return content.next.index(node.name) if node.name in content.next else len(content.next)
 
 
-def _oldest_needs(waiters: Iterable[NodeView]) -> dict[str, str]:
-    oldest: dict[str, str] = {}
+def _ranks(waiters: Iterable[NodeView], moves_of: _Moves) -> dict[str, tuple[bool, str, int]]:
+    """A zone stands where its first node does."""
+    ranks: dict[str, tuple[bool, str, int]] = {}
     for node in waiters:
-        oldest[node.zone] = min(oldest.get(node.zone, _NEVER), need_since(node))
-    return oldest
+        mine = (node.is_control_plane, _hour(node), moves_of(node))
+        ranks[node.zone] = min(ranks.get(node.zone, mine), mine)
+    return ranks
+
+
+def among_alike(node: NodeView, moves_of: _Moves) -> tuple[str, int, str, str]:
+    """The order of nodes that differ in nothing else: the older need, the fewer pods, and then what no two of them share."""
+    return _hour(node), moves_of(node), need_since(node), node.name
+
+
+def _hour(node: NodeView) -> str:
+    """Needs of the same hour count as equally old: which host noticed first says little, and who goes first decides how many pods move twice.
+
+    The first drain of a roll-out, and of each zone, can only fill nodes that have their own reboot before them.
+    """
+    return need_since(node)[: len("2026-01-05T10")]
 
 
 _NEVER = "9999"
@@ -172,6 +190,7 @@ class Turn:
     asks_waiters: bool               # nobody is named: the order among the ready nodes has to be looked up
     places: int
     memory: Memory
+    gathers_for: float = 0.0         # seconds: a roll-out is about to begin, and others may show themselves ready until then
     passed: tuple[str, ...] = ()     # the named ones that had their minute and did not come
 
 
@@ -180,16 +199,22 @@ def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, 
     free = free_slots(content, policy.concurrency)
     if free == 0:
         return Turn(is_ours=False, asks_waiters=False, places=0, memory=replace(memory, turn_key="", turn_since=0.0))
-    key = f"{content.next_at} {' '.join(content.next)} {' '.join(content.holders)}"
+    key = turn_key(content)
     if memory.turn_key != key:
         memory = replace(memory, turn_key=key, turn_since=uptime)
     minutes = int((uptime - memory.turn_since) // PASSED_OVER_SECONDS)
     if not content.next:
-        return Turn(is_ours=False, asks_waiters=True, places=free + minutes, memory=memory)
+        left = 0.0 if content.holders else max(0.0, memory.turn_since + GATHER_SECONDS - uptime)
+        return Turn(is_ours=False, asks_waiters=True, places=free + minutes, memory=memory, gathers_for=left)
     free, places = _places(content, policy, free, minutes)
     rank = content.next.index(name) if name in content.next else len(content.next)
     passed = tuple(each for each in content.next[: places - free] if each != name)
     return Turn(is_ours=rank < places, asks_waiters=False, places=places, memory=memory, passed=passed)
+
+
+def turn_key(content: LockContent) -> str:
+    """The hand-over that is being watched: another one begins the watch anew."""
+    return f"{content.next_at} {' '.join(content.next)} {' '.join(content.holders)}"
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:

@@ -109,7 +109,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.NEED_GONE: ReasonText("The host no longer asks for a reboot; what careen had set is being removed.", _ITSELF),
     Code.HOME: ReasonText("Nothing of careen is left on the node.", "Nothing to do."),
     Code.REFUSED: ReasonText("At least one gate refuses; each refusal is listed with its own remedy.", "See the refusals: `careen why NODE`."),
-    Code.WAITING_FOR_TURN: ReasonText("The gates pass; other nodes come first or the lock is full.", "Nothing to do, or raise --concurrency."),
+    Code.WAITING_FOR_TURN: ReasonText("The gates pass; other nodes come first, the lock is full, or others get a few seconds to ask as well before the first goes.", "Nothing to do, or raise --concurrency."),
     Code.TAKING_CLAIM: ReasonText("It is the node's turn: it takes a claim in the lock and asks everything once more.", _ITSELF),
     Code.GIVING_BACK: ReasonText("Everything is undone; the claim is being taken out of the lock.", _ITSELF),
     Code.DRAIN_STARTED: ReasonText("The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF),

@@ -49,8 +49,10 @@ _LONGEST_WINDOW = timedelta(days=8)      # days of the week repeat: what does no
 class RolloutRules:
     """`Rules` of scheduler_core's rollout.py, as the agents under this policy would go. Mutable: it keeps the lock's content."""
 
-    def __init__(self, nodes: Iterable[NodeView], policy: Policy, *, named: tuple[str, ...] = ()) -> None:
-        """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a claim. `named`: the agents' line now."""
+    def __init__(self, nodes: Iterable[NodeView], policy: Policy, *, named: tuple[str, ...] = (), moves: Mapping[str, int] | None = None) -> None:
+        """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a claim. `named`: the agents' line now.
+        `moves`: how many pods a drain of each would evict, for those who do not say so themselves yet.
+        """
         # The forecasts have left out already what the selector leaves alone, and their pods bear no labels to ask it again.
         self._policy = replace(policy, drain=replace(policy.drain, selector=None))
         self._content = LockContent(next=named)
@@ -58,7 +60,7 @@ class RolloutRules:
         fleet = {node.name: node for node in nodes}
         # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be gone through for every question.
         self._fleet = tuple(_plain(node) for node in fleet.values() if _counts_for_the_budgets(node))
-        self._waiters = Waiters((_ready(node) for node in fleet.values()), policy)
+        self._waiters = Waiters((_ready(node, moves or {}) for node in fleet.values()), policy)
         self._ends_of_waits = sorted({each for node in fleet.values() for each in self._personal(node)})
         self._wanted_now = {name: until for name, node in fleet.items() if (until := hold.until_of(node.annotations.get(keys.REBOOT_NOW, "")))}
         self._shut_until: tuple[datetime, datetime | None] | None = None
@@ -69,9 +71,10 @@ class RolloutRules:
         """The next few of the waiting; nobody while no place is free or the window is shut for all of them."""
         if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(waiting, at):
             return ()
+        counts_anew = self._policy.order is Order.FEWEST_MOVES       # otherwise a number stands as it was when the node became ready
         self._content = order.hand_on(
             self._content, self._waiters.short_list(waiting, self._content, movable), self._policy, at="", zone=self._zone,
-            moves_of=lambda node: movable(node.name),
+            moves_of=(lambda node: movable(node.name)) if counts_anew else order.moves,
         )
         return self._content.next[: self._content.abreast]
 
@@ -169,12 +172,14 @@ def change_after(window: Window, at: datetime) -> datetime | None:
     return None
 
 
-def _ready(node: NodeView) -> NodeView:
-    """As the order looks at it: ready to go, with its need's beginning and nothing else of a record."""
+def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
+    """As the order looks at it: ready to go, with its pods counted, its need's beginning and nothing else of a record."""
     since = order.need_since(node)
     annotations = {key: value for key, value in node.annotations.items() if key != keys.PROGRESS}
     if since[:1] == "2":                                          # a year, not the mark of an unknown beginning
         annotations[keys.PROGRESS] = to_annotation(Progress(need_since=since))
+    if node.name in moves:
+        annotations.setdefault(keys.MOVES, str(moves[node.name]))
     return replace(node, labels={**node.labels, keys.REBOOT_LABEL: order.READY}, annotations=annotations)
 
 

@@ -11,18 +11,18 @@ from itertools import islice
 
 from careen.core.lock import LockContent
 from careen.core.observation import NodeView
-from careen.core.order import groups, line_length, need_since
+from careen.core.order import among_alike, groups, line_length, moves
 from careen.core.policy import Order, Policy
 
 
 class Waiters:
-    """Nodes by name, and in kinds: nodes of one kind differ for the order only in their need's age, their name, and their moves."""
+    """Nodes by name, and in kinds: nodes of one kind differ for the order only in their need's age, their moves, and their name."""
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         self._policy = policy
         self._nodes = {node.name: node for node in nodes}
         kinds: dict[tuple[object, ...], list[str]] = {}
-        for node in sorted(self._nodes.values(), key=lambda node: (need_since(node), node.name)):
+        for node in sorted(self._nodes.values(), key=lambda node: among_alike(node, moves)):
             kind = (node.ready, node.is_control_plane, node.zone, tuple(sorted(groups(node, policy))))
             kinds.setdefault(kind, []).append(node.name)
         self._kinds = tuple(kinds.values())

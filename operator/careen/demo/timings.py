@@ -13,7 +13,7 @@ class Timings:
     pod_stop: float = 0.4
     # From the command to the last sign of life, and from there to the first of the next boot.
     shutdown: float = 0.2
-    boot: float = 2.0
+    boot: float = 1.2
     # From the new boot to a kubelet that reports it.
     kubelet_start: float = 0.2
     # How long a person keeps a node from rebooting, and another one out of service: long enough to be met by an agent

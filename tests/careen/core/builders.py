@@ -29,6 +29,7 @@ from careen.core.observation import (
     OwnerHealth,
     PodView,
 )
+from careen.core.order import GATHER_SECONDS, turn_key
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import Policy
 from careen.core.progress import Mark, Progress, from_annotation, to_annotation
@@ -133,7 +134,7 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
     """Everything known and favourable: costly evidence included, so that a step decides at once."""
     node = a_node() if node is None else node
     given: dict[str, Any] = {
-        "now": NOW, "uptime": UPTIME, "chance": Chance(claim_id="fresh", jitter=0.5), "memory": Memory(node_uid="uid-n1", is_reconciled=True),
+        "now": NOW, "uptime": UPTIME, "chance": Chance(claim_id="fresh", jitter=0.5), "memory": remembering(),
         "clock_skew_seconds": 0.0, "node": node, "boot_id": BOOT, "need": YES, "lock": LockContent(), "peers": (), "waiters": (), "pods": (),
         "fleet": a_fleet(*([node] if isinstance(node, NodeView) else [])), "alerts": (), "foreign": (), "owners": (),
         "forecast": Forecast(node="n1", made_at="2026-03-04T12:00:00Z"), "evictability": {}, "holders": Holders(),
@@ -205,5 +206,6 @@ def evicted(decision: Decision) -> list[str]:
 
 
 def remembering(**changes: Any) -> Memory:
-    """A running process's memory."""
-    return replace(Memory(node_uid="uid-n1", is_reconciled=True), **changes)
+    """A running process's memory: it has compared lock and Node, counted its pods, and seen for a while that nobody is at work or named."""
+    memory = Memory(node_uid="uid-n1", is_reconciled=True, moves_counted_at=UPTIME, turn_key=turn_key(LockContent()), turn_since=UPTIME - GATHER_SECONDS)
+    return replace(memory, **changes)

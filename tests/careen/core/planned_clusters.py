@@ -17,6 +17,7 @@ from careen.core.observation import NodeView
 from careen.core.policy import Budget, BudgetKind, Order, Policy, Window
 from careen.core.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
+from scheduler_core.simulation.movable import movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Timeline
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -38,7 +39,7 @@ class Scene:
     taint_key: str | None
 
     def plan(self, order: Order) -> Timeline:
-        rules = RolloutRules(self.views, replace(self.policy, order=order))
+        rules = RolloutRules(self.views, replace(self.policy, order=order), moves=movable_pods(self.snapshot))
         return simulate_rollout(
             self.snapshot, self.snapshot.node_names, Scheduler(), rules, begins=BEGINS, durations=self.durations, taint_key=self.taint_key, most_days=3,
         )

@@ -41,6 +41,25 @@ def test_the_oldest_need_goes_first_and_ties_go_by_name() -> None:
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n3")
 
 
+def with_pods(waiter: NodeView, moves: int) -> NodeView:
+    return replace(waiter, annotations={**waiter.annotations, keys.MOVES: str(moves)})
+
+
+def test_needs_of_the_same_hour_are_equally_old_and_the_fewest_pods_go_first() -> None:
+    waiters = [with_pods(a_waiter("n1", "09:00"), 7), with_pods(a_waiter("n2", "09:59"), 6), with_pods(a_waiter("n3", "10:00"), 1), a_waiter("n4", "09:00")]
+    assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n4", "n3")
+
+
+def test_the_zone_whose_first_node_has_the_fewest_pods_comes_first_and_a_quiet_control_plane_speaks_for_no_zone() -> None:
+    waiters = [
+        with_pods(a_waiter("a1", zone="a"), 5), with_pods(a_waiter("a2", zone="a"), 5), with_pods(a_waiter("b1", zone="b"), 9), with_pods(a_waiter("b2", zone="b"), 4),
+        with_pods(a_waiter("c1", zone="c"), 6), with_pods(a_waiter("c0", zone="c", labels=CONTROL_PLANE), 0),
+    ]
+    assert next_names(waiters, FREE, a_policy()) == ("b2", "b1", "a1", "a2", "c1", "c0")
+    assert next_names(waiters, FREE, BY_ZONE) == ("b2", "b1", "a1", "a2", "c1", "c0")
+    assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "a2", "b2", "b1", "c1", "c0")
+
+
 def test_the_control_plane_goes_last() -> None:
     waiters = [a_waiter("cp", "01:00", labels=CONTROL_PLANE), a_waiter("n1", "09:00")]
     assert next_names(waiters, FREE, a_policy()) == ("n1", "cp")

@@ -73,6 +73,13 @@ def test_fewest_moves_asks_how_many_pods_would_move_now() -> None:
     assert list(RolloutRules(nodes, replace(POLICY, order=Order.FEWEST_MOVES)).line(list(movable), NOW, movable.__getitem__)) == ["n2", "n3", "n1", "cp"]
 
 
+def test_who_says_itself_how_many_pods_it_has_is_believed_and_the_others_are_counted() -> None:
+    """Otherwise than by the fewest moves, the numbers stay as they were when the nodes became ready, whatever moves since."""
+    nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
+    rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
+    assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
+
+
 def test_the_zone_of_the_claim_given_back_comes_first() -> None:
     rules = RolloutRules([since("a1", 3, "a"), since("a2", 3, "a"), since("b1", 1, "b")], POLICY)
     rules.claimed("a1", NOW)

@@ -28,6 +28,7 @@ def waiting_nodes(draw: st.DrawFn) -> list[NodeView]:
         labels |= {keys.CONTROL_PLANE: ""} if draw(st.integers(0, 9)) == 0 else {}
         need = {"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{draw(st.integers(1, 4))}T00:00:00Z"}
         annotations = {keys.PROGRESS: json.dumps(need)} if draw(st.integers(0, 5)) else {}
+        annotations |= {keys.MOVES: str(draw(st.integers(0, 3)))} if draw(st.integers(0, 5)) else {}
         nodes.append(a_node(f"n{number}", labels=labels, annotations=annotations, ready=draw(st.integers(0, 9)) > 0))
     return nodes
 
@@ -52,7 +53,8 @@ def test_the_next_ones_are_the_same_from_the_short_list_as_from_all(nodes: list[
     zone = drawn.draw(st.sampled_from((None, "a", "b")))
 
     def next_from(some: list[NodeView]) -> tuple[tuple[str, ...], int | None]:
-        after = order.hand_on(content, some, policy, at="", zone=zone, moves_of=lambda node: moves[node.name])
+        counted = (lambda node: moves[node.name]) if policy.order is Order.FEWEST_MOVES else order.moves
+        after = order.hand_on(content, some, policy, at="", zone=zone, moves_of=counted)
         return after.next, after.abreast
 
     short = Waiters(nodes, policy).short_list(waiting, content, moves.__getitem__)

@@ -1,7 +1,7 @@
-"""--order=fewest-moves: a node that waits counts its own pods, and says on itself how many a drain would evict.
+"""A node that waits counts its own pods, and says on itself how many a drain would evict: the order looks at it.
 
-One list of the own pods, which the API server has indexed; nobody ever lists the pods of others for this. Those who are named count often,
-because pods come and go with each drain; the others rarely, because a number only has to be about right to be named.
+One list of the own pods, which the API server has indexed; nobody ever lists the pods of others for this. A number that decides among needs of
+the same age has to be about right only. With --order=fewest-moves those who are named count often, because pods come and go with each drain.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ OTHERS_SECONDS = 1800.0              # 5,000 nodes: three lists a second
 
 def count(situation: Situation, content: LockContent) -> Situation | Decision:
     """A decision when pods have to be listed or the number be written first; else the situation to go on with."""
-    if situation.policy.order is not Order.FEWEST_MOVES:
+    if not _is_due(situation, content):
         return situation
     if situation.seen.lacks(Evidence.PODS):
-        return want(situation, Evidence.PODS) if _is_due(situation, content) else situation
+        return want(situation, Evidence.PODS)
     situation = replace(situation, memory=replace(situation.memory, moves_counted_at=situation.seen.uptime))
     pods = situation.seen.pods
     return _say(situation, pods) if isinstance(pods, tuple) else situation
@@ -36,8 +36,9 @@ def count(situation: Situation, content: LockContent) -> Situation | Decision:
 
 def _is_due(situation: Situation, content: LockContent) -> bool:
     counted_at = situation.memory.moves_counted_at
-    pause = NAMED_SECONDS if situation.node.name in content.next else OTHERS_SECONDS
-    return counted_at is None or situation.seen.uptime - counted_at >= pause
+    is_near = situation.policy.order is Order.FEWEST_MOVES and situation.node.name in content.next
+    is_untold = keys.MOVES not in situation.node.annotations     # a list or a patch has failed
+    return counted_at is None or situation.seen.uptime - counted_at >= (NAMED_SECONDS if is_near or is_untold else OTHERS_SECONDS)
 
 
 def _say(situation: Situation, pods: tuple[PodView, ...]) -> Situation | Decision:

@@ -79,11 +79,14 @@ def _halted(situation: Situation, content: LockContent, refused: Refusal) -> Dec
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
     """Not ready: all cheap refusals are told, costly ones that stand there stay, and a place in the line is given up."""
-    kept = tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
     return stay(
-        situation, Code.REFUSED, refused[0].sentence, look=_pause(situation, LOOK_SECONDS), refusals=(*refused, *kept), label="required",
+        situation, Code.REFUSED, refused[0].sentence, look=_pause(situation, LOOK_SECONDS), refusals=(*refused, *_stored_costly(situation)), label="required",
         actions=leave_line(situation),
     )
+
+
+def _stored_costly(situation: Situation) -> tuple[Refusal, ...]:
+    return tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
@@ -112,12 +115,20 @@ def _ready(situation: Situation, content: LockContent) -> Decision:
     counted = counting.count(situation, content)
     if isinstance(counted, Decision):
         return counted
-    situation, name, memory = counted, situation.node.name, counted.memory
+    situation, memory = counted, counted.memory
     if memory.costly_not_before > situation.seen.uptime and memory.costly_holders == others_holding(situation, content):
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return _say_waiting(situation, memory, look=0.0)            # seen by whoever names the next, and by the list below
-    turn = whose_turn(name, content, situation.policy, memory, situation.seen.uptime)
+    return _in_line(situation, content)
+
+
+def _in_line(situation: Situation, content: LockContent) -> Decision:
+    """Ready, and shown to be: is it our turn, and if not, is anything to be done for those who come before?"""
+    name = situation.node.name
+    turn = whose_turn(name, content, situation.policy, situation.memory, situation.seen.uptime)
+    if turn.gathers_for > 0 and not _stored_costly(situation):      # whoever was refused has let the others gather
+        return _say_waiting(situation, turn.memory, look=min(turn.gathers_for, order.NEXT_LOOK_SECONDS))
     if not turn.is_ours and turn.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
             return want(situation, Evidence.WAITERS, memory=turn.memory)

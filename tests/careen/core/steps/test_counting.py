@@ -1,4 +1,4 @@
-"""--order=fewest-moves: the number stands on the Node before the node shows itself ready, and costs one list of the own pods now and then."""
+"""How many pods a drain would evict stands on the Node before the node shows itself ready, and costs one list of the own pods now and then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from careen.core.decision import Decision
 from careen.core.lock import LockContent
 from careen.core.observation import NOT_ASKED, Taint, Unknown
 from careen.core.phases import Evidence, Phase
-from careen.core.policy import Order
+from careen.core.policy import Order, Policy
 from careen.core.steps.counting import NAMED_SECONDS, OTHERS_SECONDS
 from tests.careen.core.builders import (
     NO,
@@ -34,16 +34,25 @@ TAINTED = {"taints": (Taint(key="careen.dev/reboot", effect="PreferNoSchedule"),
 FEWEST = a_policy(order=Order.FEWEST_MOVES)
 PODS = (a_pod("web-1"), a_pod("web-2"), a_daemon_pod(), a_pod("done", phase="Succeeded"))
 BUSY = held(an_entry("n9"), next=("n8",))
+NAMED = held(an_entry("n9"), next=("n1",))
+UNCOUNTED = remembering(moves_counted_at=None)
 
 
 def counting(label: str = "required", moves: str | None = None, **changes: Any) -> Decision:
     annotations = {} if moves is None else {keys.MOVES: moves}
-    return decided(RECORD, node={**TAINTED, "label": label, "annotations": annotations}, **{"policy": FEWEST, "lock": BUSY, "waiters": (), **changes})
+    given = {"policy": FEWEST, "lock": BUSY, "waiters": (), "memory": UNCOUNTED, **changes}
+    return decided(RECORD, node={**TAINTED, "label": label, "annotations": annotations}, **given)
 
 
-def test_the_pods_that_a_drain_would_evict_are_counted_before_the_node_shows_itself_ready() -> None:
-    assert counting(pods=NOT_ASKED).wants == {Evidence.PODS}
-    decision = counting(pods=PODS)
+def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
+    """Whether the pods are listed again so many seconds after the last time."""
+    return Evidence.PODS in counting("ready", moves, pods=NOT_ASKED, lock=content, policy=policy, memory=remembering(moves_counted_at=UPTIME - ago)).wants
+
+
+@pytest.mark.parametrize("order", list(Order))
+def test_the_pods_that_a_drain_would_evict_are_counted_before_the_node_shows_itself_ready(order: Order) -> None:
+    assert counting(pods=NOT_ASKED, policy=a_policy(order=order)).wants == {Evidence.PODS}
+    decision = counting(pods=PODS, policy=a_policy(order=order))
     assert kinds(decision) == [PatchNode]
     assert the_patch(decision).annotations == {keys.MOVES: "2"}
     assert decision.look_again_seconds == 0.0
@@ -55,25 +64,28 @@ def test_a_number_that_stands_there_is_not_written_again_and_the_node_goes_on() 
     assert decision.memory.moves_counted_at == UPTIME
 
 
-@pytest.mark.parametrize(("content", "pause"), [
-    pytest.param(held(an_entry("n9"), next=("n1",)), NAMED_SECONDS, id="named"), pytest.param(BUSY, OTHERS_SECONDS, id="not named"),
+@pytest.mark.parametrize(("policy", "content", "pause"), [
+    pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="named, by the fewest moves"),
+    pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
+    pytest.param(a_policy(), NAMED, OTHERS_SECONDS, id="named, but the place is kept whatever the number"),
 ])
-def test_those_who_are_named_count_often_and_the_others_rarely(content: LockContent, pause: float) -> None:
-    def asks(ago: float) -> bool:
-        return Evidence.PODS in counting("ready", "2", pods=NOT_ASKED, lock=content, memory=remembering(moves_counted_at=UPTIME - ago)).wants
+def test_those_whose_place_the_number_decides_count_often_and_the_others_rarely(policy: Policy, content: LockContent, pause: float) -> None:
+    assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
 
-    assert (asks(pause - 1), asks(pause)) == (False, True)
+
+def test_a_number_that_could_not_be_written_is_soon_counted_again() -> None:
+    assert (asks(NAMED_SECONDS - 1, a_policy(), BUSY, moves=None), asks(NAMED_SECONDS, a_policy(), BUSY, moves=None)) == (False, True)
+
+
+def test_pods_that_are_known_for_another_reason_cost_no_patch_before_they_are_counted_again() -> None:
+    decision = counting("ready", "1", pods=PODS, memory=remembering(moves_counted_at=UPTIME - 1))
+    assert all(keys.MOVES not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
 def test_pods_that_cannot_be_listed_hold_nobody_up() -> None:
     decision = counting(pods=Unknown("503"))
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
     assert decision.memory.moves_counted_at == UPTIME
-
-
-@pytest.mark.parametrize("order", [Order.OLDEST, Order.ZONE])
-def test_no_other_order_counts(order: Order) -> None:
-    assert the_patch(counting(pods=NOT_ASKED, policy=a_policy(order=order))).labels == {keys.REBOOT_LABEL: "ready"}
 
 
 def test_the_number_goes_with_everything_else_of_ours() -> None:

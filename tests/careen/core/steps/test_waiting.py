@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys, lock
+from careen.core import keys, lock, order
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.lock import LockContent
@@ -50,7 +50,8 @@ N2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
 
 
 def waiting(node: dict[str, Any] | None = None, **changes: Any) -> Decision:
-    return decided(RECORD, node={**READY, **(node or {})}, **changes)
+    changed = {**READY, **(node or {})}
+    return decided(RECORD, node={**changed, "annotations": {keys.MOVES: "0", **changed.get("annotations", {})}}, **changes)
 
 
 def codes(refusals: tuple[Refusal, ...]) -> list[Code]:
@@ -64,7 +65,7 @@ def test_when_the_need_is_gone_everything_of_ours_goes_and_nothing_else() -> Non
     patch = the_patch(decision)
     assert patch.taints == (theirs,)
     assert patch.labels == {keys.REBOOT_LABEL: None}
-    assert patch.annotations == {keys.PHASE: None, keys.PROGRESS: None, keys.REFUSALS: None}
+    assert patch.annotations == {keys.PHASE: None, keys.PROGRESS: None, keys.REFUSALS: None, keys.MOVES: None}
     assert patch.unschedulable is None
 
 
@@ -123,6 +124,34 @@ def test_when_nobody_is_named_the_first_of_the_ready_goes() -> None:
     assert waiting(waiters=(younger,)).phase is Phase.CLAIMING
     assert waiting(waiters=(older,)).phase is Phase.WAITING
     assert waiting(waiters=Unknown("503")).phase is Phase.WAITING
+
+
+def test_before_anybody_begins_others_are_given_time_to_show_themselves_ready() -> None:
+    """Who has the fewest pods is known only when all have counted; nobody is named before that."""
+    first = waiting(memory=remembering(turn_key="another hand-over"), waiters=NOT_ASKED)
+    assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
+    assert WriteLock not in kinds(first)
+    assert first.look_again_seconds == order.NEXT_LOOK_SECONDS
+
+    def later(seconds: float) -> Decision:
+        return waiting(memory=first.memory, uptime=UPTIME + seconds, waiters=NOT_ASKED)
+
+    assert later(order.GATHER_SECONDS - 1).look_again_seconds == 1
+    assert later(order.GATHER_SECONDS).wants == {Evidence.WAITERS}
+
+
+def test_nobody_waits_for_others_once_somebody_is_at_work_or_named() -> None:
+    just_now = remembering(turn_key="another hand-over")
+    assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
+    assert waiting(memory=just_now, lock=held(an_entry("n9", limit=2)), policy=a_policy(concurrency=2)).phase is Phase.CLAIMING
+
+
+def test_an_agent_started_anew_under_a_costly_refusal_keeps_since_when_it_stands() -> None:
+    refused = '[{"gate":"forecast","code":"forecast-unknown","sentence":"no answer","since":"2026-03-04T10:00:00Z"}]'
+    decision = waiting(
+        node={"annotations": {keys.REFUSALS: refused}}, memory=remembering(turn_key="another hand-over"), forecast=Unknown("killed"), policy=a_policy(),
+    )
+    assert [(each.gate, each.since) for each in decision.refusals] == [("forecast", datetime(2026, 3, 4, 10, tzinfo=UTC))]
 
 
 def test_in_turn_the_claim_id_is_written_on_the_node_and_nothing_else_happens() -> None:
