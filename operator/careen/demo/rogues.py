@@ -7,12 +7,14 @@ else as it takes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from careen.demo.agent_processes import AgentProcesses, agent_user
+from careen.demo.api_errors import ApiError
 from careen.demo.cluster import EmbeddedCluster
 from careen.demo.controllers.ownership import PODS
 from careen.demo.disturbances import edit_node, with_annotation, with_cordon, with_label
@@ -123,11 +125,19 @@ async def _give_back_before_the_workloads_are_well(scene: Scene) -> None:
     for name in scene.names:
         edit_node(scene.cluster, name, lambda node: with_cordon(node, cordoned=True), actor=agent_user(scene.victim) if name == scene.victim else "person")
     pod = next(s for s in scene.cluster.api.store.items(PODS.storage, "shop") if s.content["spec"].get("nodeName") == scene.victim)
-    evict(scene.cluster.api.verbs, pod.key[0], pod.key[1], DeleteOptions(), actor=agent_user(scene.victim))
+    await _evict(scene, *pod.key)
     _ask_reboot(scene, scene.victim)
     while all(e.host != scene.victim or e.what != "ready" for e in scene.cluster.hosts.log):
         await asyncio.sleep(_LOOK_SECONDS)
     _write_lock(scene, agent_user(scene.victim), lambda lock: lock.update(locks=[r for r in lock["locks"] if r["nodeID"] != scene.victim]))
+
+
+async def _evict(scene: Scene, namespace: str, name: str) -> None:
+    while True:
+        with contextlib.suppress(ApiError):      # until its budget has been counted
+            evict(scene.cluster.api.verbs, namespace, name, DeleteOptions(), actor=agent_user(scene.victim))
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _claim_too_many(scene: Scene) -> None:
