@@ -270,7 +270,8 @@ class CycleResult:
     @cached_property
     def unknown(self) -> str:
         """What this library declined to guess about any node: then `node` is not to be relied on, set or not. Empty when all is known."""
-        return next((v.message for v in self.diagnosis.verdict_counts() if v.code is Code.UNKNOWN), "")
+        verdict = self.diagnosis.first_of(Code.UNKNOWN)
+        return verdict.message if verdict else ""
 
     @property
     def scores(self) -> Mapping[str, NodeScores]:

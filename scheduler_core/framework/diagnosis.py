@@ -33,6 +33,10 @@ class Round:
     def verdict(self, position: int) -> Verdict:
         return self.refusals.verdict(int(self.refusals.codes[position])).by(self.plugin)
 
+    def has(self, code: Code) -> bool:
+        """Whether one of them is of that code."""
+        return self.refusals.may_be(code) and any(verdict.code is code for verdict, _ in self.counted())
+
     def counted(self) -> Iterator[tuple[Verdict, int]]:
         """Each distinct verdict with the number of nodes that got it here."""
         codes, counts = np.unique(self.refusals.codes[self.refused], return_counts=True)
@@ -104,6 +108,14 @@ class Diagnosis:
         for row, verdict in self.replaced.items():
             found[row] = verdict.code is Code.UNSCHEDULABLE
         return np.flatnonzero(found)
+
+    def first_of(self, code: Code) -> Verdict | None:
+        """The first verdict of that code that a node was told; None when none was."""
+        said = (self.prefilter, self.outside, *self.replaced.values())
+        # Every cycle asks this and hardly one is told yes: counting all verdicts for it would cost as much as a filter.
+        if not (any(verdict is not None and verdict.code is code for verdict in said) or any(each.has(code) for each in self.rounds)):
+            return None
+        return next((verdict for verdict in self.verdict_counts() if verdict.code is code), None)
 
     def verdict_counts(self) -> Counter[Verdict]:
         """How many nodes got which refusal."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.verdict import SUCCESS, Verdict
+from scheduler_core.framework.verdict import SUCCESS, Code, Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
@@ -115,6 +115,10 @@ class Refusals:
         self.codes = codes
         self._verdicts = verdicts
         self.may_fail = not callable(verdicts) and not all(v.is_rejection or v.is_success for v in verdicts.values())
+
+    def may_be(self, code: Code) -> bool:
+        """Whether a verdict could say that; no is certain, yes is not."""
+        return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:
         """What a code stands for; SUCCESS for 0."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from scheduler_core import Scheduler, Snapshot
 from scheduler_core.framework.diagnosis import Diagnosis
-from scheduler_core.framework.verdict import Verdict, unresolvable, unschedulable
+from scheduler_core.framework.verdict import Code, Verdict, unknown, unresolvable, unschedulable
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.testing.builders import PodBuilder, a_node, a_pod, manifests
 
@@ -31,6 +31,20 @@ def test_refusals_are_counted_by_verdict_and_plugins_named_once() -> None:
     assert {verdict.reasons: count for verdict, count in diagnosis.verdict_counts().items()} == {("node(s) were unschedulable",): 1, ("Insufficient cpu",): 3, ("node(s) had untolerated taint(s)",): 1}
     assert diagnosis.refusing_plugins() == {"NodeUnschedulable", "NodeResourcesFit", "TaintToleration"}
     assert diagnosis.sentence("and so on") == "0/5 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 3 Insufficient cpu. and so on"
+
+
+def test_the_first_verdict_of_a_code_is_found_wherever_it_was_said() -> None:
+    diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
+    too_small, gone = (diagnosis.first_of(code) for code in (Code.UNSCHEDULABLE, Code.UNKNOWN))
+    assert (too_small is not None and too_small.plugin, gone) == ("NodeResourcesFit", None)
+    diagnosis.replaced[3] = unknown("who knows").by("Extender")
+    assert diagnosis.first_of(Code.UNKNOWN) == unknown("who knows").by("Extender")
+
+
+def test_a_verdict_that_was_replaced_is_not_found() -> None:
+    diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
+    diagnosis.replaced[2] = unresolvable("for good").by("Extender")     # the only one that eviction could have helped
+    assert diagnosis.first_of(Code.UNSCHEDULABLE) is None
 
 
 def test_the_sentence_counts_reasons_not_verdicts() -> None:
