@@ -14,9 +14,7 @@ import resource
 import sys
 from pathlib import Path
 
-from careen.agent.clock import SystemClock
-from careen.agent.forecast import ChildForecaster, Limits
-from careen.agent.metrics import Metrics
+from careen.agent.forecast import Limits, forecast_together
 
 LIMITS = Limits(seconds=600, memory_bytes=2**30, scheduler_config="")
 
@@ -28,10 +26,9 @@ def main() -> None:
     parser.add_argument("--dump", default="")
     parser.add_argument("--kubeconfig", default="")
     given = parser.parse_args()
-    forecaster = ChildForecaster(kubeconfig=given.kubeconfig, limits=lambda: LIMITS, clock=SystemClock(), metrics=Metrics(given.node))
     resident = [_resident_mib()]
     for _ in range(2):
-        answer = asyncio.run(forecaster.together([given.node], dump=given.dump))
+        answer = asyncio.run(forecast_together([given.node], LIMITS, kubeconfig=given.kubeconfig, dump=given.dump))
         if not isinstance(answer, tuple):
             sys.exit(f"no forecast was made: {answer.why}")
         resident.append(_resident_mib())

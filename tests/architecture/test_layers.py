@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from careen.agent.forecast_order import Order
+from scheduler_core.snapshot.dump import Header, write_dump
 from tests.architecture.source_tree import PACKAGES, ROOT, modules
 
 CONTRACTS = ROOT / "tests" / "architecture" / "contracts.toml"
@@ -130,3 +132,44 @@ def test_listing_the_commands_loads_none_of_them() -> None:
         assert CliRunner().invoke(cli, ["--help"]).exit_code == 0
     """)
     assert loaded_after(program, "careen.cli.status", "careen.cli.demo", "careen.cli.agent", "kopf", "kubernetes") == set()
+
+
+# A forecast from a dump is two processes, and loading them is a third of its time. Neither asks a server.
+OF_SERVERS = {"kubernetes", "kopf", "urllib3", "tenacity", "prometheus_client", "careen.cluster.api", "careen.cli.connection", "importlib.metadata"}
+OF_DECISIONS = {"careen.agent.settings", "careen.core.decision", "careen.core.gates", "careen.core.drain_plan"}
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    path = tmp_path / "dump.json.gz"
+    node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}}
+    with path.open("wb") as file:
+        write_dump(Header(kube_version="v1.36.0", taken_at="2026-01-02T03:04:05Z"), [json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": [node]}).encode()], file)
+    return path
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_forecast_from_a_dump_loads_nothing_that_asks_a_server_or_computes(dump: Path, output: str) -> None:
+    program = textwrap.dedent(f"""
+        from careen.cli import cli
+        assert cli.main(["forecast", "n1", "--from", {str(dump)!r}, "--output", {output!r}], standalone_mode=False) == 0
+        import sys
+        assert "careen.report.forecast_report" in sys.modules
+    """)
+    assert loaded_after(program, *OF_SERVERS, *OF_DECISIONS, *HEAVY, "yaml") == set()
+
+
+def test_the_child_of_a_forecast_from_a_dump_loads_the_simulation_alone(dump: Path) -> None:
+    order = Order(nodes=("n1",), kubeconfig="", memory_bytes=2**30, scheduler_config="", dump=str(dump))
+    program = textwrap.dedent(f"""
+        import io, sys
+        sys.stdin = io.StringIO({order.to_json().decode()!r})
+        from careen.agent.forecast_child import main
+        assert main() == 0
+        print()
+    """)
+    assert loaded_after(program, *OF_SERVERS, *OF_DECISIONS, *HEAVY - {"numpy"}, "yaml", "asyncio", "click", "scheduler_core.cycle") == {"scheduler_core.cycle"}
+
+
+def test_an_explanation_from_a_dump_asks_no_server_either() -> None:
+    assert loaded_after("import careen.cli.explain", *OF_SERVERS, *OF_DECISIONS, "yaml") == set()

@@ -10,14 +10,20 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from careen.agent.forecast_child import Order
-from careen.agent.metrics import Metrics
-from careen.cluster.transport import Clock
+from careen.agent.forecast_order import Order
 from careen.core.observation import Unknown
 from scheduler_core.simulation.forecast import Forecast, UnreadableForecastError
 
+if TYPE_CHECKING:
+    # A command for people runs a forecast too, and has nobody to show metrics to.
+    from careen.agent.metrics import Metrics
+    from careen.cluster.transport import Clock
+    from careen.core.selectors import Selector
+
 _LONGEST_SENTENCE = 500
+_GAVE_UP = b"OpenBLAS error: Memory allocation"     # it ends the process by itself while numpy is loaded, before Python could say anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +33,7 @@ class Limits:
     seconds: float
     memory_bytes: int
     scheduler_config: str
-    drain_pod_selector: str = ""
+    drain_pod_selector: Selector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +44,10 @@ class Mistake:
 
 
 class ChildForecaster:
-    """One simulation at a time, each in a process of its own."""
+    """The agent's forecasts of its own node, counted."""
 
-    def __init__(self, *, kubeconfig: str, limits: Callable[[], Limits], clock: Clock, metrics: Metrics, context: str = "") -> None:
+    def __init__(self, *, kubeconfig: str, limits: Callable[[], Limits], clock: Clock, metrics: Metrics) -> None:
         self._kubeconfig = kubeconfig
-        self._context = context
         self._limits = limits
         self._clock = clock
         self._metrics = metrics
@@ -50,20 +55,21 @@ class ChildForecaster:
     async def forecast(self, node: str) -> Forecast | Unknown:
         """Where each pod of the node would land, or why that cannot be told."""
         began = self._clock.monotonic()
-        answer = await self.together([node])
+        answer = await forecast_together([node], self._limits(), kubeconfig=self._kubeconfig)
         made = answer[0] if isinstance(answer, tuple) else Unknown(answer.why)
         self._metrics.forecast_seconds.labels(node).observe(self._clock.monotonic() - began)
         self._metrics.forecasts.labels(node, "unknown" if isinstance(made, Unknown) else "made").inc()
         return made
 
-    async def together(self, nodes: Sequence[str], *, dump: str = "") -> tuple[Forecast, ...] | Unknown | Mistake:
-        """The same for several nodes drained at once, a forecast each, in the order given; with `dump`, in that file's cluster."""
-        limits = self._limits()
-        order = Order(
-            nodes=tuple(nodes), kubeconfig=self._kubeconfig, context=self._context, memory_bytes=limits.memory_bytes,
-            scheduler_config=limits.scheduler_config, dump=dump, drain_pod_selector=limits.drain_pod_selector,
-        )
-        return await _run(order, limits.seconds)
+
+async def forecast_together(
+    nodes: Sequence[str], limits: Limits, *, kubeconfig: str = "", context: str = "", dump: str = "",
+) -> tuple[Forecast, ...] | Unknown | Mistake:
+    """A simulation in a process of its own: several nodes drained at once, a forecast each, in the order given; with `dump`, in that file's cluster."""
+    return await _run(Order(
+        nodes=tuple(nodes), kubeconfig=kubeconfig, context=context, memory_bytes=limits.memory_bytes, scheduler_config=limits.scheduler_config, dump=dump,
+        drain_pod_selector=limits.drain_pod_selector.text if limits.drain_pod_selector else "",
+    ), limits.seconds)
 
 
 async def _run(order: Order, seconds: float) -> tuple[Forecast, ...] | Unknown | Mistake:
@@ -88,6 +94,8 @@ async def _run(order: Order, seconds: float) -> tuple[Forecast, ...] | Unknown |
     except asyncio.CancelledError:
         await _kill(process)
         raise
+    if _GAVE_UP in errors:
+        return Unknown(order.wants_more_memory)
     return _read(process.returncode, output, errors, nodes=order.nodes)
 
 

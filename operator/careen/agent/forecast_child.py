@@ -14,13 +14,14 @@ import resource
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from careen.agent.forecast_order import Order
 from careen.cluster.lean_client import load_lean_client
 
 if TYPE_CHECKING:
+    from scheduler_core.simulation.replacements import StaysBecause
     from scheduler_core.snapshot.snapshot import Snapshot  # at run time only where numpy may be loaded
 
 # One thread is enough for rows of integers, and each more would cost address space and memory.
@@ -28,40 +29,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What is to be known, and how the cluster is reached: through the API server, or in a file."""
-
-    nodes: tuple[str, ...]
-    """Drained together: none of them takes the others' pods."""
-    kubeconfig: str
-    memory_bytes: int
-    scheduler_config: str
-    """The text of a KubeSchedulerConfiguration; empty for the default profile."""
-    context: str = ""
-    """Of the kubeconfig; empty for its current one."""
-    dump: str = ""
-    """Path of a dump of `careen snapshot`; then no cluster is asked."""
-    drain_pod_selector: str = ""
-    """Only pods that match are evicted; empty: all that a drain moves."""
-
-    def to_json(self) -> bytes:
-        """For stdin."""
-        return json.dumps({
-            "nodes": self.nodes, "kubeconfig": self.kubeconfig, "context": self.context, "memory": self.memory_bytes,
-            "schedulerConfig": self.scheduler_config, "dump": self.dump, "drainPodSelector": self.drain_pod_selector,
-        }).encode()
-
-    @classmethod
-    def from_json(cls, text: str) -> Order:
-        """From stdin."""
-        order = json.loads(text)
-        return cls(
-            nodes=tuple(order["nodes"]), kubeconfig=order["kubeconfig"], context=order["context"], memory_bytes=order["memory"],
-            scheduler_config=order["schedulerConfig"], dump=order["dump"], drain_pod_selector=order["drainPodSelector"],
-        )
 
 
 def main() -> int:
@@ -74,7 +41,7 @@ def main() -> int:
     except Exception as error:
         answer = {"unknown": f"the simulation failed: {type(error).__name__}: {error}"}
         if _is_want_of_memory(error):
-            answer = {"unknown": f"the simulation needs more than {order.memory_bytes // 2**20} MiB: raise --forecast-memory and the container's limit"}
+            answer = {"unknown": order.wants_more_memory}
     json.dump(answer, sys.stdout)
     return 0
 
@@ -101,11 +68,9 @@ def _die_with_parent() -> None:
 
 
 def _answer(order: Order) -> dict[str, Any]:
-    from careen.core.drain_plan import rule_of
-    from careen.core.policy import DrainPolicy
-    from careen.core.selectors import Selector
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.simulation.drain import simulate_drain
+    from scheduler_core.simulation.replacements import moves_all
     from scheduler_core.snapshot.dump import UnreadableDumpError
 
     try:
@@ -116,13 +81,21 @@ def _answer(order: Order) -> dict[str, Any]:
         return {"mistake": f"{order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} of this dump"}
     version, note = supported(release)
     configuration = Configuration.from_mapping(_yaml(order.scheduler_config)) if order.scheduler_config else None
-    stays = rule_of(DrainPolicy(selector=Selector.parse(order.drain_pod_selector) if order.drain_pod_selector else None))
+    stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
     made = simulate_drain(snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version, stays=stays)
     unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
     mappings = [forecast.to_mapping() for forecast in made]
     for mapping in mappings:
         mapping["notes"] = [*mapping["notes"], *([note] if note else []), *unread]
     return {"forecasts": mappings}
+
+
+def _rule_of(selector: str) -> StaysBecause:
+    from careen.core.drain_plan import rule_of  # all that a drain thinks about, where few agents have a selector
+    from careen.core.policy import DrainPolicy
+    from careen.core.selectors import Selector
+
+    return rule_of(DrainPolicy(selector=Selector.parse(selector)))
 
 
 def _from_dump(path: str) -> tuple[Snapshot, str, str]:

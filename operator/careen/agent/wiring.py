@@ -378,8 +378,7 @@ def _alerts(settings: Settings) -> AlertSource | None:
 
 def _limits(live: LiveSettings) -> Limits:
     settings = live.settings
-    selector = settings.drain_pod_selector
     return Limits(
         seconds=settings.forecast_timeout, memory_bytes=settings.forecast_memory, scheduler_config=live.scheduler_config,
-        drain_pod_selector=selector.text if selector else "",
+        drain_pod_selector=settings.drain_pod_selector,
     )

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
@@ -65,7 +64,16 @@ class LazyGroup(click.Group):
             formatter.write_dl([(entry.name, entry.summary) for entry in COMMANDS])
 
 
+def _tell_version(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        click.echo(f"careen, version {_version()}")
+        context.exit()
+
+
 def _version() -> str:
+    # As slow to load as click itself, and only this one question needs it.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("careen")
     except PackageNotFoundError:
@@ -73,7 +81,7 @@ def _version() -> str:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(_version(), prog_name="careen")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Show the version and exit.")
 def cli() -> None:
     """Reboots a Kubernetes fleet node by node, and knows beforehand where every pod will land."""
 

@@ -17,7 +17,7 @@ from careen.agent.settings_sources import BadSettings, Resolved, Source, resolve
 from careen.cli import lock_place
 from careen.cli.agent_options import agent_options, given_flags
 from careen.cli.agents_settings import ANY_NODE, Launch, config_map_data, launch_of_agents, settings_of, title_of
-from careen.cli.connection import output_option, show
+from careen.cli.options import output_option, show
 from careen.cluster.api import ApiServer
 from careen.cluster.client import CannotReachCluster, connect
 from careen.cluster.errors import ClusterError

@@ -1,4 +1,4 @@
-"""How a command for people reaches the cluster: the options they share, and what they say when it cannot be reached.
+"""How a command for people reaches the cluster, and what it says when that cannot be reached. The options are in `options.py`.
 
 Exit codes: 2 for what the caller wrote wrongly, 1 for what the cluster refused or did not answer.
 """
@@ -8,21 +8,17 @@ from __future__ import annotations
 import asyncio
 import difflib
 import errno
-import functools
-import shutil
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from careen.agent import settings_kinds as kinds
 from careen.agent.clock import SystemClock
-from careen.agent.settings import DEFAULTS
 from careen.cli import lock_place
 from careen.cluster.api import ApiServer
+from careen.cluster.client import CannotReachCluster, ClientTransport, connect
 from careen.cluster.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, patch_node, read_node
@@ -31,7 +27,10 @@ from careen.core import lock
 from careen.core.actions import PatchNode
 from careen.core.observation import Gone, LockReading, NodeView, Unknown
 from careen.report.lock_report import LockState
-from careen.report.tables import as_json, count_of, listed
+from careen.report.tables import count_of, listed
+
+if TYPE_CHECKING:
+    from careen.cli.options import Connection
 
 T = TypeVar("T")
 
@@ -66,94 +65,27 @@ class Cluster:
         return f"DaemonSet {self.namespace}/{self.name}"
 
 
-def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
-    """Gives a command the shared options and runs it with an open `Cluster` as its first argument."""
+def ask(connection: Connection, question: Callable[[Cluster], Awaitable[T]]) -> T:
+    """See `Connection.ask`."""
+    file = _kubeconfig(connection.kubeconfig)
+    transport = _connect(file, connection.context)
+    clock = SystemClock()
+    # One person's command needs no jitter.
+    api = ApiServer(transport, clock, chance=lambda: 0.0)
 
-    @connection_options
-    @functools.wraps(function)
-    def command(connection: Connection, **given: Any) -> T:
-        return connection.ask(lambda cluster: function(cluster, **given))
+    async def find_and_ask() -> T:
+        namespace, name = await lock_place.find(api, namespace=connection.namespace, name=connection.name, annotation=connection.annotation)
+        return await question(Cluster(
+            api=api, clock=clock, kubeconfig=str(file or ""), context=connection.context or "", namespace=namespace, name=name, annotation=connection.annotation,
+        ))
 
-    return command
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """How the cluster would be reached; nothing is opened before a question is asked."""
-
-    kubeconfig: str | None
-    context: str | None
-    namespace: str | None            # None: looked for
-    name: str | None
-    annotation: str
-
-    def ask(self, question: Callable[[Cluster], Awaitable[T]]) -> T:
-        """The answer of one question to the cluster; trouble on the way ends the command with a sentence."""
-        file = _kubeconfig(self.kubeconfig)
-        transport = _connect(file, self.context)
-        clock = SystemClock()
-        # One person's command needs no jitter.
-        api = ApiServer(transport, clock, chance=lambda: 0.0)
-
-        async def find_and_ask() -> T:
-            namespace, name = await lock_place.find(api, namespace=self.namespace, name=self.name, annotation=self.annotation)
-            return await question(Cluster(
-                api=api, clock=clock, kubeconfig=str(file or ""), context=self.context or "", namespace=namespace, name=name, annotation=self.annotation,
-            ))
-
-        try:
-            return asyncio.run(_answered(find_and_ask()))
-        finally:
-            transport.close()
+    try:
+        return asyncio.run(_answered(find_and_ask()))
+    finally:
+        transport.close()
 
 
-def connection_options(function: Callable[..., T]) -> Callable[..., T]:
-    """Gives a command the shared options, as a `Connection` in its first argument; for commands that can do without a cluster."""
-
-    @click.option("--kubeconfig", envvar="KUBECONFIG", metavar="FILE", help="The kubeconfig to use; otherwise ~/.kube/config, and inside a pod its service account.")
-    @click.option("--context", metavar="NAME", help="The context of the kubeconfig; otherwise its current one.")
-    @click.option("--ds-namespace", callback=_checked(kinds.NAMESPACE), envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock; otherwise careen/careen is looked for, then kube-system/kured.")
-    @click.option("--ds-name", callback=_checked(kinds.NEEDED_NAME), envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"], metavar="NAME", help="Name of the DaemonSet that carries the lock.")
-    @click.option("--lock-annotation", callback=_checked(kinds.ANNOTATION), default=DEFAULTS["lock_annotation"], show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
-    @functools.wraps(function)
-    def command(*, kubeconfig: str | None, context: str | None, ds_namespace: str | None, ds_name: str | None, lock_annotation: str, **given: Any) -> T:
-        connection = Connection(kubeconfig=kubeconfig, context=context, namespace=ds_namespace, name=ds_name, annotation=lock_annotation)
-        return function(connection, **given)
-
-    return command
-
-
-def _checked(kind: kinds.Kind) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """The agents' own parser, so that a name that no object can have is refused before anybody is asked for it."""
-
-    def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-        try:
-            return None if value is None else str(kind.parse(value))
-        except ValueError as error:
-            raise click.BadParameter(f"{value!r}: {error}") from error
-
-    return check
-
-
-def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--output table|json`."""
-    return click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True, help="A table for people, or JSON for programs.")(command)
-
-
-def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
-    """Prints one of the two forms; `text` gets the terminal's width, or None where nobody's terminal would be too narrow."""
-    click.echo(as_json(value()) if output == "json" else text(terminal_width()))
-
-
-def terminal_width() -> int | None:
-    """Columns of the terminal on standard output; None when it is none: then lines are not folded."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def _connect(kubeconfig: Path | None, context: str | None) -> Any:
-    # Half a second of a command that is given a dump and asks no cluster.
-    from careen.cluster.client import CannotReachCluster, connect
-
+def _connect(kubeconfig: Path | None, context: str | None) -> ClientTransport:
     try:
         return connect(kubeconfig, part="cli", context=context)
     except CannotReachCluster as error:

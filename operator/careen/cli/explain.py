@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import yaml
 
 from careen.agent.forecast_child import supported
-from careen.cli.connection import Cluster, Connection, connection_options, output_option, show
-from careen.cluster.snapshot_reader import server_version
-from careen.cluster.whole_cluster import read_cluster
+from careen.cli.options import Connection, connection_options, output_option, show
 from careen.report.explain_report import explain_json, explain_text
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
@@ -19,6 +17,9 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.record import explain as explain_pod
 from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
+
+if TYPE_CHECKING:
+    from careen.cli.connection import Cluster
 
 World = tuple[Snapshot, str]         # and the release whose scheduler decides there
 
@@ -44,6 +45,9 @@ def explain(connection: Connection, *, pod: str, node: str | None, dump: Path | 
 
 
 async def _from_cluster(cluster: Cluster) -> World:
+    from careen.cluster.snapshot_reader import server_version  # a dump needs nothing of what asks a server
+    from careen.cluster.whole_cluster import read_cluster
+
     version, note = supported(await server_version(cluster.api))
     _say(note)
     return await read_cluster(cluster.api), version
@@ -68,6 +72,8 @@ def _say(note: str) -> None:
 def _configuration(path: Path | None) -> Configuration | None:
     if path is None:
         return None
+    import yaml
+
     try:
         return Configuration.from_mapping(yaml.safe_load(path.read_text()))
     except (ConfigurationError, yaml.YAMLError) as error:

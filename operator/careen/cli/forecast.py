@@ -6,17 +6,20 @@ import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from careen.agent.clock import SystemClock
-from careen.agent.forecast import ChildForecaster, Limits, Mistake
-from careen.agent.metrics import Metrics
-from careen.cli.agents_policy import Agents, agents_of
-from careen.cli.connection import Cluster, Connection, connection_options, output_option, read_node_or_fail, show
+from careen.agent.forecast import Limits, Mistake, forecast_together
+from careen.cli.options import Connection, connection_options, output_option, show
 from careen.core.observation import Unknown
 from careen.report.forecast_report import NOT_KNOWN, exit_code_of_all, forecasts_json, forecasts_text
 from scheduler_core.simulation.forecast import Forecast
+
+if TYPE_CHECKING:
+    from careen.cli.connection import Cluster
+    from careen.core.policy import Policy
 
 # On somebody's own computer, and not beside an agent in a container.
 MEMORY_BYTES = 8 * 2**30
@@ -29,8 +32,9 @@ class _Asked:
     """What came back, what the agents would make of it, and the instant at which it was asked."""
 
     answer: Answer
-    agents: Agents
     now: datetime
+    policy: Policy | None = None     # not known
+    note: str = ""
 
 
 @click.command()
@@ -57,26 +61,26 @@ def forecast(connection: Connection, *, nodes: tuple[str, ...], dump: Path | Non
     if isinstance(made, Unknown):
         click.echo(f"Error: the forecast could not be made: {made.why}", err=True)
         raise click.exceptions.Exit(NOT_KNOWN)
-    if asked.agents.note and not scheduler_config:
-        made = tuple(replace(each, notes=(*each.notes, asked.agents.note)) for each in made)
-    policy = asked.agents.policy
-    show(output, text=lambda width: forecasts_text(made, asked.now, policy, width=width), value=lambda: forecasts_json(made, policy))
+    if asked.note and not scheduler_config:
+        made = tuple(replace(each, notes=(*each.notes, asked.note)) for each in made)
+    show(output, text=lambda width: forecasts_text(made, asked.now, asked.policy, width=width), value=lambda: forecasts_json(made, asked.policy))
     raise click.exceptions.Exit(exit_code_of_all(made))
 
 
 async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits) -> _Asked:
+    # What asks a server takes longer to load than the rest of the command, and a dump needs none of it.
+    from careen.cli.agents_policy import agents_of
+    from careen.cli.connection import read_node_or_fail
+
     for name in names:
         await read_node_or_fail(cluster, name)
     agents = await agents_of(cluster)
     selector = agents.settings.drain_pod_selector if agents.settings else None
-    limits = replace(limits, scheduler_config=limits.scheduler_config or agents.scheduler_config, drain_pod_selector=selector.text if selector else "")
-    forecaster = ChildForecaster(kubeconfig=cluster.kubeconfig, context=cluster.context, limits=lambda: limits, clock=cluster.clock, metrics=Metrics(names[0]))
-    answer = await forecaster.together(names)
-    return _Asked(answer=answer, agents=agents, now=cluster.clock.now())
+    limits = replace(limits, scheduler_config=limits.scheduler_config or agents.scheduler_config, drain_pod_selector=selector)
+    answer = await forecast_together(names, limits, kubeconfig=cluster.kubeconfig, context=cluster.context)
+    return _Asked(answer=answer, now=cluster.clock.now(), policy=agents.policy, note=agents.note)
 
 
 async def _from_dump(names: tuple[str, ...], dump: Path, limits: Limits) -> _Asked:
-    clock = SystemClock()
-    forecaster = ChildForecaster(kubeconfig="", limits=lambda: limits, clock=clock, metrics=Metrics(names[0]))
-    answer = await forecaster.together(names, dump=str(dump.resolve()))
-    return _Asked(answer=answer, agents=Agents(), now=clock.now())
+    answer = await forecast_together(names, limits, dump=str(dump.resolve()))
+    return _Asked(answer=answer, now=SystemClock().now())

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 import click
 
 from careen.agent.settings_kinds import duration as go_duration
-from careen.cli.connection import Cluster, annotate_node, cluster_command, read_node_or_fail
+from careen.cli.connection import Cluster, annotate_node, read_node_or_fail
+from careen.cli.options import cluster_command
 from careen.core import keys
 from careen.core.observation import NodeView
 from careen.core.phases import WORKING, Phase

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import click
 
-from careen.cli.connection import TRIES, Cluster, cluster_command, output_option, read_lock, show
+from careen.cli.connection import TRIES, Cluster, read_lock
+from careen.cli.options import cluster_command, output_option, show
 from careen.cluster.nodes import read_node
 from careen.cluster.writes import Landed, Rejected, StillUnclear
 from careen.core import keys

@@ -19,7 +19,8 @@ from careen.agent.settings_policy import policy_of
 from careen.agent.settings_sources import BadSettings, resolve
 from careen.cli.agents_policy import Agents, agents_of
 from careen.cli.agents_settings import ANY_NODE
-from careen.cli.connection import Cluster, Connection, connection_options, look_at_lock, output_option, show
+from careen.cli.connection import Cluster, look_at_lock
+from careen.cli.options import Connection, connection_options, output_option, show
 from careen.cli.progress import told
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from careen.cli.connection import Cluster, annotate_node, cluster_command, read_node_or_fail
+from careen.cli.connection import Cluster, annotate_node, read_node_or_fail
+from careen.cli.options import cluster_command
 from careen.core import keys
 from careen.core.phases import Phase
 from careen.core.times import rfc3339

@@ -10,7 +10,8 @@ from typing import IO
 
 import click
 
-from careen.cli.connection import Cluster, cluster_command
+from careen.cli.connection import Cluster
+from careen.cli.options import cluster_command
 from careen.cluster.snapshot_reader import again_if_expired, pages, server_version
 from careen.core.times import rfc3339
 from careen.report.tables import count_of

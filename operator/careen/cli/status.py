@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from careen.cli.connection import Cluster, cluster_command, look_at_lock, output_option, show
+from careen.cli.connection import Cluster, look_at_lock
+from careen.cli.options import cluster_command, output_option, show
 from careen.cluster.nodes import list_nodes
 from careen.report.fleet_report import fleet_json, fleet_text
 

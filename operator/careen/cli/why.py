@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import click
 
 from careen.cli.agents_policy import agents_of
-from careen.cli.connection import Cluster, cluster_command, look_at_lock, output_option, read_node_or_fail, show
+from careen.cli.connection import Cluster, look_at_lock, read_node_or_fail
+from careen.cli.options import cluster_command, output_option, show
 from careen.cluster.errors import ClusterError
 from careen.cluster.nodes import read_node
 from careen.cluster.pods import list_pods_on

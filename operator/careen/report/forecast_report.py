@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from careen.core.gates.drain_forecast import judge
+from careen.core.forecast_objection import objection_to
 from careen.core.policy import ForecastPolicy, Policy
 from careen.core.times import from_rfc3339
 from careen.report.tables import age, count_of, listed, paragraph, table
@@ -60,10 +60,10 @@ def forecast_text(forecast: Forecast, now: datetime, policy: Policy | None = Non
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
     """The same for programs: the forecast itself, its counts, and the sentence with which the agent would refuse."""
-    refusal = judge(forecast, policy or Policy(node_name=forecast.node))
+    objection = objection_to(forecast, policy or Policy(node_name=forecast.node))
     return forecast.to_mapping() | {
         "counts": {outcome.value: number for outcome, number in forecast.counts.items()},
-        "refusal": refusal.sentence if refusal else None,
+        "refusal": objection or None,
     }
 
 
@@ -73,9 +73,9 @@ def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
     who = "The agent" if policy else "With the default settings the agent"
     if known.forecast is not ForecastPolicy.REFUSE:
         return f"{who} drains it whatever the forecast says (--forecast={known.forecast})."
-    if judge(forecast, known) is None:
+    if not objection_to(forecast, known):
         return f"{who} would drain it."
-    # Why stands in the table; the judge's own sentence would say it a second time.
+    # Why stands in the table; the objection's own sentence would say it a second time.
     culprits = [*forecast.never, *forecast.with_outcome(Outcome.PENDING), *forecast.with_outcome(Outcome.UNKNOWN)]
     return f"{who} would not drain it, because of {listed([pod.title for pod in culprits])}."
 

@@ -14,10 +14,12 @@ import pytest
 
 from careen.agent import forecast
 from careen.agent.clock import SystemClock
-from careen.agent.forecast import ChildForecaster, Limits, Mistake
-from careen.agent.forecast_child import Order, supported
+from careen.agent.forecast import ChildForecaster, Limits, Mistake, forecast_together
+from careen.agent.forecast_child import supported
+from careen.agent.forecast_order import Order
 from careen.agent.metrics import Metrics
 from careen.core.observation import Unknown
+from careen.core.selectors import Selector
 from careen.demo.testing import RunningServer, running_server
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.snapshot.dump import Header, write_dump
@@ -63,7 +65,7 @@ async def test_where_the_pods_would_land_is_computed_in_a_child(tmp_path: Path) 
 async def test_pods_that_the_drain_would_leave_alone_stay(tmp_path: Path) -> None:
     async with running_server() as server:
         put_cluster(server)
-        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), drain_pod_selector="app=web").forecast("n1")
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), drain_pod_selector=Selector.parse("app=web")).forecast("n1")
     assert isinstance(answer, Forecast)
     assert {pod.name: (pod.outcome, pod.sentence) for pod in answer.pods}["bare"] == (Outcome.STAYS, "--drain-pod-selector does not select it")
     assert {pod.name: pod.outcome for pod in answer.pods}["web-1"] is Outcome.MOVES
@@ -73,7 +75,7 @@ async def test_nodes_drained_together_come_in_the_order_asked(tmp_path: Path) ->
     """Alone the pod of n1 moves to n2; with n2 drained as well, nobody can hold it but the two."""
     async with running_server() as server:
         put_cluster(server)
-        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc")).together(["n2", "n1"])
+        answer = await forecast_together(["n2", "n1"], LIMITS, kubeconfig=str(server.write_kubeconfig(tmp_path / "kc")))
     assert isinstance(answer, tuple)
     assert [each.node for each in answer] == ["n2", "n1"]
     assert {pod.name: pod.outcome for pod in answer[1].pods} == {"web-1": Outcome.RETURNS, "bare": Outcome.LOST}
@@ -83,7 +85,7 @@ async def test_a_dump_is_read_instead_of_a_cluster(tmp_path: Path) -> None:
     node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}}
     with (tmp_path / "dump").open("wb") as file:
         write_dump(Header(kube_version="v1.29.0", taken_at="2026-01-02T03:04:05Z"), [json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": [node]}).encode()], file)
-    answer = await forecaster(tmp_path / "nowhere").together(["n1"], dump=str(tmp_path / "dump"))
+    answer = await forecast_together(["n1"], LIMITS, dump=str(tmp_path / "dump"))
     assert isinstance(answer, tuple)
     assert (answer[0].made_at, answer[0].notes) == ("2026-01-02T03:04:05Z", ("the cluster runs v1.29.0; forecast as its scheduler were that of 1.36",))
 
@@ -91,7 +93,7 @@ async def test_a_dump_is_read_instead_of_a_cluster(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("content", "words"), [(b"kind: Pod", "this is no gzip file"), (b"", "the dump is empty")])
 async def test_a_file_that_is_no_dump_is_the_mistake_of_whoever_asked(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "dump").write_bytes(content)
-    answer = await forecaster(tmp_path / "nowhere").together(["n1"], dump=str(tmp_path / "dump"))
+    answer = await forecast_together(["n1"], LIMITS, dump=str(tmp_path / "dump"))
     assert isinstance(answer, Mistake)
     assert words in answer.why
 
@@ -138,10 +140,11 @@ async def test_no_server_is_unknown(tmp_path: Path, unused_tcp_port: int) -> Non
     assert "refused" in answer.why
 
 
-async def test_too_little_memory_is_unknown_and_says_what_to_raise(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mib", [pytest.param(9, id="for Python"), pytest.param(16, id="for numpy")])
+async def test_too_little_memory_is_unknown_and_says_what_to_raise(tmp_path: Path, mib: int) -> None:
     async with running_server() as server:
         put_cluster(server)
-        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), memory_bytes=12 * 2**20).forecast("n1")
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), memory_bytes=mib * 2**20).forecast("n1")
     assert isinstance(answer, Unknown)
     assert "raise --forecast-memory" in answer.why
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,10 @@ def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(tmp_path: Pat
     assert result.exit_code == 1
     assert "Error: the API server cannot be reached: GET /apis/apps/v1/namespaces/careen/daemonsets/careen" in result.output
     assert "check the server's address in the kubeconfig" in result.output
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert CliRunner().invoke(cli, ["--version"]).output == f"careen, version {version('careen')}\n"
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])

@@ -1,0 +1,45 @@
+"""What a forecast's child process is asked, as it goes through its standard input. Apart from the child, so that whoever asks loads nothing else of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be known, and how the cluster is reached: through the API server, or in a file."""
+
+    nodes: tuple[str, ...]
+    """Drained together: none of them takes the others' pods."""
+    kubeconfig: str
+    memory_bytes: int
+    scheduler_config: str
+    """The text of a KubeSchedulerConfiguration; empty for the default profile."""
+    context: str = ""
+    """Of the kubeconfig; empty for its current one."""
+    dump: str = ""
+    """Path of a dump of `careen snapshot`; then no cluster is asked."""
+    drain_pod_selector: str = ""
+    """Only pods that match are evicted; empty: all that a drain moves."""
+
+    @property
+    def wants_more_memory(self) -> str:
+        """What is said when it does not get by with `memory_bytes`."""
+        return f"the simulation needs more than {self.memory_bytes // 2**20} MiB: raise --forecast-memory and the container's limit"
+
+    def to_json(self) -> bytes:
+        """For stdin."""
+        return json.dumps({
+            "nodes": self.nodes, "kubeconfig": self.kubeconfig, "context": self.context, "memory": self.memory_bytes,
+            "schedulerConfig": self.scheduler_config, "dump": self.dump, "drainPodSelector": self.drain_pod_selector,
+        }).encode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Order:
+        """From stdin."""
+        order = json.loads(text)
+        return cls(
+            nodes=tuple(order["nodes"]), kubeconfig=order["kubeconfig"], context=order["context"], memory_bytes=order["memory"],
+            scheduler_config=order["schedulerConfig"], dump=order["dump"], drain_pod_selector=order["drainPodSelector"],
+        )

@@ -1,0 +1,26 @@
+"""What in a forecast keeps a node from being drained, by policy: the rule itself. The gate and whoever prints a forecast ask it."""
+
+from __future__ import annotations
+
+from careen.core.policy import Policy
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+
+
+def objection_to(forecast: Forecast, policy: Policy) -> str:
+    """Never-evictable pods, then pending beyond what is allowed, then unknown beyond what is allowed; empty when nothing speaks against it."""
+    parts: list[str] = []
+    is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
+    if forecast.never and not is_forced:
+        parts.append(f"can never be evicted as things stand: {_name(forecast.never)}")
+    pending = forecast.with_outcome(Outcome.PENDING)
+    if len(pending) > policy.forecast_pending_allowed:
+        parts.append(f"{len(pending)} of {len(forecast.pods)} pods would not find room: {_name(pending)}")
+    unknown = forecast.with_outcome(Outcome.UNKNOWN)
+    if len(unknown) > policy.forecast_unknown_allowed:
+        parts.append(f"{len(unknown)} of {len(forecast.pods)} pods cannot be predicted: {_name(unknown)}")
+    return "; ".join(parts)
+
+
+def _name(pods: tuple[PodForecast, ...]) -> str:
+    more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
+    return ", ".join(f"{pod.title} ({pod.sentence})" for pod in pods[:3]) + more
