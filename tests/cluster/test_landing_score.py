@@ -13,15 +13,18 @@ def moves(name: str, *nodes: str, app: str = "web", kind: str = "ReplicaSet") ->
     return PodForecast(namespace="v", name=name, uid=name, outcome=Outcome.MOVES, sentence="", landing=nodes, owner=f"{kind} v/{app}")
 
 
-def a_drain(pods: list[PodForecast], *happened: str, kind: str = "ReplicaSet", budgeted: frozenset[str] = frozenset()) -> Drain:
-    """`happened`: "evicted a web", "created b web", "bound b web n2", in order."""
+def a_drain(
+    pods: list[PodForecast], *happened: str, kind: str = "ReplicaSet", budgeted: frozenset[str] = frozenset(), lacking: dict[str, int] | None = None,
+) -> Drain:
+    """`happened`: "evicted a web", "created b web", "bound b web n2", in order; an owner named job… is a Job, - is none."""
     events = []
     for version, text in enumerate(happened):
         what, name, app, *node = text.split()
+        owner = "" if app == "-" else f"{'Job' if app.startswith('job') else kind} v/{app}"
         events.append(PodEvent(
-            version=version, at=0.0, kind=what, uid=name, title=f"v/{name}", owner=f"{kind} v/{app}", node=node[0] if node else "n1" if what == "evicted" else "",
+            version=version, at=0.0, kind=what, uid=name, title=f"v/{name}", owner=owner, node=node[0] if node else "n1" if what == "evicted" else "",
         ))
-    return Drain(node="n1", pages=[], forecast=Forecast(node="n1", made_at="", pods=tuple(pods)), events=events, budgeted=budgeted)
+    return Drain(node="n1", pages=[], forecast=Forecast(node="n1", made_at="", pods=tuple(pods)), events=events, budgeted=budgeted, lacking=lacking or {})
 
 
 IN_ORDER = ("evicted a web", "created c web", "bound c web n2", "evicted b web", "created d web", "bound d web n3")
@@ -50,6 +53,17 @@ def test_a_pod_that_was_not_replaced_in_time_is_superseded_and_no_miss() -> None
     assert (made.pods, made.superseded, made.misses) == (0, 1, [])
 
 
+def test_a_replacement_that_a_drain_before_is_owed_is_nobodys_landing_here() -> None:
+    """A Job whose pod was evicted here and by the drain before: one came, and that is the other's."""
+    happened = ("evicted a job", "created c job", "bound c job n7")
+    late, both = (
+        score(a_drain([moves("a", "n2", app="job", kind="Job")], *happened, *more, lacking={"Job v/job": 1})) for more in ((), ("created d job", "bound d job n2"))
+    )
+    assert (late.pods, late.superseded, late.misses) == (0, 1, [])
+    assert (both.pods, both.inside, both.superseded) == (1, 1, 0)
+    assert late.drains_in_order == both.drains_in_order == 0
+
+
 def test_a_replacement_without_a_node_is_a_miss_and_seen_as_pending() -> None:
     made = score(a_drain([moves("a", "n2")], "evicted a web", "created c web"))
     assert (made.pods, made.inside, made.pending_seen, len(made.misses)) == (1, 0, 1, 1)
@@ -63,6 +77,23 @@ def test_a_replacement_without_a_node_is_a_miss_and_seen_as_pending() -> None:
 ])
 def test_whether_the_order_was_kept(happened: tuple[str, ...], why: str) -> None:
     assert disorder(a_drain([moves("a", "n2"), moves("b", "n3")], *happened)) == why
+
+
+JOBS_LAST = ("evicted a job1", "evicted b web", "created c web", "bound c web n2", "evicted e job2", "created d job1", "bound d job1 n3", "created f job2")
+
+
+@pytest.mark.parametrize(("happened", "lacking", "why"), [
+    pytest.param(JOBS_LAST, {}, "", id="Jobs come last"),
+    pytest.param(JOBS_LAST, {"Job v/job1": 1}, "v/d came, which this drain did not displace", id="for a pod that was away before"),
+    pytest.param(JOBS_LAST, {"Job v/job3": 1}, "", id="a Job that has nothing to do with it"),
+    pytest.param(("evicted a job1", "created c job1", "evicted b web"), {}, "v/c came before v/b was evicted", id="the drain took longer than a Job waits"),
+    pytest.param(("evicted a job1", "evicted b web", "created d job1", "created c web"), {}, "v/d came before a replacement of v/b", id="a controller was slower than a Job"),
+    pytest.param(("evicted a job1", "evicted e job2", "created f job2", "created d job1"), {}, "", id="in which order they come is open"),
+    pytest.param(("evicted a job1", "evicted b -", "created d job1"), {}, "", id="nobody makes a bare pod anew"),
+    pytest.param(("evicted a job1", "created d job1", "evicted x web n5", "created y web"), {}, "", id="whom the replacement preempted is no part of the drain"),
+])
+def test_whether_jobs_came_when_a_forecast_counts_on_them(happened: tuple[str, ...], lacking: dict[str, int], why: str) -> None:
+    assert disorder(a_drain([moves(name, "n2") for name in "abe"], *happened, lacking=lacking)) == why
 
 
 def test_a_pod_under_a_budget_may_come_in_a_later_round() -> None:

@@ -63,9 +63,10 @@ def score(drain: Drain) -> Score:
     for pod in drain.forecast.with_outcome(Outcome.MOVES):
         said[pod.owner].append(pod)
     for owner, pods in said.items():
-        went = [bound[event.uid] for event in made if event.owner == owner and event.uid in bound]
-        late = max(0, evicted[owner] - sum(1 for event in made if event.owner == owner))
-        _count(result, drain.node, pods, went, late, why)
+        # Who was away before comes first; pods of one owner cannot be told apart by anything else.
+        own = [event for event in made if event.owner == owner][drain.lacking.get(owner, 0):]
+        went = [bound[event.uid] for event in own if event.uid in bound]
+        _count(result, drain.node, pods, went, max(0, evicted[owner] - len(own)), why)
     result.pending_said = drain.forecast.count(Outcome.PENDING) + drain.forecast.count(Outcome.RETURNS)
     result.pending_seen = sum(1 for event in made if event.uid not in bound)
     return result
@@ -95,10 +96,13 @@ def disorder(drain: Drain) -> str:
     """Why the order of events was not the one that forecasts count on; empty when it was.
 
     Evictions go in the order of the forecast (a pod that a budget refused begins a new round), and each ReplicaSet's replacement is bound
-    before the next eviction. And no pod comes that this drain did not displace, such as that of a Job that a drain before had to do with.
+    before the next eviction. Jobs' replacements come after everything else. And no pod comes that this drain did not displace, such as that of a
+    Job that a drain before had to do with.
     """
-    if stranger := _stranger(drain.events):
+    if stranger := _stranger(drain):
         return f"{stranger} came, which this drain did not displace"
+    if early := _early(drain):
+        return early
     place = {pod.title: number for number, pod in enumerate(drain.forecast.pods)}
     asked = [event for event in drain.events if event.kind == "evicted" and event.node == drain.node and event.title in place]
     refused = _refused(drain)
@@ -111,17 +115,40 @@ def disorder(drain: Drain) -> str:
     return ""
 
 
-def _stranger(events: Sequence[PodEvent]) -> str:
-    """The first pod that was made without one of the same owner having been evicted for it."""
+def _stranger(drain: Drain) -> str:
+    """The first pod that was made without one of the same owner having been evicted for it in this drain."""
     owed: Counter[str] = Counter()
-    for event in events:
+    for event in drain.events:
         if event.kind == "evicted":
             owed[event.owner] += 1
         elif event.kind == "created":
-            owed[event.owner] -= 1
-            if owed[event.owner] < 0:
+            if not owed[event.owner] or drain.lacking.get(event.owner):
                 return event.title
+            owed[event.owner] -= 1
     return ""
+
+
+def _early(drain: Drain) -> str:
+    """Why a Job's replacement came sooner than a forecast counts on; empty when none did. In which order Jobs come it leaves open."""
+    away: list[PodEvent] = []             # evicted from this node and not replaced yet, Jobs' pods aside
+    came = ""
+    for event in drain.events:
+        if event.kind == "evicted" and event.node == drain.node and event.owner:
+            if came:
+                return f"{came} came before {event.title} was evicted"
+            away += [] if _is_of_job(event) else [event]
+        elif event.kind == "created" and _is_of_job(event):
+            came = event.title
+            if away:
+                return f"{came} came before a replacement of {away[0].title}"
+        elif event.kind == "created":
+            replaced = next((gone for gone in away if gone.owner == event.owner), None)
+            away = [gone for gone in away if gone is not replaced]
+    return ""
+
+
+def _is_of_job(event: PodEvent) -> bool:
+    return event.owner.startswith("Job ")
 
 
 def _refused(drain: Drain) -> set[str]:

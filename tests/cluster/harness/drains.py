@@ -11,7 +11,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,6 +127,7 @@ class Drain:
     pages: list[bytes]
     forecast: Forecast
     budgeted: frozenset[str] = frozenset()       # pods that a budget covers: they may be refused, and asked again later
+    lacking: Mapping[str, int] = field(default_factory=dict)     # owner -> pods of drains before that it had still to replace when this one began
     events: list[PodEvent] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -149,7 +150,7 @@ class Drainer:
         (forecast,) = simulate_drain(snapshot, [node], made_at="")
         budgets = snapshot.objects.budgets
         budgeted = frozenset(pod.key for pod in snapshot.pods_on(node) if any(b.namespace == pod.namespace and b.selector.matches(pod.labels) for b in budgets))
-        drain = Drain(node=node, pages=pages, forecast=forecast, budgeted=budgeted)
+        drain = Drain(node=node, pages=pages, forecast=forecast, budgeted=budgeted, lacking=self._lacking())
         listed = self.admin.get("/api/v1/pods")
         watch = PodWatch(self.plane.client(), listed["metadata"]["resourceVersion"]).start(listed["items"])
         began = time.time()
@@ -175,9 +176,15 @@ class Drainer:
             time.sleep(0.2)
 
     def _jobs_are_back(self) -> bool:
+        return not self._lacking() and not any(job["status"].get("terminating") for job in self.admin.list("/apis/batch/v1/jobs"))
+
+    def _lacking(self) -> dict[str, int]:
         """A Job waits ten seconds before it replaces an evicted pod, and twice as long each time that happens again."""
-        jobs = self.admin.list("/apis/batch/v1/jobs")
-        return all(job["status"].get("active", 0) >= job["spec"]["parallelism"] and not job["status"].get("terminating") for job in jobs)
+        absent = {
+            f"Job {job['metadata']['namespace']}/{job['metadata']['name']}": job["spec"]["parallelism"] - job["status"].get("active", 0)
+            for job in self.admin.list("/apis/batch/v1/jobs")
+        }
+        return {owner: count for owner, count in absent.items() if count > 0}
 
     async def _pages(self) -> list[bytes]:
         transport = ClientTransport(lambda: load_configuration(self.plane.folder / "admin.kubeconfig"), agent="accuracy", threads=1)
