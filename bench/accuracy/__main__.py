@@ -9,19 +9,14 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from tests.cluster.harness.accuracy import Score, score
-from tests.cluster.harness.control_plane import SCHEDULER_SETTINGS, ControlPlane
+from tests.cluster.harness.control_plane import SCHEDULER_SETTINGS, ControlPlane, a_control_plane
 from tests.cluster.harness.drains import Drainer, Engine, apply, careen_engine, kubectl_engine, sweep
-from tests.cluster.harness.processes import Guardian
 from tests.cluster.harness.varied import NAMESPACE, VariedCluster, varied_cluster
 
 INTRODUCTION = """# How often forecasts are right, measured
@@ -58,25 +53,10 @@ def main() -> None:
 
 def measured(engine: Engine, scheduler: Mapping[str, Any], seeds: Sequence[int], drains: int) -> Iterator[tuple[str, Score]]:
     """A score for each cluster, all on one control plane."""
-    with a_control_plane(scheduler) as plane:
+    with a_control_plane("accuracy", lambda folder, guardian: ControlPlane(folder, guardian=guardian, scheduler=scheduler)) as plane:
         for seed in seeds:
             cluster = varied_cluster(seed)
             yield f"{seed}: {len(cluster.nodes)} nodes", score_of(plane, engine, cluster, drains)
-
-
-@contextmanager
-def a_control_plane(scheduler: Mapping[str, Any]) -> Iterator[ControlPlane]:
-    """One of its own, gone afterwards."""
-    folder, guardian = Path(tempfile.mkdtemp(prefix="careen-accuracy-")), Guardian()
-    try:
-        plane = ControlPlane(folder, guardian=guardian, scheduler=scheduler)
-        try:
-            yield plane
-        finally:
-            plane.close()
-    finally:
-        guardian.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains: int) -> Score:

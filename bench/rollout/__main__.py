@@ -11,10 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -24,8 +22,8 @@ from bench.rollout.memory import Memory
 from bench.rollout.sample import NODES, sample
 from tests.cluster.harness.agents import careen_template
 from tests.cluster.harness.cluster import CAREEN, KURED
+from tests.cluster.harness.control_plane import ControlPlane, PodTimes, a_control_plane
 from tests.cluster.harness.figures import Spread, spread
-from tests.cluster.harness.processes import Guardian
 
 # A shorter period costs requests and gains nothing.
 KURED_FLAGS = (
@@ -36,6 +34,7 @@ KURED_TAINT = "--prefer-no-schedule-taint=weave.works/kured-node-reboot"
 # Each kured passes a start delay of 30 to 90 s before it looks at its host for the first time.
 KURED_WARM_UP_SECONDS = 100.0
 CAREEN_WARM_UP_SECONDS = 20.0
+POD_TIMES = PodTimes(start_seconds=3.0, stop_seconds=1.0)
 
 
 def main() -> int:
@@ -88,16 +87,8 @@ def _trial(options: argparse.Namespace) -> Trial:
 
 
 def _run(trial: Trial, *, keep: bool) -> Result:
-    folder = Path(tempfile.mkdtemp(prefix="careen-rollout-"))
-    guardian = Guardian()
-    try:
-        return measure(trial, folder, guardian)
-    finally:
-        guardian.close()
-        if keep:
-            print(f"logs are in {folder}", file=sys.stderr)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+    with a_control_plane("rollout", lambda folder, guardian: ControlPlane(folder, guardian=guardian, pods=POD_TIMES), keeps_logs=keep) as plane:
+        return measure(trial, plane)
 
 
 def _rows(result: Result) -> list[str]:

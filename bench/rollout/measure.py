@@ -1,4 +1,4 @@
-"""One roll-out on a control plane of its own, from an empty folder to the figures. How they are printed is elsewhere."""
+"""One roll-out on a control plane of its own, from the first Node to the figures. How they are printed is elsewhere."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from bench.rollout.sample import Sample, nodes
 from tests.cluster.harness.agents import by_template
 from tests.cluster.harness.audit import Requests, requests_of
 from tests.cluster.harness.cluster import KURED, Cluster, Identity, manifest_files
-from tests.cluster.harness.control_plane import ControlPlane, PodTimes
+from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.figures import Rollout, rollout
 from tests.cluster.harness.hosts import Host
-from tests.cluster.harness.processes import Guardian
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +46,14 @@ class Result:
     node_minutes: float
 
 
-def measure(trial: Trial, folder: Path, guardian: Guardian) -> Result:
-    """Starts a control plane in the folder and ends it again, whatever happens."""
-    plane = ControlPlane(folder, guardian=guardian, pods=PodTimes(start_seconds=3.0, stop_seconds=1.0))
+def measure(trial: Trial, plane: ControlPlane) -> Result:
+    """The roll-out on an empty control plane."""
+    cluster = Cluster(plane, trial.identity, plane.folder)
     try:
-        cluster = Cluster(plane, trial.identity, folder)
-        try:
-            hosts = _prepare(cluster, trial)
-            return _roll_out(cluster, trial, hosts)
-        finally:
-            cluster.close()
+        hosts = _prepare(cluster, trial)
+        return _roll_out(cluster, trial, hosts)
     finally:
-        plane.close()
+        cluster.close()
 
 
 def _prepare(cluster: Cluster, trial: Trial) -> list[Host]:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -247,6 +251,27 @@ class ControlPlane:
         with self.audit_log.open("rb") as log:
             log.seek(from_byte)
             return [json.loads(line) for line in log if line.endswith(b"\n")]
+
+
+@contextmanager
+def a_control_plane(name: str, start: Callable[[Path, Guardian], ControlPlane], *, keeps_logs: bool = False) -> Iterator[ControlPlane]:
+    """One of its own, as `start` makes it in an empty folder; afterwards both are gone, whatever happened. `name` tells whose folder it was.
+
+    Not in pytest's folders: etcd's files are large, and hardly anybody reads them afterwards.
+    """
+    folder, guardian = Path(tempfile.mkdtemp(prefix=f"careen-{name}-")), Guardian()
+    try:
+        plane = start(folder, guardian)
+        try:
+            yield plane
+        finally:
+            plane.close()
+    finally:
+        guardian.close()
+        if keeps_logs:
+            print(f"logs are in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_binaries() -> None:
