@@ -4,6 +4,7 @@
 
 Measured is the whole command, `careen forecast NODE`, from the start of its process to its end: seconds by the clock, processor seconds of the command
 and its child together, and the largest resident set of either. Then the requests and bytes of the lists, and what two forecasts leave in the agent.
+Modules have their bytecode, as pip and the image leave it; `--without-bytecode` is a fresh clone on which none may be written.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-forecast", help="keeps clusters for the next run")
+    parser.add_argument("--without-bytecode", action="store_true", help="every module of careen is compiled in every run")
     given = parser.parse_args()
+    environment = _environment(given.folder / "bytecode", has_bytecode=not given.without_bytecode)
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, median of {given.runs}\n")
     rows = []
     for nodes in given.nodes or [100, 5000]:
@@ -63,7 +66,8 @@ def main() -> None:
         cluster.write(folder, nodes=nodes, seed=given.seed)
         for source in given.sources or ["files", "server"]:
             with (from_files if source == "files" else from_server)(folder) as (arguments, told):
-                rows.append(_row(nodes, source, [cost(arguments) for _ in range(given.runs)]))
+                cost(arguments, environment)         # writes the bytecode, and has the files read once
+                rows.append(_row(nodes, source, [cost(arguments, environment) for _ in range(given.runs)]))
                 for line in (*told, left_behind(arguments)):
                     print(f"{nodes:,} nodes, {source}: {line}", flush=True)
     print("", table(HEADER, rows), sep="\n")
@@ -79,12 +83,17 @@ def _row(nodes: int, source: str, costs: list[Cost]) -> list[str]:
     ]
 
 
-def cost(arguments: list[str]) -> Cost:
+def _environment(folder: Path, *, has_bytecode: bool) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")}
+    return inherited | ({"PYTHONPYCACHEPREFIX": str(folder)} if has_bytecode else {"PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def cost(arguments: list[str], environment: dict[str, str]) -> Cost:
     """One run of `careen forecast`, by the kernel's account of the process and its child."""
     began = time.monotonic()
     command = [sys.executable, "-m", "careen", "forecast", NODE, *arguments, "--timeout=600", "--output=json"]
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdout=output)
+        process = subprocess.Popen(command, stdout=output, env=environment)
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.monotonic() - began
         process.returncode = os.waitstatus_to_exitcode(status)     # the process is reaped: nobody else may wait for it
@@ -118,19 +127,11 @@ def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
     """A real kube-apiserver on an etcd with the same objects."""
     from bench.forecast.store import FilledControlPlane
-    from tests.cluster.harness.processes import Guardian
+    from tests.cluster.harness.control_plane import a_control_plane
 
-    guardian = Guardian()
-    with tempfile.TemporaryDirectory(prefix="careen-bench-forecast-") as place:
-        try:
-            plane = FilledControlPlane(Path(place), bodies(folder), guardian=guardian)
-            try:
-                kubeconfig = Path(place) / "admin.kubeconfig"
-                yield ["--kubeconfig", str(kubeconfig)], [asyncio.run(asked(kubeconfig))]
-            finally:
-                plane.close()
-        finally:
-            guardian.close()
+    with a_control_plane("bench-forecast", lambda place, guardian: FilledControlPlane(place, bodies(folder), guardian=guardian)) as plane:
+        kubeconfig = plane.folder / "admin.kubeconfig"
+        yield ["--kubeconfig", str(kubeconfig)], [asyncio.run(asked(kubeconfig))]
 
 
 async def asked(kubeconfig: Path) -> str:
