@@ -24,7 +24,8 @@ INTRODUCTION = """# How often forecasts are right, measured
 Written by `make bench-accuracy` on {cores} cores. Nodes of clusters drawn from seeds are forecast, drained for real right afterwards on the real
 control plane, and given back. *In order*: drains in which evictions and replacements came in the order that forecasts count on. *Single best*: pods
 of whom one node alone was named. *Mean set*: nodes named for a pod. *Superseded*: pods that their controller had not replaced when the node came
-back (a Job waits longer after each eviction). *Pending*: pods said to find no room, or to wait out the reboot, and pods seen without a node."""
+back (a Job waits longer after each eviction; what it makes during a later drain is no landing of that one). *Pending*: pods said to find no room, or
+to wait out the reboot, and pods seen without a node."""
 
 HEADER = ("cluster", "drains", "in order", "pods", "inside the set", "single best", "equal to it", "where in order", "mean set", "superseded", "pending: said, seen")
 DEFAULT_SCHEDULER = {key: value for key, value in SCHEDULER_SETTINGS.items() if key not in ("parallelism", "percentageOfNodesToScore")}
