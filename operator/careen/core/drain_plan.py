@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from careen.core.actions import EvictPod
 from careen.core.memory import EvictAnswer, Memory
@@ -99,9 +99,10 @@ def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime
         else:
             due.append(pod)
     pauses = [_not_before(pod, memory, is_comer=pod.uid in came) - uptime for pod in later]
+    look = _ENDING_LOOK_SECONDS if any(_has_just_been_asked(pod, now) for pod in ending) else _LOOK_SECONDS
     return DrainPlan(
         staying=tuple(staying), ending=tuple(ending), given_up=tuple(given_up), now=tuple(due), later=tuple(later),
-        look_again_seconds=min([_LOOK_SECONDS, *pauses]) if not due else _AFTER_EVICTION_SECONDS,
+        look_again_seconds=min([look, *pauses]) if not due else _AFTER_EVICTION_SECONDS,
         comers=came.intersection(pod.uid for pod in (*due, *later)),
     )
 
@@ -131,8 +132,18 @@ def _not_before(pod: PodView, memory: Memory, *, is_comer: bool) -> float:
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
 
+def _has_just_been_asked(pod: PodView, now: datetime) -> bool:
+    """Whether the pod was asked to end a few seconds ago: most are gone long before their grace is over."""
+    if pod.deletion_timestamp is None:
+        return False
+    asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)
+    return (now - asked).total_seconds() < _JUST_ASKED_SECONDS
+
+
 _CLOCK_SECONDS = 2.0                 # the instant of the cordon comes from our clock, corrected by a header of whole seconds
 _LOOK_SECONDS = 2.0                  # three reads a look; a pod's grace is 30 s by default
+_ENDING_LOOK_SECONDS = 1.0           # every second here is a second the whole roll-out waits
+_JUST_ASKED_SECONDS = 10.0
 _AFTER_EVICTION_SECONDS = 0.5        # most pods without a grace period are gone by then
 
 

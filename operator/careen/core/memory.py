@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from scheduler_core.simulation.forecast import Forecast
 
-EVICTION_FIRST_BACKOFF_SECONDS = 2.0   # a replica elsewhere often becomes ready within a few seconds
+EVICTION_FIRST_BACKOFF_SECONDS = 1.5   # a replica elsewhere often becomes ready within a few seconds
 EVICTION_LAST_BACKOFF_SECONDS = 60.0   # kured's drain asked without a pause, about twice a second, for ever
 
 

@@ -80,6 +80,14 @@ def terminating(since: float, **changes: Any) -> PodView:
     return a_pod("a", deletion_timestamp=NOW - timedelta(seconds=since), **changes)
 
 
+@pytest.mark.parametrize(("asked_ago", "look"), [
+    pytest.param(0, 1.0, id="asked a moment ago: most are gone within seconds"), pytest.param(9, 1.0, id="still"),
+    pytest.param(10, 2.0, id="one that takes its time"),
+])
+def test_pods_that_end_are_looked_at_often_at_first(asked_ago: float, look: float) -> None:
+    assert plan(terminating(asked_ago - 30, deletion_grace_seconds=30.0)).look_again_seconds == look
+
+
 def test_a_terminating_pod_is_waited_for_and_not_asked_again() -> None:
     found = plan(terminating(0))
     assert (found.ending, found.now, found.is_done) == ((terminating(0),), (), False)
@@ -139,7 +147,7 @@ def test_pods_that_keep_coming_to_a_cordoned_node_are_evicted_in_rounds_ever_far
         assert found.now in ((), pods)
         memory = after_evicting_comers(memory, drain_plan.owners_of_comers(found), uptime=uptime + second, jitter=0.5)
         rounds += [second] if found.now else []
-    assert rounds == [0, 2, 6, 14, 30, 62, 122, 182]
+    assert rounds == [0, 2, 5, 11, 23, 47, 95, 155, 215]
 
 
 def test_the_back_off_of_an_owner_is_for_what_came_after_the_cordon_alone() -> None:
@@ -148,7 +156,7 @@ def test_the_back_off_of_an_owner_is_for_what_came_after_the_cordon_alone() -> N
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["old", "other"], ["new"])
     assert drain_plan.owners_of_comers(found) == {"rs-other"}
     assert found.look_again_seconds == 0.5
-    assert plan_since(comer("new"), memory=memory).look_again_seconds == 2.0
+    assert plan_since(comer("new"), memory=memory).look_again_seconds == 1.5
 
 
 def test_rounds_of_pods_that_keep_coming_earn_force_as_attempts_do() -> None:

@@ -83,7 +83,7 @@ def test_a_pod_that_came_in_spite_of_the_cordon_is_evicted_and_the_next_of_its_o
     decision = draining(pods=(came,))
     assert evicted(decision) == ["web-2"]
     assert evicted(draining(pods=(a_pod("web-3", created_at=NOW),), memory=decision.memory)) == []
-    assert decision.memory.comers["rs-web"].not_before == UPTIME + 2.0
+    assert decision.memory.comers["rs-web"].not_before == UPTIME + 1.5
 
 
 def test_who_came_back_and_tolerates_the_cordon_holds_up_no_reboot() -> None:
