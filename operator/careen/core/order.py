@@ -72,7 +72,8 @@ def next_nodes(
 
     Names whose groups have room beside the holders and the names before them come first.
     """
-    candidates = [node for node in waiters if node.labels.get(keys.REBOOT_LABEL) == READY and node.name != leave_out and node.name not in content.holders]
+    waiters = [node for node in waiters if node.name != leave_out and node.name not in content.holders]
+    candidates = [node for node in waiters if node.labels.get(keys.REBOOT_LABEL) == READY]
     match policy.order:
         case Order.OLDEST:
             key = _by_need(waiters, content, zone, moves_of)

@@ -20,9 +20,10 @@ class Waiters:
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         self._policy = policy
+        counted = (lambda _: 0) if policy.order is Order.FEWEST_MOVES else moves     # there they are counted anew for every question
         self._nodes = {node.name: node for node in nodes}
         kinds: dict[tuple[object, ...], list[str]] = {}
-        for node in sorted(self._nodes.values(), key=lambda node: among_alike(node, moves)):
+        for node in sorted(self._nodes.values(), key=lambda node: among_alike(node, counted)):
             kind = (node.ready, node.is_control_plane, node.zone, tuple(sorted(groups(node, policy))))
             kinds.setdefault(kind, []).append(node.name)
         self._kinds = tuple(kinds.values())

@@ -60,6 +60,12 @@ def test_the_zone_whose_first_node_has_the_fewest_pods_comes_first_and_a_quiet_c
     assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "a2", "b2", "b1", "c1", "c0")
 
 
+def test_who_is_at_work_already_speaks_for_no_zone() -> None:
+    waiters = [with_pods(a_waiter("a0", "01:00", "a"), 1), a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b")]
+    assert next_names(waiters, held(an_entry("a0")), a_policy()) == ("b1", "a1")
+    assert next_names(waiters, FREE, a_policy(), leave_out="a0") == ("b1", "a1")
+
+
 def test_the_control_plane_goes_last() -> None:
     waiters = [a_waiter("cp", "01:00", labels=CONTROL_PLANE), a_waiter("n1", "09:00")]
     assert next_names(waiters, FREE, a_policy()) == ("n1", "cp")
