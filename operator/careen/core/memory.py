@@ -80,7 +80,7 @@ class Memory:
     passed: tuple[str, ...] = ()                                   # who was named before us and did not come
     ghosts: Mapping[str, float] = field(default_factory=dict)      # by claim id: first seen without its Node
     claimers: Mapping[str, float] = field(default_factory=dict)    # by node/resourceVersion: first seen claiming beside us
-    moves_counted_at: float | None = None                          # when the own pods were counted last, for --order=fewest-moves
+    moves_counted_at: float | None = None                          # when the own pods were counted last
     costly_not_before: float = 0.0                                 # alerts and forecast are not asked again before
     unknown_since: float | None = None                             # since when something that must be known is not
     forecast: Forecast | None = None                               # the one that let the node take its claim; asked again when it is old

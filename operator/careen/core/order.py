@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from careen.core import keys, lock
+from careen.core import keys, lock, taint_spread
 from careen.core.lock import LockContent, free_slots, slots_beside_holders
 from careen.core.memory import Memory
 from careen.core.observation import NodeView
@@ -49,7 +49,7 @@ def groups(node: NodeView, policy: Policy) -> dict[str, int]:
 def moves(node: NodeView) -> int:
     """How many pods a drain of the node would evict, as it says itself; more than any when it does not say."""
     text = node.annotations.get(keys.MOVES, "")
-    return int(text) if text.isdecimal() else _MORE_THAN_ANY
+    return int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else _MORE_THAN_ANY      # anybody may have written it
 
 
 def hand_on(
@@ -72,13 +72,13 @@ def next_nodes(
 
     Names whose groups have room beside the holders and the names before them come first.
     """
-    waiters = [node for node in waiters if node.name != leave_out and node.name not in content.holders]
-    candidates = [node for node in waiters if node.labels.get(keys.REBOOT_LABEL) == READY]
+    others = [node for node in waiters if node.name != leave_out and node.name not in content.holders]
+    candidates = [node for node in others if node.labels.get(keys.REBOOT_LABEL) == READY]
     match policy.order:
         case Order.OLDEST:
-            key = _by_need(waiters, content, zone, moves_of)
+            key = _by_need(others, content, zone, moves_of)
         case Order.ZONE:
-            key = _by_zone(waiters, content, zone, candidates, moves_of)
+            key = _by_zone(others, content, zone, candidates, moves_of)
         case Order.FEWEST_MOVES:
             key = _by_moves(content, moves_of)
     fitting, others = _by_room(sorted(candidates, key=key), content, policy)
@@ -128,7 +128,7 @@ def _place(node: NodeView, content: LockContent) -> int:
 
 
 def _ranks(waiters: Iterable[NodeView], moves_of: _Moves) -> dict[str, tuple[bool, str, int]]:
-    """A zone stands where its first node does."""
+    """A zone stands where its first node does, also one that is not ready yet."""
     ranks: dict[str, tuple[bool, str, int]] = {}
     for node in waiters:
         mine = (node.is_control_plane, _hour(node), moves_of(node))
@@ -142,7 +142,7 @@ def among_alike(node: NodeView, moves_of: _Moves) -> tuple[str, int, str, str]:
 
 
 def _hour(node: NodeView) -> str:
-    """Needs of the same hour count as equally old: which host noticed first says little, and who goes first decides how many pods move twice.
+    """Needs of the same hour of the UTC clock count as equally old: which host noticed first says little, and who goes first decides how many pods move twice.
 
     The first drain of a roll-out, and of each zone, can only fill nodes that have their own reboot before them.
     """
@@ -205,12 +205,19 @@ def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, 
         memory = replace(memory, turn_key=key, turn_since=uptime)
     minutes = int((uptime - memory.turn_since) // PASSED_OVER_SECONDS)
     if not content.next:
-        left = 0.0 if content.holders else max(0.0, memory.turn_since + GATHER_SECONDS - uptime)
+        left = 0.0 if content.holders else max(0.0, memory.turn_since + gather_seconds(memory.agents) - uptime)
         return Turn(is_ours=False, asks_waiters=True, places=free + minutes, memory=memory, gathers_for=left)
     free, places = _places(content, policy, free, minutes)
     rank = content.next.index(name) if name in content.next else len(content.next)
     passed = tuple(each for each in content.next[: places - free] if each != name)
     return Turn(is_ours=rank < places, asks_waiters=False, places=places, memory=memory, passed=passed)
+
+
+def gather_seconds(agents: int | None) -> float:
+    """How long the first claim of a roll-out lets others show themselves ready; `agents` is how many there are, None where nobody knows."""
+    if agents is not None and agents <= 1:
+        return 0.0
+    return GATHER_SECONDS + taint_spread.longest_seconds(agents)
 
 
 def turn_key(content: LockContent) -> str:

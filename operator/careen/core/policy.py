@@ -40,7 +40,7 @@ class ForecastPolicy(StrEnum):
 class Order(StrEnum):
     """In which order the waiting nodes go. Control-plane nodes come last and one at a time in each."""
 
-    OLDEST = "oldest"                # oldest need first, a zone that is begun before the next
+    OLDEST = "oldest"                # oldest need first, of the same hour the fewest pods, a zone that is begun before the next
     ZONE = "zone"                    # never two zones at once: the next only when nobody of the last is at work
     FEWEST_MOVES = "fewest-moves"    # who has the fewest pods to move, as the nodes count themselves
 

@@ -14,7 +14,12 @@ SPREAD_SECONDS = 60.0
 
 def delay_seconds(node: str, agents: int | None) -> float:
     """How long this node waits with its taint; nothing in a fleet of a usual size, or one whose size nobody knows."""
-    return 0.0 if agents is None or agents <= MANY_AGENTS else SPREAD_SECONDS * _share(node)
+    return longest_seconds(agents) * _share(node)
+
+
+def longest_seconds(agents: int | None) -> float:
+    """How long any node of such a fleet may wait."""
+    return 0.0 if agents is None or agents <= MANY_AGENTS else SPREAD_SECONDS
 
 
 def _share(node: str) -> float:

@@ -7,10 +7,10 @@ else as it takes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from careen.demo.agent_processes import AgentProcesses, agent_user
@@ -134,10 +134,14 @@ async def _give_back_before_the_workloads_are_well(scene: Scene) -> None:
 
 async def _evict(scene: Scene, namespace: str, name: str) -> None:
     while True:
-        with contextlib.suppress(ApiError):      # until its budget has been counted
+        try:
             evict(scene.cluster.api.verbs, namespace, name, DeleteOptions(), actor=agent_user(scene.victim))
+        except ApiError as error:
+            if error.code != HTTPStatus.TOO_MANY_REQUESTS:
+                raise
+            await asyncio.sleep(_LOOK_SECONDS)                   # its budget has not been counted yet
+        else:
             return
-        await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _claim_too_many(scene: Scene) -> None:

@@ -60,6 +60,21 @@ def test_the_zone_whose_first_node_has_the_fewest_pods_comes_first_and_a_quiet_c
     assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "a2", "b2", "b1", "c1", "c0")
 
 
+@pytest.mark.parametrize("nonsense", ["-1", "1e3", "٣٤x", "9" * 5000, ""])
+def test_a_number_of_pods_that_makes_no_sense_puts_the_node_last_and_stops_nobody(nonsense: str) -> None:
+    waiter = a_waiter("n1")
+    waiters = [replace(waiter, annotations={**waiter.annotations, keys.MOVES: nonsense}), with_pods(a_waiter("n2"), 500)]
+    assert next_names(waiters, FREE, a_policy()) == ("n2", "n1")
+
+
+@pytest.mark.parametrize(("agents", "seconds"), [
+    pytest.param(None, order.GATHER_SECONDS, id="nobody knows how many there are"), pytest.param(1, 0.0, id="nobody else could come"),
+    pytest.param(2, order.GATHER_SECONDS, id="a fleet"), pytest.param(501, order.GATHER_SECONDS + 60.0, id="a fleet whose taints are spread over a minute"),
+])
+def test_the_first_claim_waits_for_as_long_as_the_others_may_need(agents: int | None, seconds: float) -> None:
+    assert order.gather_seconds(agents) == seconds
+
+
 def test_who_is_at_work_already_speaks_for_no_zone() -> None:
     waiters = [with_pods(a_waiter("a0", "01:00", "a"), 1), a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b")]
     assert next_names(waiters, held(an_entry("a0")), a_policy()) == ("b1", "a1")

@@ -41,6 +41,13 @@ def is_open(window: Window, now: datetime) -> bool:
     return at <= window.end and (local - timedelta(days=1)).weekday() in window.days
 
 
+def opens_within(window: Window, now: datetime, seconds: float) -> float | None:
+    """In how many seconds a window that is shut opens; None when not within `seconds`, or when it is open."""
+    if is_open(window, now):
+        return None
+    return next((float(each) for each in range(1, int(seconds) + 1) if is_open(window, now + timedelta(seconds=each))), None)
+
+
 def is_waived(node: NodeView, now: datetime) -> bool:
     """Whether a person asked for the reboot now; without a readable `until` the wish counts for nothing."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))

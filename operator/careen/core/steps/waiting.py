@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from careen.core import ghosts, keys, lock, order
-from careen.core.actions import WriteLock
+from careen.core import ghosts, keys, lock, order, taint_spread
+from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision, Refusal
-from careen.core.gates import asked, missing, refusals
+from careen.core.gates import asked, maintenance_window, missing, refusals
 from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
 from careen.core.lock import Entry, LockContent
@@ -36,6 +36,7 @@ from scheduler_core.simulation.forecast import Forecast
 LOOK_SECONDS = 30.0                  # while a gate refuses: windows and pods change by the minute
 COSTLY_PAUSE_SECONDS = 10.0          # alerts and forecasts are not asked again sooner; doubles with each refusal in a row
 COSTLY_PAUSE_LIMIT_SECONDS = 60.0    # a forecast is a second of work and lists of the whole cluster
+OPENING_SECONDS = 4.0                # after a window's opening everybody has looked: less than the first claim waits for others
 GHOST_LOOK_SECONDS = 30.0            # how often the first in line looks behind a full lock that does not change
 OTHERS_GHOST_LOOK_SECONDS = 3600.0   # and those whom nobody named: the whole line may be dead
 
@@ -79,10 +80,21 @@ def _halted(situation: Situation, content: LockContent, refused: Refusal) -> Dec
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
     """Not ready: all cheap refusals are told, costly ones that stand there stay, and a place in the line is given up."""
+    memory = replace(situation.memory, turn_key="", turn_since=0.0)
     return stay(
-        situation, Code.REFUSED, refused[0].sentence, look=_pause(situation, LOOK_SECONDS), refusals=(*refused, *_stored_costly(situation)), label="required",
-        actions=leave_line(situation),
+        situation, Code.REFUSED, refused[0].sentence, look=_refused_look(situation), refusals=(*refused, *_stored_costly(situation)), label="required",
+        actions=leave_line(situation), memory=memory,
     )
+
+
+def _refused_look(situation: Situation) -> float:
+    """As always, but awake when the window opens: whoever is ready a few seconds later is counted before the first goes."""
+    usual = _pause(situation, LOOK_SECONDS)
+    opening = maintenance_window.opens_within(situation.policy.window, situation.seen.now, usual)
+    if opening is None:
+        return usual
+    spread = OPENING_SECONDS + taint_spread.longest_seconds(situation.memory.agents)
+    return min(usual, opening + spread * situation.seen.chance.jitter)
 
 
 def _stored_costly(situation: Situation) -> tuple[Refusal, ...]:
@@ -112,22 +124,29 @@ _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 def _ready(situation: Situation, content: LockContent) -> Decision:
     """The cheap gates pass. Alerts and the forecast are asked only by a node whose turn it is."""
-    counted = counting.count(situation, content)
-    if isinstance(counted, Decision):
-        return counted
-    situation, memory = counted, counted.memory
+    number: dict[str, str | None] = {}
+    if counting.is_due(situation, content):
+        if situation.seen.lacks(Evidence.PODS):
+            return want(situation, Evidence.PODS)
+        number, situation = counting.number(situation), _with_memory(situation, replace(situation.memory, moves_counted_at=situation.seen.uptime))
+    memory = situation.memory
     if memory.costly_not_before > situation.seen.uptime and memory.costly_holders == others_holding(situation, content):
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
-        return _say_waiting(situation, memory, look=0.0)            # seen by whoever names the next, and by the list below
-    return _in_line(situation, content)
+        return _say_waiting(situation, memory, look=0.0, annotations=number)     # seen by whoever names the next, and by the list below
+    return _write_number(situation, number) if number else _in_line(situation, content)
+
+
+def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Decision:
+    patch = PatchNode(purpose="pods to move", resource_version=situation.node.resource_version, annotations=number)
+    return stay(situation, Code.WAITING_FOR_TURN, _WAITS, look=0.0, is_silent=True, actions=(patch,))
 
 
 def _in_line(situation: Situation, content: LockContent) -> Decision:
     """Ready, and shown to be: is it our turn, and if not, is anything to be done for those who come before?"""
     name = situation.node.name
     turn = whose_turn(name, content, situation.policy, situation.memory, situation.seen.uptime)
-    if turn.gathers_for > 0 and not _stored_costly(situation):      # whoever was refused has let the others gather
+    if turn.gathers_for > 0 and not _stored_costly(situation):      # or an agent started anew would forget since when it is refused
         return _say_waiting(situation, turn.memory, look=min(turn.gathers_for, order.NEXT_LOOK_SECONDS))
     if not turn.is_ours and turn.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
@@ -276,9 +295,9 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
     return stay(situation, Code.REFUSED, sentence, look=look, refusals=kept, label=order.READY)
 
 
-def _say_waiting(situation: Situation, memory: Memory, *, look: float) -> Decision:
+def _say_waiting(situation: Situation, memory: Memory, *, look: float, annotations: Mapping[str, str | None] | None = None) -> Decision:
     return stay(
-        situation, Code.WAITING_FOR_TURN, _WAITS, look=look, memory=memory, label=order.READY,
+        situation, Code.WAITING_FOR_TURN, _WAITS, look=look, memory=memory, label=order.READY, annotations=annotations,
     )
 
 

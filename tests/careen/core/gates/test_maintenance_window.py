@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from careen.core import keys
 from careen.core.gates import maintenance_window
@@ -59,3 +61,22 @@ def test_the_refusal_names_the_window_and_not_the_time_so_that_it_need_not_be_wr
     refused = maintenance_window.ask(a_situation(policy=a_policy(window=FRIDAY_NIGHT), now=at(6, "21:00")), When.READY)
     assert refused is not None
     assert refused.sentence == "outside the maintenance window fri 22:00–04:00 UTC"
+
+
+@given(st.integers(0, 35 * 86400), st.times(), st.times(), st.integers(1, 90), st.sampled_from(["UTC", "Europe/Berlin"]))
+def test_how_soon_a_window_opens_is_when_it_is_first_open(later: int, start: time, end: time, within: int, zone: str) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=later)      # summer time begins meanwhile
+    window = Window(start=start, end=end, zone=ZoneInfo(zone))
+    found = maintenance_window.opens_within(window, now, within)
+    instants = [maintenance_window.is_open(window, now + timedelta(seconds=second)) for second in range(within + 1)]
+    if instants[0] or not any(instants):
+        assert found is None
+    else:
+        assert found == instants.index(True)
+
+
+def test_a_window_that_opens_in_ten_seconds() -> None:
+    window = Window(start=time(22, 0), end=time(23, 0), zone=ZoneInfo("UTC"))
+    assert maintenance_window.opens_within(window, datetime(2026, 3, 4, 21, 59, 50, tzinfo=UTC), 30) == 10
+    assert maintenance_window.opens_within(window, datetime(2026, 3, 4, 21, 59, 50, tzinfo=UTC), 9) is None
+    assert maintenance_window.opens_within(window, datetime(2026, 3, 4, 22, 0, tzinfo=UTC), 30) is None

@@ -13,6 +13,7 @@ from careen.core.lock import LockContent
 from careen.core.observation import NOT_ASKED, Taint, Unknown
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import Order, Policy
+from careen.core.reasons import Code
 from careen.core.steps.counting import NAMED_SECONDS, OTHERS_SECONDS
 from tests.careen.core.builders import (
     NO,
@@ -53,27 +54,44 @@ def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "
 def test_the_pods_that_a_drain_would_evict_are_counted_before_the_node_shows_itself_ready(order: Order) -> None:
     assert counting(pods=NOT_ASKED, policy=a_policy(order=order)).wants == {Evidence.PODS}
     decision = counting(pods=PODS, policy=a_policy(order=order))
+    patch = the_patch(decision)
+    assert (patch.labels, patch.annotations[keys.MOVES]) == ({keys.REBOOT_LABEL: "ready"}, "2")
+    assert decision.reason.code is Code.WAITING_FOR_TURN
+
+
+def test_a_number_that_stands_there_is_not_written_again() -> None:
+    decision = counting(moves="2", pods=PODS)
+    assert keys.MOVES not in the_patch(decision).annotations
+    assert decision.memory.moves_counted_at == UPTIME
+
+
+def test_whoever_is_shown_ready_again_has_counted_again() -> None:
+    """A conflict of that patch, too, leads here: number and label are written together or not at all."""
+    just_now = remembering(moves_counted_at=UPTIME - 1)
+    assert counting(moves="9", pods=NOT_ASKED, policy=a_policy(), memory=just_now).wants == {Evidence.PODS}
+    assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"
+
+
+def test_by_the_fewest_moves_a_new_number_is_written_alone() -> None:
+    decision = counting("ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS))
     assert kinds(decision) == [PatchNode]
     assert the_patch(decision).annotations == {keys.MOVES: "2"}
     assert decision.look_again_seconds == 0.0
 
 
-def test_a_number_that_stands_there_is_not_written_again_and_the_node_goes_on() -> None:
-    decision = counting(moves="2", pods=PODS)
-    assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
-    assert decision.memory.moves_counted_at == UPTIME
-
-
 @pytest.mark.parametrize(("policy", "content", "pause"), [
     pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="named, by the fewest moves"),
     pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
-    pytest.param(a_policy(), NAMED, OTHERS_SECONDS, id="named, but the place is kept whatever the number"),
 ])
 def test_those_whose_place_the_number_decides_count_often_and_the_others_rarely(policy: Policy, content: LockContent, pause: float) -> None:
     assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
 
 
-def test_a_number_that_could_not_be_written_is_soon_counted_again() -> None:
+def test_where_a_place_is_kept_whatever_the_number_nobody_counts_again() -> None:
+    assert not asks(10 * OTHERS_SECONDS, a_policy(), NAMED)
+
+
+def test_pods_that_could_not_be_listed_are_counted_soon() -> None:
     assert (asks(NAMED_SECONDS - 1, a_policy(), BUSY, moves=None), asks(NAMED_SECONDS, a_policy(), BUSY, moves=None)) == (False, True)
 
 

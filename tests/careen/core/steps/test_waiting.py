@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from careen.core import keys, lock, order
+from careen.core import keys, lock, order, taint_spread
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.lock import LockContent
 from careen.core.memory import Memory
-from careen.core.observation import NOT_ASKED, Alert, Holders, NodeView, Taint, Unknown
+from careen.core.observation import NOT_ASKED, Alert, Chance, Holders, NodeView, Taint, Unknown
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import AlertPolicy, Policy, Window
 from careen.core.reasons import Code
 from careen.core.selectors import Selector
+from careen.core.steps.waiting import LOOK_SECONDS, OPENING_SECONDS
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     BOOT,
     LOCK_OBJECT,
     NO,
+    NOW,
     UNKNOWN_NEED,
     UPTIME,
     a_fleet,
@@ -138,6 +140,30 @@ def test_before_anybody_begins_others_are_given_time_to_show_themselves_ready() 
 
     assert later(order.GATHER_SECONDS - 1).look_again_seconds == 1
     assert later(order.GATHER_SECONDS).wants == {Evidence.WAITERS}
+
+
+def test_whoever_was_refused_meanwhile_gathers_anew() -> None:
+    """Or all who were refused together would count the time of the refusal, and all claim at once."""
+    assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.turn_key == ""
+
+
+@pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
+def test_everybody_is_awake_when_the_window_opens(jitter: float, look: float) -> None:
+    """In 20 s; otherwise who looks again first would be the first to go, before the others have counted their pods."""
+    shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
+    assert waiting(policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)).look_again_seconds == pytest.approx(look)
+    assert OPENING_SECONDS < order.GATHER_SECONDS
+
+
+def test_before_a_far_opening_it_looks_as_always() -> None:
+    shut = Window(start=(NOW + timedelta(seconds=40)).time(), end=(NOW + timedelta(hours=1)).time())
+    assert waiting(policy=a_policy(window=shut)).look_again_seconds == LOOK_SECONDS
+
+
+def test_in_a_large_fleet_not_everybody_is_awake_at_once() -> None:
+    shut = Window(start=(NOW + timedelta(seconds=5)).time(), end=(NOW + timedelta(hours=1)).time())
+    look = waiting(policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)).look_again_seconds
+    assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
 def test_nobody_waits_for_others_once_somebody_is_at_work_or_named() -> None:
