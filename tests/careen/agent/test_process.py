@@ -102,6 +102,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
             {
                 "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "careen", "namespace": "careen"},
                 "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+                "status": {"desiredNumberScheduled": 1},                     # nobody else to wait for before the first claim
             },
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
         )
@@ -316,6 +317,8 @@ def test_what_an_agent_carries_all_day(node: Node) -> None:
 import asyncio, json, os, signal, sys, threading, time
 sys.argv = {node.command[2:]!r}
 def report():
+    while "kopf" not in sys.modules:
+        time.sleep(0.1)
     time.sleep(5)
     heavy = ["apprise", "numpy", "rich", "requests", "requests_oauthlib", "oauthlib", "websocket", "prometheus_api_client", "kubernetes.client.models.v1_pod", "kubernetes.client.api.core_v1_api", "kubernetes.aio", "kubernetes_asyncio", "pandas"]
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
