@@ -54,7 +54,7 @@ def moves(node: NodeView) -> int:
 
 def hand_on(
     content: LockContent, waiters: Sequence[NodeView], policy: Policy, *, at: str, zone: str | None = None, leave_out: str = "",
-    moves_of: _Moves = moves,
+    moves_of: Callable[[NodeView], int] = moves,
 ) -> LockContent:
     """The content that names the ready nodes that should come next, as `next_nodes` orders them."""
     line = next_nodes(waiters, content, policy, zone=zone, leave_out=leave_out, moves_of=moves_of)
@@ -65,20 +65,20 @@ def hand_on(
 
 def next_nodes(
     waiters: Sequence[NodeView], content: LockContent, policy: Policy, *, zone: str | None = None, leave_out: str = "",
-    moves_of: _Moves = moves,
+    moves_of: Callable[[NodeView], int] = moves,
 ) -> list[NodeView]:
     """The ready nodes that should come next. Those named already keep their place as far as the order lets them; `zone` (the one at work)
-    is finished first, except by the fewest moves.
+    is finished first, except by the fewest moves; there alone `moves_of` counts, elsewhere what the nodes said when they became ready.
 
     Names whose groups have room beside the holders and the names before them come first.
     """
-    others = [node for node in waiters if node.name != leave_out and node.name not in content.holders]
-    candidates = [node for node in others if node.labels.get(keys.REBOOT_LABEL) == READY]
+    still_waiting = [node for node in waiters if node.name != leave_out and node.name not in content.holders]
+    candidates = [node for node in still_waiting if node.labels.get(keys.REBOOT_LABEL) == READY]
     match policy.order:
         case Order.OLDEST:
-            key = _by_need(others, content, zone, moves_of)
+            key = _by_need(still_waiting, content, zone)
         case Order.ZONE:
-            key = _by_zone(others, content, zone, candidates, moves_of)
+            key = _by_zone(still_waiting, content, zone, candidates)
         case Order.FEWEST_MOVES:
             key = _by_moves(content, moves_of)
     fitting, others = _by_room(sorted(candidates, key=key), content, policy)
@@ -91,28 +91,27 @@ def line_length(content: LockContent, policy: Policy) -> int:
 
 
 _Key = Callable[[NodeView], tuple[bool | int | str, ...]]
-_Moves = Callable[[NodeView], int]
 
 
-def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None, moves_of: _Moves) -> _Key:
-    rank = _ranks(waiters, moves_of)
+def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None) -> _Key:
+    rank = _ranks(waiters)
     return lambda node: (
-        _may_not_come(node, content), _place(node, content), node.is_control_plane, node.zone != zone, *rank[node.zone], node.zone, *among_alike(node, moves_of),
+        _may_not_come(node, content), _place(node, content), node.is_control_plane, node.zone != zone, *rank[node.zone], node.zone, *among_alike(node),
     )
 
 
-def _by_zone(waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView], moves_of: _Moves) -> _Key:
+def _by_zone(waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]) -> _Key:
     """The zone at work comes before a place in the line: whoever of it becomes ready late must not wait for the next visit."""
-    rank = _ranks(waiters, moves_of)
+    rank = _ranks(waiters)
     first = min((node for node in candidates if node.name in content.next), key=lambda node: content.next.index(node.name), default=None)
     at_work = content.entries[0].zone if content.entries else zone if zone is not None else first.zone if first else None
     return lambda node: (
         _may_not_come(node, content), node.is_control_plane, node.zone != at_work, _place(node, content), *rank[node.zone], node.zone,
-        *among_alike(node, moves_of),
+        *among_alike(node),
     )
 
 
-def _by_moves(content: LockContent, moves_of: _Moves) -> _Key:
+def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
     """A name stays in the line, because it must be older than a sleeper's pause, but not in its place: pods come and go."""
     return lambda node: (
         _may_not_come(node, content), node.is_control_plane, node.name not in content.next, moves_of(node), need_since(node), node.name,
@@ -127,18 +126,18 @@ def _place(node: NodeView, content: LockContent) -> int:
     return content.next.index(node.name) if node.name in content.next else len(content.next)
 
 
-def _ranks(waiters: Iterable[NodeView], moves_of: _Moves) -> dict[str, tuple[bool, str, int]]:
+def _ranks(waiters: Iterable[NodeView]) -> dict[str, tuple[bool, str, int]]:
     """A zone stands where its first node does, also one that is not ready yet."""
     ranks: dict[str, tuple[bool, str, int]] = {}
     for node in waiters:
-        mine = (node.is_control_plane, _hour(node), moves_of(node))
+        mine = (node.is_control_plane, _hour(node), moves(node))
         ranks[node.zone] = min(ranks.get(node.zone, mine), mine)
     return ranks
 
 
-def among_alike(node: NodeView, moves_of: _Moves) -> tuple[str, int, str, str]:
+def among_alike(node: NodeView) -> tuple[str, int, str, str]:
     """The order of nodes that differ in nothing else: the older need, the fewer pods, and then what no two of them share."""
-    return _hour(node), moves_of(node), need_since(node), node.name
+    return _hour(node), moves(node), need_since(node), node.name
 
 
 def _hour(node: NodeView) -> str:

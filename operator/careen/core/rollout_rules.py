@@ -71,10 +71,9 @@ class RolloutRules:
         """The next few of the waiting; nobody while no place is free or the window is shut for all of them."""
         if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(waiting, at):
             return ()
-        counts_anew = self._policy.order is Order.FEWEST_MOVES       # otherwise a number stands as it was when the node became ready
         self._content = order.hand_on(
             self._content, self._waiters.short_list(waiting, self._content, movable), self._policy, at="", zone=self._zone,
-            moves_of=(lambda node: movable(node.name)) if counts_anew else order.moves,
+            moves_of=lambda node: movable(node.name),
         )
         return self._content.next[: self._content.abreast]
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from careen.core.lock import LockContent
 from careen.core.observation import NodeView
-from careen.core.order import among_alike, groups, line_length, moves
+from careen.core.order import among_alike, groups, line_length, need_since
 from careen.core.policy import Order, Policy
 
 
@@ -20,10 +20,10 @@ class Waiters:
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         self._policy = policy
-        counted = (lambda _: 0) if policy.order is Order.FEWEST_MOVES else moves     # there they are counted anew for every question
+        by = _by_age if policy.order is Order.FEWEST_MOVES else among_alike          # there moves are counted anew for every question
         self._nodes = {node.name: node for node in nodes}
         kinds: dict[tuple[object, ...], list[str]] = {}
-        for node in sorted(self._nodes.values(), key=lambda node: among_alike(node, counted)):
+        for node in sorted(self._nodes.values(), key=by):
             kind = (node.ready, node.is_control_plane, node.zone, tuple(sorted(groups(node, policy))))
             kinds.setdefault(kind, []).append(node.name)
         self._kinds = tuple(kinds.values())
@@ -46,3 +46,7 @@ class Waiters:
 
     def _first(self, kind: Iterator[str], most: int, movable: Callable[[str], int]) -> Iterable[str]:
         return nsmallest(most, kind, key=movable) if self._policy.order is Order.FEWEST_MOVES else islice(kind, most)
+
+
+def _by_age(node: NodeView) -> tuple[str, str]:
+    return need_since(node), node.name

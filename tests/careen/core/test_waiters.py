@@ -53,8 +53,7 @@ def test_the_next_ones_are_the_same_from_the_short_list_as_from_all(nodes: list[
     zone = drawn.draw(st.sampled_from((None, "a", "b")))
 
     def next_from(some: list[NodeView]) -> tuple[tuple[str, ...], int | None]:
-        counted = (lambda node: moves[node.name]) if policy.order is Order.FEWEST_MOVES else order.moves
-        after = order.hand_on(content, some, policy, at="", zone=zone, moves_of=counted)
+        after = order.hand_on(content, some, policy, at="", zone=zone, moves_of=lambda node: moves[node.name])
         return after.next, after.abreast
 
     short = Waiters(nodes, policy).short_list(waiting, content, moves.__getitem__)
