@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from careen.cli import COMMANDS, cli
+from careen.cluster import api
 from careen.demo.testing import write_kubeconfig
 from tests.careen.cli.conftest import Desk
 
@@ -40,7 +41,8 @@ def test_a_context_that_is_not_there_is_named(desk: Desk) -> None:
     assert "other" in result.output
 
 
-def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(tmp_path: Path) -> None:
+def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "READ_PATIENCE_SECONDS", 0.5)
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9")
     result = CliRunner().invoke(cli, ["unhold", "n1", "--kubeconfig", str(kubeconfig)])
     assert result.exit_code == 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from careen.demo.testing import server_in_thread
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from tests.careen.cli.conftest import Desk
 
@@ -167,16 +168,17 @@ def test_what_is_not_known_of_the_agents_is_said(desk: Desk, flags: list[str], n
     assert note in desk.ok("forecast", "n1")
 
 
-@pytest.mark.parametrize("context", ["careen-demo", "other"])
-def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str) -> None:
+@pytest.mark.parametrize(("context", "says"), [("careen-demo", "If n1 were drained now"), ("other", "there is no Node 'n1'")])
+def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str, says: str) -> None:
     desk.server.seed(a_node("n1"))
-    kubeconfig = yaml.safe_load(desk.kubeconfig.read_text())
-    kubeconfig["contexts"].append({"name": "other", "context": {"cluster": "nowhere", "user": "admin"}})
-    kubeconfig["clusters"].append({"name": "nowhere", "cluster": {"server": "http://127.0.0.1:9"}})
-    kubeconfig["current-context"] = "other" if context == "careen-demo" else "careen-demo"
-    desk.kubeconfig.write_text(yaml.safe_dump(kubeconfig))
-    result = desk.run("forecast", "n1", "--context", context)
-    assert result.exit_code == (0 if context == "careen-demo" else 1)
+    with server_in_thread() as elsewhere:
+        elsewhere.seed(a_node("n9"))
+        kubeconfig = yaml.safe_load(desk.kubeconfig.read_text())
+        kubeconfig["contexts"].append({"name": "other", "context": {"cluster": "elsewhere", "user": "admin"}})
+        kubeconfig["clusters"].append({"name": "elsewhere", "cluster": {"server": elsewhere.url}})
+        kubeconfig["current-context"] = "other" if context == "careen-demo" else "careen-demo"
+        desk.kubeconfig.write_text(yaml.safe_dump(kubeconfig))
+        assert says in desk.run("forecast", "n1", "--context", context).output
 
 
 TWO = (a_node("n1"), a_node("n2"), a_node("n3"), a_replica_set("web", 2), a_replica("web-1", "n1"), a_replica("web-2", "n2"))

@@ -6,6 +6,7 @@ checked on the world's own truth, not on what agents say.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import random
@@ -169,9 +170,7 @@ class World:
         return found
 
     def content(self) -> LockContent:
-        found = lock.parse(self.annotation)
-        assert isinstance(found, LockContent), found
-        return found
+        return _content(self.annotation)
 
     def write_lock(self, text: str | None) -> None:
         self.annotation = text
@@ -494,14 +493,17 @@ class World:
         return down | {name for name, host in self.hosts.items() if not host.is_up}
 
     def check(self) -> None:
-        down = self.down_because_of_us()
+        if down := self.down_because_of_us():
+            self.check_down(down)
+        self.note_holders()
+
+    def check_down(self, down: set[str]) -> None:
         self.peak = max(self.peak, len(down))
         most = self.policy(self.names[0]).concurrency
         self.require(len(down) <= most, f"rule 1: {sorted(down)} are down, the limit is {most}")
         zones = {self.names.index(name) % 2 for name in down}
         is_by_zone = self.policy(self.names[0]).order is Order.ZONE
         self.require(not is_by_zone or len(zones) <= 1, f"order: two zones are down at once: {sorted(down)}")
-        self.note_holders()
 
     def check_cordon(self, name: str) -> None:
         """Others that were down for other reasons for longer than any reading may be old count, too."""
@@ -536,6 +538,10 @@ class World:
         else:
             self.require(node is not None and node.view.ready, f"rule 3: {name} gave its claim back and is not ready")
 
+    def is_at_rest(self) -> bool:
+        is_asked = any(host.need for host in self.hosts.values())
+        return not is_asked and not self.content().entries and not any(self.progress(name).phase for name in self.nodes)
+
     def check_quiet(self) -> None:
         """After the storm: everything of ours is gone, nothing of others."""
         for name, node in self.nodes.items():
@@ -551,6 +557,13 @@ class World:
 
 
 _ORDER = list(Evidence)
+
+
+@functools.lru_cache            # asked at every event, and mostly as it was at the last one
+def _content(annotation: str | None) -> LockContent:
+    found = lock.parse(annotation)
+    assert isinstance(found, LockContent), found
+    return found
 
 
 def _merged(before: Any, change: Any) -> dict[str, str]:

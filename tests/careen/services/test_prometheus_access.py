@@ -63,7 +63,7 @@ def running_server(*, asks_for_certificate: bool = False, **how: Any) -> Iterato
     listener = Quiet(("127.0.0.1", 0), Handler)
     listener.socket = context.wrap_socket(listener.socket, server_side=True)
     server = Server(url=f"https://127.0.0.1:{listener.server_address[1]}", **how)
-    threading.Thread(target=listener.serve_forever, daemon=True).start()
+    threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield server
     finally:
