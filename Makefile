@@ -14,6 +14,9 @@ PYTHON3 ?= python3
 INSTALLED := $(VENV)/.installed
 IMAGE ?= careen:dev
 
+# Demo and tests start hundreds of interpreters: without bytecode each of them compiles careen anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The demo's size; `make demo NODES=30 SEED=4 DEMO_FLAGS=--faults` for another one.
 NODES ?= 12
 SEED ?= 1

@@ -55,10 +55,15 @@ async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
     except TimeoutError:
         return f"no answer within {seconds:g} s"
     finally:
-        with suppress(ProcessLookupError):
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
+        if process.returncode is None:
+            await _kill(process)
     return f"its process ended with exit code {process.returncode}"
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.communicate()     # read to its end, it is closed; else that is left to the loop, which may end first
 
 
 async def _converse(process: asyncio.subprocess.Process, order: bytes, answers: dict[int, str]) -> None:

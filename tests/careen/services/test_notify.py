@@ -89,6 +89,7 @@ async def test_no_command_line_and_no_environment_of_a_child_has_the_secret(monk
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert _children(os.getpid()) == [], "whoever gave up has ended the child before it goes on"
     assert any("careen.services.notify_child" in text for text in seen)
     assert [text for text in seen if "SECRETWORD" in text] == []
 
