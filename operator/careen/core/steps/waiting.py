@@ -241,7 +241,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
     is_named = situation.node.name in content.next
     handed = _kept_line(situation, content, refused) if is_everybodys else _handed_on(situation, content)
     return stay(
-        situation, Code.REFUSED, refused.sentence, look=order.NEXT_LOOK_SECONDS if is_named else min(pause, LOOK_SECONDS),
+        situation, Code.REFUSED, refused.sentence, look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
         refusals=(refused,), memory=memory, label=order.READY, annotations=forecast_annotation(situation),
         actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),) if is_named else (),
     )
@@ -291,8 +291,17 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
     kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly_gate)
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly_not_before - situation.seen.uptime
-    look = max(0.5, min(left, _turn_look(situation, content)))
+    look = max(0.5, min(left, _refused_in_line_look(situation, content)))
     return stay(situation, Code.REFUSED, sentence, look=look, refusals=kept, label=order.READY)
+
+
+def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
+    """While the line has room, the next release names whoever waits, and may be just what lets this node come: it looks as if it were named last."""
+    name = situation.node.name
+    has_room = len(content.next) < order.line_length(content, situation.policy)
+    if has_room and content.holders and name not in content.next:
+        content = replace(content, next=(*content.next, name))
+    return _turn_look(situation, content)
 
 
 def _say_waiting(situation: Situation, memory: Memory, *, look: float, annotations: Mapping[str, str | None] | None = None) -> Decision:

@@ -280,6 +280,16 @@ def test_with_other_holders_it_is_asked_again_at_once() -> None:
     assert waiting(lock=content, policy=policy, forecast=NOT_ASKED, memory=refused.memory).wants == {Evidence.FORECAST}
 
 
+FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
+
+
+@pytest.mark.parametrize(("named", "look"), [((), 3), (("n2",), 3), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)])
+def test_whoever_was_refused_sees_the_release_that_may_name_it(named: tuple[str, ...], look: float) -> None:
+    """It has left the line; where the line has room, whoever releases next names it again, and the next start follows within five seconds."""
+    memory = remembering(costly_not_before=UPTIME + 50, costly_holders=("n9",))
+    assert waiting(lock=held(an_entry("n9"), next=named), memory=memory, forecast=NOT_ASKED).look_again_seconds == look
+
+
 def test_a_short_line_is_filled_by_whoever_sees_it() -> None:
     named = waiting(lock=held(an_entry("n9"), next=("n2",)), waiters=(N2,))
     assert the_lock(named).next == ("n2", "n1")
