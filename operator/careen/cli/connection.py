@@ -131,15 +131,24 @@ async def read_lock(cluster: Cluster) -> LockReading:
         raise click.ClickException(f"{cluster.lock_title} does not exist, and it is what carries the lock; name it with --ds-namespace and --ds-name") from error
 
 
-async def look_at_lock(cluster: Cluster) -> tuple[LockState, str | None]:
-    """The lock for a report that goes on without it, and the annotation as it stands."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenLock:
+    """The lock for a report that goes on without it: what it says, the annotation as it stands, and how many agents there should be."""
+
+    state: LockState
+    raw: str | None = None
+    agents: int | None = None
+
+
+async def look_at_lock(cluster: Cluster) -> SeenLock:
+    """The lock as it is now; unknown when it cannot be read."""
     try:
         reading = await cluster.lock.read()
     except NotFound:
-        return Unknown(f"{cluster.lock_title} does not exist; name it with --ds-namespace and --ds-name"), None
+        return SeenLock(state=Unknown(f"{cluster.lock_title} does not exist; name it with --ds-namespace and --ds-name"))
     except ClusterError as error:
-        return Unknown(str(error)), None
-    return lock.parse(reading.content), reading.content
+        return SeenLock(state=Unknown(str(error)))
+    return SeenLock(state=lock.parse(reading.content), raw=reading.content, agents=reading.agents)
 
 
 async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:

@@ -154,7 +154,7 @@ async def _from_cluster(cluster: Cluster) -> _World:
     taken_at = cluster.clock.now()
     snapshot = await read_cluster(cluster.api)
     views = {view.name: view for view in await list_nodes(cluster.api) if view.name in snapshot.columns.row_of}
-    lock, _ = await look_at_lock(cluster)
+    lock = (await look_at_lock(cluster)).state
     notes = [note] if note else []
     if isinstance(lock, LockContent) and lock.is_paused:
         notes.append("the cluster is paused now; the plan counts from its resumption")

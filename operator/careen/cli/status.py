@@ -17,11 +17,11 @@ from careen.report.fleet_report import fleet_json, fleet_text
 async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
     """Every node's phase, since when, its turn and the reason; who holds the lock, who is next."""
     # The lock first: a claim that is given back between the two reads is then shown on a node that still carries it.
-    lock, raw = await look_at_lock(cluster)
+    lock = await look_at_lock(cluster)
     nodes = await list_nodes(cluster.api)
     now = cluster.clock.now()
     show(
         output,
-        text=lambda width: fleet_text(nodes, lock, now, only_busy=busy, width=width),
-        value=lambda: fleet_json(nodes, lock, raw_lock=raw, only_busy=busy),
+        text=lambda width: fleet_text(nodes, lock.state, now, only_busy=busy, width=width),
+        value=lambda: fleet_json(nodes, lock.state, raw_lock=lock.raw, only_busy=busy),
     )

@@ -24,12 +24,13 @@ from careen.report.why_report import NodeStory, why_json, why_text
 @cluster_command
 async def why(cluster: Cluster, *, node: str, output: str) -> None:
     """What NODE waits for: every gate's answer, since when, and what would change it."""
-    lock, _ = await look_at_lock(cluster)
+    found = await look_at_lock(cluster)
     seen = await read_node_or_fail(cluster, node)
-    holders = [each for name in _others_holding(lock, node) if isinstance(each := await read_node(cluster.api, name), NodeView)]
+    holders = [each for name in _others_holding(found.state, node) if isinstance(each := await read_node(cluster.api, name), NodeView)]
     agents = await agents_of(cluster)
     story = NodeStory(
-        node=seen, lock=lock, agents=await _agents(cluster, node), now=cluster.clock.now(), holders=holders, policy=agents.policy,
+        node=seen, lock=found.state, agents=await _agents(cluster, node), now=cluster.clock.now(), holders=holders, policy=agents.policy,
+        fleet_size=found.agents,
     )
     show(output, text=lambda width: why_text(story, width=width), value=lambda: why_json(story))
 

@@ -16,6 +16,7 @@ from careen.core.observation import NodeView, Unknown
 from careen.core.phases import Phase
 from careen.core.policy import Policy
 from careen.core.progress import Progress
+from careen.core.reasons import Code
 from careen.core.steps import draining, failed, idle, rebooting, settling, verifying, waiting
 from careen.core.times import from_rfc3339
 from careen.core.writing import stored_refusals
@@ -36,11 +37,13 @@ class NextLook:
         return f"its agent looks again within {self.seconds:.0f} s"
 
 
-def next_look(node: NodeView, progress: Progress, lock: LockContent | Garbage | Unknown, policy: Policy, now: datetime) -> NextLook:
-    """What can be said from outside the agent. The clocks of host and onlooker are taken to agree."""
+def next_look(
+    node: NodeView, progress: Progress, lock: LockContent | Garbage | Unknown, policy: Policy, now: datetime, *, agents: int | None = None,
+) -> NextLook:
+    """What can be said from outside the agent. The clocks of host and onlooker are taken to agree. `agents`: how many there are, if that is known."""
     phase = Phase(progress.phase) if progress.phase else Phase.IDLE
     if phase is Phase.WAITING:
-        return NextLook(seconds=_of_the_waiting(node, lock, policy))
+        return NextLook(seconds=_of_the_waiting(node, lock, policy, agents))
     if phase is Phase.FAILED and (left := _until_the_retry(node, progress, policy, now)) is not None:
         return NextLook(seconds=left, is_retry=True)
     return NextLook(seconds=_LOOKS[phase])
@@ -54,9 +57,11 @@ _LOOKS = {
 _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 
-def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy) -> float:
-    content = lock if isinstance(lock, LockContent) else LockContent()
-    if any(refusal.gate in _COSTLY for refusal in stored_refusals(node)):
+def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy, agents: int | None) -> float:
+    content, refused = lock if isinstance(lock, LockContent) else LockContent(), stored_refusals(node)
+    if any(each.code is Code.OUTSIDE_WINDOW for each in refused):
+        look = waiting.shut_look_seconds(agents, 1.0)
+    elif any(each.gate in _COSTLY for each in refused):
         look = waiting.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
     elif node.labels.get(keys.REBOOT_LABEL) != order.READY:
         look = waiting.LOOK_SECONDS

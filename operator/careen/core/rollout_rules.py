@@ -30,7 +30,7 @@ from careen.core.observation import (
     Observation,
     PodView,
 )
-from careen.core.policy import LatePolicy, Order, Policy, Window
+from careen.core.policy import LatePolicy, Order, Policy
 from careen.core.progress import Progress, to_annotation
 from careen.core.reasons import Code
 from careen.core.situation import Situation
@@ -43,7 +43,6 @@ BEFORE_THE_FORECAST: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE, min
 WITH_THE_FORECAST: tuple[Gate, ...] = (drain_forecast.GATE, dry_run.GATE)
 LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
 
-_LONGEST_WINDOW = timedelta(days=8)      # days of the week repeat: what does not change in eight days never does
 
 
 class RolloutRules:
@@ -120,7 +119,7 @@ class RolloutRules:
         """The last second of the window that is open at this instant, or of the next one."""
         window = self._policy.window
         opened = at if maintenance_window.is_open(window, at) else self._opening(at)
-        shut = None if opened is None else change_after(window, opened)
+        shut = None if opened is None else maintenance_window.change_after(window, opened)
         return None if shut is None else shut - timedelta(seconds=1)
 
     # ---- how ----
@@ -133,7 +132,7 @@ class RolloutRules:
 
     def _opening(self, at: datetime) -> datetime | None:
         if self._shut_until is None or not self._shut_until[0] <= at or (self._shut_until[1] is not None and at >= self._shut_until[1]):
-            self._shut_until = (at, change_after(self._policy.window, at))
+            self._shut_until = (at, maintenance_window.change_after(self._policy.window, at))
         return self._shut_until[1]
 
     def _personal(self, node: NodeView) -> list[datetime]:
@@ -153,22 +152,6 @@ class RolloutRules:
             evictability={pod.uid: _answer(pod) for pod in forecast.pods} if forecast else NOT_ASKED,
         )
         return Situation(seen=seen, policy=self._policy, node=node, progress=Progress(), memory=Memory())
-
-
-def change_after(window: Window, at: datetime) -> datetime | None:
-    """When the window, open or shut at this instant, is first the other thing, to the second; None when it never is."""
-    now = maintenance_window.is_open(window, at)
-    instant = at.replace(second=0, microsecond=0)
-    while instant < at + _LONGEST_WINDOW:
-        minute = instant
-        instant += timedelta(minutes=1)
-        if maintenance_window.is_open(window, instant) is now:
-            continue
-        return next(
-            each for second in range(1, 61)
-            if (each := minute + timedelta(seconds=second)) > at and maintenance_window.is_open(window, each) is not now
-        )
-    return None
 
 
 def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:

@@ -56,7 +56,7 @@ class GateAnswer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStory:
     """What was read about one node. `agents` are the careen pods on it; `holders` the Nodes of those who hold claims, as far as they
-    exist, if they were looked for; `policy` what the agents obey, if that is known."""
+    exist, if they were looked for; `policy` what the agents obey and `fleet_size` how many there are, if that is known."""
 
     node: NodeView
     lock: LockState
@@ -64,6 +64,7 @@ class NodeStory:
     now: datetime
     holders: Sequence[NodeView] | None = None
     policy: Policy | None = None
+    fleet_size: int | None = None
 
     @property
     def phase(self) -> str:
@@ -214,7 +215,7 @@ def _next_look(story: NodeStory) -> NextLook | None:
     progress = story.progress
     if story.policy is None or isinstance(progress, UnreadableProgress) or progress.phase not in ("", *Phase):
         return None
-    return next_look(story.node, progress, story.lock, story.policy, story.now)
+    return next_look(story.node, progress, story.lock, story.policy, story.now, agents=story.fleet_size)
 
 
 def strays(story: NodeStory) -> tuple[StrayClaim, ...]:

@@ -37,11 +37,11 @@ from tests.careen.core.builders import (
 FULL = held(an_entry("n9", "c9"), next=("n2", "n3", "n4", "n1"), waiting=4)
 
 
-def from_outside(progress: Progress, lock: LockContent | Garbage | Unknown | None = None, since: float = 0.0, refused: str = "", label: str = "", **policy: Any) -> NextLook:
-    refusals = (Refusal(gate=refused, code=Code.ALERT, sentence="x"),) if refused else ()
+def from_outside(progress: Progress, lock: LockContent | Garbage | Unknown | None = None, since: float = 0.0, refused: str = "", code: Code = Code.ALERT, label: str = "", agents: int | None = None, **policy: Any) -> NextLook:
+    refusals = (Refusal(gate=refused, code=code, sentence="x"),) if refused else ()
     annotations = {keys.SINCE: rfc3339(NOW - timedelta(seconds=since)), keys.REFUSALS: _refusals_json(refusals) or "[]"}
     node = a_marked_node(progress, annotations=annotations, **({"label": label} if label else {}))
-    return next_look(node, progress, lock if lock is not None else LockContent(), a_policy(**policy), NOW)
+    return next_look(node, progress, lock if lock is not None else LockContent(), a_policy(**policy), NOW, agents=agents)
 
 
 def untainted(**changes: Any) -> Policy:
@@ -52,6 +52,7 @@ def untainted(**changes: Any) -> Policy:
 SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
     ("idle", a_progress(Phase.IDLE), {"need": NO}),
     ("outside the window", a_progress(Phase.WAITING), {"policy": untainted(window=Window(days=frozenset()))}),
+    ("outside the window, in a large fleet", a_progress(Phase.WAITING), {"policy": untainted(window=Window(days=frozenset())), "memory": remembering(agents=900)}),
     ("need unknown", a_progress(Phase.WAITING), {"need": UNKNOWN_NEED, "policy": untainted()}),
     ("lock garbage", a_progress(Phase.WAITING), {"lock": "{", "policy": untainted()}),
     ("the line is long", a_progress(Phase.WAITING), {"policy": untainted(window=Window(days=frozenset())), "lock": held(an_entry("n9"), next=("n2",), waiting=600)}),
@@ -79,7 +80,8 @@ def test_no_decision_sleeps_longer_than_is_said(progress: Progress, changes: dic
     label = changes.get("node", {}).get("label", "")
     given = changes.get("lock", LockContent())
     lock = given if isinstance(given, LockContent) else Garbage("x")
-    said = from_outside(progress, lock, refused=refused, label=label)
+    code = decision.refusals[0].code if decision.refusals else Code.ALERT
+    said = from_outside(progress, lock, refused=refused, code=code, label=label, agents=decision.memory.agents)
     assert decision.look_again_seconds <= said.seconds
     assert not said.is_retry
 

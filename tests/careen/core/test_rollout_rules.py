@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, time
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +15,7 @@ from careen.core import keys, rollout_rules
 from careen.core.gates.maintenance_window import is_open
 from careen.core.observation import NodeView
 from careen.core.policy import Budget, BudgetKind, ForecastPolicy, LatePolicy, Order, Policy, Window
-from careen.core.rollout_rules import RolloutRules, change_after
+from careen.core.rollout_rules import RolloutRules
 from careen.core.selectors import Selector
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import BudgetNumbers, Forecast, Outcome, PodForecast
@@ -186,33 +185,6 @@ def test_the_quorum_of_three_control_plane_nodes_is_guarded() -> None:
     timeline = plan(nodes, replace(POLICY, concurrency=3))
     assert order(timeline) == ["cp2"]
     assert {left.node: left.obstacle.rule for left in timeline.left} == {"cp0": "budgets", "cp1": "budgets"}
-
-
-@pytest.mark.parametrize(("window", "at", "expected"), [
-    (Window(), "2026-03-04T12:00:00", None),
-    (Window(days=frozenset()), "2026-03-04T12:00:00", None),
-    (NIGHT, "2026-03-04T12:00:30", "2026-03-04T22:00:00"),
-    (NIGHT, "2026-03-04T23:00:00", "2026-03-05T02:00:01"),
-    (Window(days=frozenset({6}), start=time(3, 0), end=time(4, 0)), "2026-03-04T12:00:00", "2026-03-08T03:00:00"),
-    (Window(start=time(2, 30), end=time(4, 0), zone=ZoneInfo("Europe/Berlin")), "2026-03-28T12:00:00", "2026-03-29T01:00:00"),   # 02:30 does not exist that day
-])
-def test_when_a_window_changes(window: Window, at: str, expected: str | None) -> None:
-    found = change_after(window, datetime.fromisoformat(at).replace(tzinfo=UTC))
-    assert found == (datetime.fromisoformat(expected).replace(tzinfo=UTC) if expected else None)
-
-
-@given(
-    start=st.integers(0, 1439), length=st.integers(2, 1438), days=st.frozensets(st.integers(0, 6)),
-    at=st.integers(0, 365 * 86_400).map(lambda seconds: NOW + timedelta(seconds=seconds)),
-)
-@settings(max_examples=40, deadline=None)
-def test_until_a_window_changes_it_does_not(start: int, length: int, days: frozenset[int], at: datetime) -> None:
-    first, last = divmod(start, 60), divmod((start + length) % 1440, 60)
-    window = Window(days=days, start=time(*first), end=time(*last))
-    change = change_after(window, at)
-    until = change or at + timedelta(days=7)
-    assert change is None or is_open(window, change) is not is_open(window, at)
-    assert {is_open(window, at + (until - at) * part / 200) for part in range(200)} == {is_open(window, at)}
 
 
 # ---- the law ----

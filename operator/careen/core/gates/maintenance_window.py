@@ -18,6 +18,7 @@ from careen.core.policy import Window
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 
+_LONGEST_WINDOW = timedelta(days=8)      # days of the week repeat: what does not change in eight days never does
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -41,11 +42,26 @@ def is_open(window: Window, now: datetime) -> bool:
     return at <= window.end and (local - timedelta(days=1)).weekday() in window.days
 
 
+def change_after(window: Window, at: datetime, *, within: timedelta = _LONGEST_WINDOW) -> datetime | None:
+    """When the window, open or shut at this instant, is first the other thing, to the second; None when it is not by then, or never is."""
+    now = is_open(window, at)
+    instant = at.replace(second=0, microsecond=0)
+    while instant < at + within:
+        minute = instant
+        instant += timedelta(minutes=1)
+        if is_open(window, instant) is now:
+            continue
+        change = next(each for second in range(1, 61) if (each := minute + timedelta(seconds=second)) > at and is_open(window, each) is not now)
+        return change if change <= at + within else None
+    return None
+
+
 def opens_within(window: Window, now: datetime, seconds: float) -> float | None:
     """In how many seconds a window that is shut opens; None when not within `seconds`, or when it is open."""
     if is_open(window, now):
         return None
-    return next((float(each) for each in range(1, int(seconds) + 1) if is_open(window, now + timedelta(seconds=each))), None)
+    opening = change_after(window, now, within=timedelta(seconds=seconds))
+    return None if opening is None else (opening - now).total_seconds()
 
 
 def is_waived(node: NodeView, now: datetime) -> bool:

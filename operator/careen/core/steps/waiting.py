@@ -82,19 +82,27 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
     """Not ready: all cheap refusals are told, costly ones that stand there stay, and a place in the line is given up."""
     memory = replace(situation.memory, turn_key="", turn_since=0.0)
     return stay(
-        situation, Code.REFUSED, refused[0].sentence, look=_refused_look(situation), refusals=(*refused, *_stored_costly(situation)), label="required",
+        situation, Code.REFUSED, refused[0].sentence, look=_refused_look(situation, refused), refusals=(*refused, *_stored_costly(situation)), label="required",
         actions=leave_line(situation), memory=memory,
     )
 
 
-def _refused_look(situation: Situation) -> float:
-    """As always, but awake when the window opens: whoever is ready a few seconds later is counted before the first goes."""
-    usual = _pause(situation, LOOK_SECONDS)
+def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
+    """As always; in a large fleet more rarely while the window is shut, and awake when it opens: whoever is ready a few seconds later is
+    counted before the first goes."""
+    usual, jitter = _pause(situation, LOOK_SECONDS), situation.seen.chance.jitter
+    if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
+        return usual
+    usual = max(usual, shut_look_seconds(situation.memory.agents, jitter))
     opening = maintenance_window.opens_within(situation.policy.window, situation.seen.now, usual)
     if opening is None:
         return usual
-    spread = OPENING_SECONDS + taint_spread.longest_seconds(situation.memory.agents)
-    return min(usual, opening + spread * situation.seen.chance.jitter)
+    return min(usual, opening + (OPENING_SECONDS + taint_spread.longest_seconds(situation.memory.agents)) * jitter)
+
+
+def shut_look_seconds(agents: int | None, jitter: float) -> float:
+    """How long a waiting node may sleep while the window is shut and nobody is in line, so that no lock tells how many wait: all may."""
+    return max(LOOK_SECONDS, (agents or 0) / order.LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
 
 
 def _stored_costly(situation: Situation) -> tuple[Refusal, ...]:

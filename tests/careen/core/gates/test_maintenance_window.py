@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from careen.core import keys
@@ -14,7 +14,7 @@ from careen.core.gates import maintenance_window
 from careen.core.gates.question import When
 from careen.core.policy import Window
 from careen.core.reasons import Code
-from tests.careen.core.builders import a_node, a_policy, a_situation
+from tests.careen.core.builders import NOW, a_node, a_policy, a_situation
 
 FRIDAY_NIGHT = Window(days=frozenset({4}), start=time(22), end=time(4))
 OFFICE = Window(days=frozenset(range(5)), start=time(9), end=time(17))
@@ -63,7 +63,10 @@ def test_the_refusal_names_the_window_and_not_the_time_so_that_it_need_not_be_wr
     assert refused.sentence == "outside the maintenance window fri 22:00–04:00 UTC"
 
 
-@given(st.integers(0, 35 * 86400), st.times(), st.times(), st.integers(1, 90), st.sampled_from(["UTC", "Europe/Berlin"]))
+MINUTES = st.builds(time, st.integers(0, 23), st.integers(0, 59))       # as settings can say them
+
+
+@given(st.integers(0, 35 * 86400), MINUTES, MINUTES, st.integers(1, 90), st.sampled_from(["UTC", "Europe/Berlin"]))
 def test_how_soon_a_window_opens_is_when_it_is_first_open(later: int, start: time, end: time, within: int, zone: str) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=later)      # summer time begins meanwhile
     window = Window(start=start, end=end, zone=ZoneInfo(zone))
@@ -80,3 +83,30 @@ def test_a_window_that_opens_in_ten_seconds() -> None:
     assert maintenance_window.opens_within(window, datetime(2026, 3, 4, 21, 59, 50, tzinfo=UTC), 30) == 10
     assert maintenance_window.opens_within(window, datetime(2026, 3, 4, 21, 59, 50, tzinfo=UTC), 9) is None
     assert maintenance_window.opens_within(window, datetime(2026, 3, 4, 22, 0, tzinfo=UTC), 30) is None
+
+
+@pytest.mark.parametrize(("window", "at", "expected"), [
+    (Window(), "2026-03-04T12:00:00", None),
+    (Window(days=frozenset()), "2026-03-04T12:00:00", None),
+    (Window(start=time(22, 0), end=time(2, 0)), "2026-03-04T12:00:30", "2026-03-04T22:00:00"),
+    (Window(start=time(22, 0), end=time(2, 0)), "2026-03-04T23:00:00", "2026-03-05T02:00:01"),
+    (Window(days=frozenset({6}), start=time(3, 0), end=time(4, 0)), "2026-03-04T12:00:00", "2026-03-08T03:00:00"),
+    (Window(start=time(2, 30), end=time(4, 0), zone=ZoneInfo("Europe/Berlin")), "2026-03-28T12:00:00", "2026-03-29T01:00:00"),   # 02:30 does not exist that day
+])
+def test_when_a_window_changes(window: Window, at: str, expected: str | None) -> None:
+    found = maintenance_window.change_after(window, datetime.fromisoformat(at).replace(tzinfo=UTC))
+    assert found == (datetime.fromisoformat(expected).replace(tzinfo=UTC) if expected else None)
+
+
+@given(
+    start=st.integers(0, 1439), length=st.integers(2, 1438), days=st.frozensets(st.integers(0, 6)),
+    at=st.integers(0, 365 * 86_400).map(lambda seconds: NOW + timedelta(seconds=seconds)),
+)
+@settings(max_examples=40, deadline=None)
+def test_until_a_window_changes_it_does_not(start: int, length: int, days: frozenset[int], at: datetime) -> None:
+    first, last = divmod(start, 60), divmod((start + length) % 1440, 60)
+    window = Window(days=days, start=time(*first), end=time(*last))
+    change = maintenance_window.change_after(window, at)
+    until = change or at + timedelta(days=7)
+    assert change is None or maintenance_window.is_open(window, change) is not maintenance_window.is_open(window, at)
+    assert {maintenance_window.is_open(window, at + (until - at) * part / 200) for part in range(200)} == {maintenance_window.is_open(window, at)}

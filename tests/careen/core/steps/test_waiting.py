@@ -160,6 +160,22 @@ def test_before_a_far_opening_it_looks_as_always() -> None:
     assert waiting(policy=a_policy(window=shut)).look_again_seconds == LOOK_SECONDS
 
 
+@pytest.mark.parametrize(("agents", "jitter", "look"), [(None, 0.5, 30), (180, 0.999, 37), (600, 0.0, 75), (600, 0.5, 100), (5000, 0.0, 625)])
+def test_while_the_window_is_shut_a_large_fleet_looks_rarely(agents: int | None, jitter: float, look: float) -> None:
+    """Nobody is in line, so the lock tells no number: two requests a look, and 5,000 nodes stay under twenty a second."""
+    shut = a_policy(window=Window(days=frozenset()))
+    decision = waiting(policy=shut, lock=LockContent(), memory=remembering(agents=agents), chance=Chance(claim_id="fresh", jitter=jitter))
+    assert decision.look_again_seconds == pytest.approx(look, abs=1)
+    assert agents is None or 2 * agents / decision.look_again_seconds < 20
+
+
+def test_a_large_fleet_that_looks_rarely_is_awake_when_the_window_opens() -> None:
+    opening = timedelta(minutes=9)
+    shut = Window(start=(NOW + opening).time(), end=(NOW + timedelta(hours=1)).time())
+    look = waiting(policy=a_policy(window=shut), memory=remembering(agents=5000), chance=Chance(claim_id="fresh", jitter=0.25)).look_again_seconds
+    assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
+
+
 def test_in_a_large_fleet_not_everybody_is_awake_at_once() -> None:
     shut = Window(start=(NOW + timedelta(seconds=5)).time(), end=(NOW + timedelta(hours=1)).time())
     look = waiting(policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)).look_again_seconds
