@@ -11,6 +11,7 @@ from careen.agent.metrics import Metrics
 from careen.agent.need_watch import FILE_SECONDS, NeedWatch
 from careen.agent.turn import Mind, Turned
 from careen.cluster.transport import Clock
+from careen.core import order
 from careen.core.policy import Policy
 
 _LOG = logging.getLogger("careen.loop")
@@ -20,7 +21,6 @@ _LONGEST_TURN_SECONDS = 600.0
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 _SHORTEST_PAUSE_SECONDS = 0.02
-_NEVER_LONGER_SECONDS = 600.0
 
 
 class Loop:
@@ -98,7 +98,7 @@ class Loop:
             self._stops_in_a_row = 0
             self._heartbeat.ready()
             self._metrics.turns.labels(self._place.node, "done").inc()
-            return min(turned.decision.look_again_seconds, _NEVER_LONGER_SECONDS)
+            return min(turned.decision.look_again_seconds, order.LONGEST_LOOK_SECONDS)
         self._metrics.turns.labels(self._place.node, "stopped").inc()
         _LOG.log(logging.ERROR if turned.stop.is_refusal else logging.INFO, "not done, looking again: %s", turned.stop.why)
         return self._pause_after_failure()

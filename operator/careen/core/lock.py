@@ -17,6 +17,8 @@ from careen.core.observation import LockReading
 MANUAL = "manual"
 """The owner that kured documents for locking by hand: a pause, in every mode."""
 
+_MOST_NODES = 100_000
+"""More than any cluster has: anybody may have written the number of those who wait, and pauses are reckoned from it."""
 _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
 """Only names, no holder: a kured that takes over must not wait for ever for an owner that is nobody (kured's own leftover, `locks: []`)."""
 
@@ -254,7 +256,7 @@ def _read(record: dict[str, Any]) -> LockContent:
         next=_names(record, "next"),
         next_at=_typed(record, "nextAt", str, ""),
         abreast=_natural(record, "abreast"),
-        waiting=max(0, _typed(record, "waiting", int, 0)),
+        waiting=min(max(0, _typed(record, "waiting", int, 0)), _MOST_NODES),
         passed=_names(record, "passed"),
     )
 

@@ -60,14 +60,14 @@ _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy, agents: int | None) -> float:
     content, refused = lock if isinstance(lock, LockContent) else LockContent(), stored_refusals(node)
     if any(each.code is Code.OUTSIDE_WINDOW for each in refused):
-        look = waiting.shut_look_seconds(agents, 1.0)
+        look = order.LONGEST_LOOK_SECONDS if agents is None else waiting.shut_look_seconds(agents, 1.0)      # the agent may know how many
     elif any(each.gate in _COSTLY for each in refused):
         look = waiting.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
     elif node.labels.get(keys.REBOOT_LABEL) != order.READY:
         look = waiting.LOOK_SECONDS
     else:
         look = order.look_again_seconds(node.name, content, policy, 1.0)
-    return waiting.paced(look, content.waiting)
+    return min(waiting.paced(look, content.waiting), order.LONGEST_LOOK_SECONDS)
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:

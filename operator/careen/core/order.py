@@ -22,6 +22,7 @@ ROUND_SECONDS = 5.0                  # no node is drained, rebooted and back in 
 NAMED_LOOK_SECONDS = (10.0, 25.0)    # farther down the line: whoever cannot come leaves it, so it may move sooner than by reboots
 PASSED_OVER_SECONDS = 60.0           # a named node that has not come by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
+LONGEST_LOOK_SECONDS = 1200.0        # however many wait: a person's wish on the Node is seen by then
 LOOKS_PER_SECOND = 6                 # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
 SPARE_NAMES = 12                     # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
 SPARE_LOOKERS = 1                    # of those who look every three seconds: more than there can be places at once

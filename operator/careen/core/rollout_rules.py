@@ -44,7 +44,6 @@ WITH_THE_FORECAST: tuple[Gate, ...] = (drain_forecast.GATE, dry_run.GATE)
 LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
 
 
-
 class RolloutRules:
     """`Rules` of scheduler_core's rollout.py, as the agents under this policy would go. Mutable: it keeps the lock's content."""
 

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from careen.services.notification_urls import Target, Way
 
 _LONGEST_WHY = 200
+_END_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,10 @@ async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
 async def _kill(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    await process.communicate()     # read to its end, it is closed; else that is left to the loop, which may end first
+    # Read to its end, it is closed, and not left to the loop, which may end first; a grandchild of its own session may keep it open.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_END_SECONDS):
+            await process.communicate()
 
 
 async def _converse(process: asyncio.subprocess.Process, order: bytes, answers: dict[int, str]) -> None:

@@ -15,12 +15,14 @@ from careen.agent.loop import Loop
 from careen.agent.metrics import Metrics
 from careen.agent.need_watch import NeedWatch
 from careen.agent.turn import Turned
+from careen.core import order
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.memory import Memory
 from careen.core.observation import Chance, Gone, Need, NeedAnswer, Observation
 from careen.core.phases import Phase
 from careen.core.policy import Policy
 from careen.core.reasons import Code
+from careen.core.steps.waiting import shut_look_seconds
 from tests.careen.agent.conftest import FakeHost
 from tests.careen.virtual_shell import VirtualClock
 
@@ -91,8 +93,14 @@ async def test_at_once_still_leaves_the_server_a_breath() -> None:
     assert 0 < second - first < 0.1
 
 
+async def test_the_pause_of_a_large_fleet_is_not_cut() -> None:
+    """Or those who began together would look together for ever."""
+    longest = shut_look_seconds(5000, 1.0)
+    assert await Stage(longest, 1.0).run() == [0, longest]
+
+
 async def test_no_pause_is_endless() -> None:
-    assert await Stage(1e9, 1.0).run() == [0, 600]
+    assert await Stage(1e9, 1.0).run() == [0, order.LONGEST_LOOK_SECONDS]
 
 
 async def test_a_sentinel_that_appears_brings_the_next_turn_within_five_seconds() -> None:

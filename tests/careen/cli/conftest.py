@@ -55,14 +55,15 @@ class Desk:
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         })
 
-    def lock(self, content: LockContent | str | None = None, *, namespace: str = "careen", name: str = "careen", flags: Sequence[str] = ()) -> None:
-        """Puts the DaemonSet that carries the lock into the cluster, with this content; its agents have these flags."""
+    def lock(self, content: LockContent | str | None = None, *, namespace: str = "careen", name: str = "careen", flags: Sequence[str] = (), agents: int = 3) -> None:
+        """Puts the DaemonSet that carries the lock into the cluster, with this content; it has so many agents with these flags."""
         text = render(content) if isinstance(content, LockContent) else content
         labels = {"name": "careen"}
         self.server.seed({
             "apiVersion": "apps/v1", "kind": "DaemonSet",
             "metadata": {"name": name, "namespace": namespace, "annotations": {} if text is None else {keys.LOCK_ANNOTATION: text}},
             "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "agent", "image": "careen", "args": ["agent", *flags]}]}}},
+            "status": {"desiredNumberScheduled": agents},
         })
 
     def agent_on(self, node: str, *, ready: bool = True) -> None:

@@ -168,8 +168,8 @@ def test_what_is_not_known_of_the_agents_is_said(desk: Desk, flags: list[str], n
     assert note in desk.ok("forecast", "n1")
 
 
-@pytest.mark.parametrize(("context", "says"), [("careen-demo", "If n1 were drained now"), ("other", "there is no Node 'n1'")])
-def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str, says: str) -> None:
+@pytest.mark.parametrize(("context", "says", "code"), [("careen-demo", "If n1 were drained now", 0), ("other", "there is no Node 'n1'", 2)])
+def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str, says: str, code: int) -> None:
     desk.server.seed(a_node("n1"))
     with server_in_thread() as elsewhere:
         elsewhere.seed(a_node("n9"))
@@ -178,7 +178,8 @@ def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str
         kubeconfig["clusters"].append({"name": "elsewhere", "cluster": {"server": elsewhere.url}})
         kubeconfig["current-context"] = "other" if context == "careen-demo" else "careen-demo"
         desk.kubeconfig.write_text(yaml.safe_dump(kubeconfig))
-        assert says in desk.run("forecast", "n1", "--context", context).output
+        result = desk.run("forecast", "n1", "--context", context)
+        assert (says in result.output, result.exit_code) == (True, code), result.output
 
 
 TWO = (a_node("n1"), a_node("n2"), a_node("n3"), a_replica_set("web", 2), a_replica("web-1", "n1"), a_replica("web-2", "n2"))

@@ -189,11 +189,13 @@ def test_a_node_that_waits_for_nothing_is_not_told_of_it(desk: Desk) -> None:
     assert "stray" not in desk.ok("why", "n2")
 
 
-def test_how_long_until_the_next_look_is_told_in_seconds(desk: Desk) -> None:
+@pytest.mark.parametrize(("agents", "seconds"), [(3, 30), (600, 125), (0, 1200)])
+def test_how_long_until_the_next_look_is_told_in_seconds(desk: Desk, agents: int, seconds: int) -> None:
+    """Outside its window a large fleet looks more rarely; where the DaemonSet does not say how large it is, its agent may know."""
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
-    desk.lock()
-    assert "Next: its agent looks again within 30 s." in desk.ok("why", "n1").splitlines()
-    assert desk.json("why", "n1")["next"] == {"seconds": 30, "what": "look"}
+    desk.lock(agents=agents)
+    assert f"Next: its agent looks again within {seconds} s." in desk.ok("why", "n1").splitlines()
+    assert desk.json("why", "n1")["next"] == {"seconds": seconds, "what": "look"}
 
 
 def test_a_retry_is_told_by_the_agents_own_settings(desk: Desk) -> None:

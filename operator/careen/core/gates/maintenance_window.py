@@ -44,15 +44,14 @@ def is_open(window: Window, now: datetime) -> bool:
 
 def change_after(window: Window, at: datetime, *, within: timedelta = _LONGEST_WINDOW) -> datetime | None:
     """When the window, open or shut at this instant, is first the other thing, to the second; None when it is not by then, or never is."""
-    now = is_open(window, at)
-    instant = at.replace(second=0, microsecond=0)
-    while instant < at + within:
-        minute = instant
-        instant += timedelta(minutes=1)
-        if is_open(window, instant) is now:
-            continue
-        change = next(each for second in range(1, 61) if (each := minute + timedelta(seconds=second)) > at and is_open(window, each) is not now)
-        return change if change <= at + within else None
+    now, minute, last = is_open(window, at), at.replace(second=0, microsecond=0), at + within
+    # Days, zones and summer time change on the minute; the window begins with its first second, and the one after its last is outside.
+    seconds = sorted({0, window.start.second, window.end.second + 1})
+    while minute <= last:
+        for instant in (minute + timedelta(seconds=second) for second in seconds):
+            if at < instant <= last and is_open(window, instant) is not now:
+                return instant
+        minute += timedelta(minutes=1)
     return None
 
 

@@ -101,7 +101,7 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
 
 
 def shut_look_seconds(agents: int | None, jitter: float) -> float:
-    """How long a waiting node may sleep while the window is shut and nobody is in line, so that no lock tells how many wait: all may."""
+    """How long a waiting node may sleep while the window is shut: nobody is in line then, no lock tells how many wait, and all may."""
     return max(LOOK_SECONDS, (agents or 0) / order.LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
 
 

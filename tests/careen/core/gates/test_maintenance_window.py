@@ -63,10 +63,10 @@ def test_the_refusal_names_the_window_and_not_the_time_so_that_it_need_not_be_wr
     assert refused.sentence == "outside the maintenance window fri 22:00–04:00 UTC"
 
 
-MINUTES = st.builds(time, st.integers(0, 23), st.integers(0, 59))       # as settings can say them
+TIMES = st.builds(time, st.integers(0, 23), st.integers(0, 59), st.one_of(st.just(0), st.integers(0, 59)))       # as settings can say them
 
 
-@given(st.integers(0, 35 * 86400), MINUTES, MINUTES, st.integers(1, 90), st.sampled_from(["UTC", "Europe/Berlin"]))
+@given(st.integers(0, 35 * 86400), TIMES, TIMES, st.integers(1, 90), st.sampled_from(["UTC", "Europe/Berlin"]))
 def test_how_soon_a_window_opens_is_when_it_is_first_open(later: int, start: time, end: time, within: int, zone: str) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=later)      # summer time begins meanwhile
     window = Window(start=start, end=end, zone=ZoneInfo(zone))
@@ -90,6 +90,9 @@ def test_a_window_that_opens_in_ten_seconds() -> None:
     (Window(days=frozenset()), "2026-03-04T12:00:00", None),
     (Window(start=time(22, 0), end=time(2, 0)), "2026-03-04T12:00:30", "2026-03-04T22:00:00"),
     (Window(start=time(22, 0), end=time(2, 0)), "2026-03-04T23:00:00", "2026-03-05T02:00:01"),
+    (Window(start=time(12, 5, 10), end=time(12, 5, 50)), "2026-03-04T12:00:00", "2026-03-04T12:05:10"),
+    (Window(end=time(23, 59)), "2026-03-04T12:00:00", "2026-03-04T23:59:01"),                              # shut for a minute less a second
+    (Window(end=time(23, 59)), "2026-03-04T23:59:30", "2026-03-05T00:00:00"),
     (Window(days=frozenset({6}), start=time(3, 0), end=time(4, 0)), "2026-03-04T12:00:00", "2026-03-08T03:00:00"),
     (Window(start=time(2, 30), end=time(4, 0), zone=ZoneInfo("Europe/Berlin")), "2026-03-28T12:00:00", "2026-03-29T01:00:00"),   # 02:30 does not exist that day
 ])

@@ -169,6 +169,12 @@ def test_while_the_window_is_shut_a_large_fleet_looks_rarely(agents: int | None,
     assert agents is None or 2 * agents / decision.look_again_seconds < 20
 
 
+@pytest.mark.parametrize("number", [10**6, 10**13, 10**30, 10**400])
+def test_nonsense_in_the_number_of_the_waiting_breaks_no_turn(number: int) -> None:
+    shut = a_policy(window=Window(days=frozenset()))
+    assert waiting(policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}').look_again_seconds == pytest.approx(100_000 / order.LOOKS_PER_SECOND)
+
+
 def test_a_large_fleet_that_looks_rarely_is_awake_when_the_window_opens() -> None:
     opening = timedelta(minutes=9)
     shut = Window(start=(NOW + opening).time(), end=(NOW + timedelta(hours=1)).time())
@@ -304,6 +310,17 @@ def test_whoever_was_refused_sees_the_release_that_may_name_it(named: tuple[str,
     """It has left the line; where the line has room, whoever releases next names it again, and the next start follows within five seconds."""
     memory = remembering(costly_not_before=UPTIME + 50, costly_holders=("n9",))
     assert waiting(lock=held(an_entry("n9"), next=named), memory=memory, forecast=NOT_ASKED).look_again_seconds == look
+
+
+def test_whoever_is_refused_unnamed_sees_the_release_that_may_name_it() -> None:
+    """Nobody is named beside the holder, so it is its turn at the second place; its refusal puts it in no line."""
+    refused = waiting(lock=held(an_entry("n9", limit=2)), policy=a_policy(concurrency=2), forecast=Unknown("out of memory"), waiters=(N2,), memory=remembering(turn_key="another"))
+    assert (codes(refused.refusals), refused.look_again_seconds) == ([Code.FORECAST_UNKNOWN], order.NEXT_LOOK_SECONDS)
+
+
+def test_while_nobody_holds_a_claim_no_release_is_waited_for() -> None:
+    memory = remembering(costly_not_before=UPTIME + 50)
+    assert waiting(lock=LockContent(next=("n2",)), memory=memory, forecast=NOT_ASKED).look_again_seconds > 10
 
 
 def test_a_short_line_is_filled_by_whoever_sees_it() -> None:
