@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from careen.agent.forecast_order import Order
 from careen.core.observation import Unknown
+from careen.host.commands import kill_group
 from scheduler_core.simulation.forecast import Forecast, UnreadableForecastError
 
 if TYPE_CHECKING:
@@ -89,10 +88,10 @@ async def _run(order: Order, seconds: float) -> tuple[Forecast, ...] | Unknown |
         async with asyncio.timeout(seconds):
             output, errors = await process.communicate(order.to_json())
     except TimeoutError:
-        await _kill(process)
+        await kill_group(process)
         return Unknown(f"the simulation took longer than {seconds:.0f} s: raise --forecast-timeout")
     except asyncio.CancelledError:
-        await _kill(process)
+        await kill_group(process)
         raise
     if _GAVE_UP in errors:
         return Unknown(order.wants_more_memory)
@@ -114,12 +113,6 @@ def _read(code: int | None, output: bytes, errors: bytes, *, nodes: Sequence[str
     except (ValueError, KeyError, TypeError, UnreadableForecastError) as error:
         return Unknown(f"the simulation's answer could not be read: {error}")
     return made if [each.node for each in made] == list(nodes) else Unknown("the simulation's answer could not be read: it is about other nodes")
-
-
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
 
 
 def _last_line(errors: bytes) -> str:

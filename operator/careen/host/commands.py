@@ -12,6 +12,7 @@ from enum import StrEnum
 
 # Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
 NSENTER = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
+_END_SECONDS = 2.0     # a process that was killed is gone in milliseconds
 _MOST_OUTPUT = 2_000  # characters kept for a sentence; more than that nobody reads
 
 
@@ -65,11 +66,11 @@ async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
         async with asyncio.timeout(deadline_seconds):
             output, errors = await process.communicate()
     except TimeoutError:
-        await _kill_group(process)
+        await kill_group(process)
         return TimedOut(deadline_seconds)
     except asyncio.CancelledError:
         if not outlives_us:
-            await _kill_group(process)
+            await kill_group(process)
         raise
     assert process.returncode is not None
     if how is HostExec.NSENTER and _text(errors).startswith("nsenter:"):
@@ -99,13 +100,14 @@ def _keep(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
         _kept.append(starting.result())
 
 
-async def _kill_group(process: asyncio.subprocess.Process) -> None:
+async def kill_group(process: asyncio.subprocess.Process) -> None:
+    """Ends a child that was started in a session of its own, and its group; back within two seconds whatever holds its pipes open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
-    # Its pipes are read to their end, so that they are closed; a grandchild in a session of its own may hold them open.
+    # Read to their end, its pipes are closed and not left to the loop, which may end first. A grandchild in another session may keep them
+    # open; then asyncio's own wait() would not return either, though the process is gone.
     with suppress(TimeoutError):
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(_END_SECONDS):
             await process.communicate()
 
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
+from careen.host.commands import kill_group
 from careen.services.notification_urls import Target, Way
 
 _LONGEST_WHY = 200
-_END_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +56,8 @@ async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
         return f"no answer within {seconds:g} s"
     finally:
         if process.returncode is None:
-            await _kill(process)
+            await kill_group(process)
     return f"its process ended with exit code {process.returncode}"
-
-
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    # Read to its end, it is closed, and not left to the loop, which may end first; a grandchild of its own session may keep it open.
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_END_SECONDS):
-            await process.communicate()
 
 
 async def _converse(process: asyncio.subprocess.Process, order: bytes, answers: dict[int, str]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,17 @@ async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path:
     outcome = await run_on_host(["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"], how=HostExec.DIRECT, deadline_seconds=0.5)
     assert outcome == TimedOut(0.5)
     await gone(int(pid_file.read_text()))
+
+
+async def test_a_grandchild_that_left_the_group_and_keeps_the_pipes_open_holds_nobody_up(tmp_path: Path) -> None:
+    """As a daemon that a reboot command starts: the command is over all the same."""
+    pid_file = tmp_path / "pid"
+    left = f"{sys.executable} -c 'import os, time; os.setsid(); open(\"{pid_file}\", \"w\").write(str(os.getpid())); time.sleep(60)'"
+    async with asyncio.timeout(30):
+        outcome = await run_on_host(["sh", "-c", f"{left} & wait"], how=HostExec.DIRECT, deadline_seconds=2)
+    assert outcome == TimedOut(2)
+    os.kill(int(pid_file.read_text()), signal.SIGKILL)
+    await asyncio.sleep(0.1)                     # its end closes the pipes, while there is a loop to see it
 
 
 async def test_a_command_is_killed_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
