@@ -119,6 +119,7 @@ class Loop:
         if turned.phase is not None:
             self._metrics.show_phase(turned.phase, at=self._clock.now().timestamp())
         self._metrics.show_refusals(decision.refusals)
+        self._metrics.show_overdue(decision.memory.overdue)
         place = (turned.phase.value if turned.phase else "", decision.reason.code.value)
         if place == (self._place.phase, self._place.reason):
             return

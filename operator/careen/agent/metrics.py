@@ -13,6 +13,7 @@ from prometheus_client.process_collector import ProcessCollector
 from careen.core.decision import Refusal
 from careen.core.observation import Need, NeedAnswer
 from careen.core.phases import Phase
+from careen.core.times import from_rfc3339
 
 
 class Metrics:
@@ -45,6 +46,7 @@ class Metrics:
         self._single = Gauge("careen_only_agent", "1 while this process holds the host's lock for agents, 0 while another does, -1 if there is none.", ["node"], registry=registry)
         self.missing_rights = Gauge("careen_missing_rights", "How many rights the agent lacks.", ["node"], registry=registry)
         self.self_test_problems = Gauge("careen_self_test_problems", "How many things the start found wrong with the host: sentinel, boot id, the way to reboot.", ["node"], registry=registry)
+        self._overdue = Gauge("careen_overdue_holder_timestamp_seconds", "Since when a holder of a claim has been overdue, as this node reads it in the lock (unix time).", ["node", "holder"], registry=registry)
         self._shown_phase: Phase | None = None
 
     def show_need(self, need: Need) -> None:
@@ -70,6 +72,13 @@ class Metrics:
             if refusal.since is not None:
                 self._refused_since.labels(self._node, refusal.gate, refusal.code.value).set(refusal.since.timestamp())
             self._refused.labels(self._node, refusal.gate, refusal.code.value).set(1)
+
+    def show_overdue(self, holders: Iterable[tuple[str, str]]) -> None:
+        """The holders that take too long, each with since when (RFC 3339); the others' series go away."""
+        self._overdue.clear()
+        for holder, since in holders:
+            if (at := from_rfc3339(since)) is not None:
+                self._overdue.labels(self._node, holder).set(at.timestamp())
 
     def show_config(self, *, ok: bool) -> None:
         """Whether the ConfigMap's settings are in force."""

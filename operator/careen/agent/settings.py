@@ -78,6 +78,8 @@ class Settings:
     concurrency: int = _kured(1, kinds.whole_number(1), "How many nodes may be down at once because of us; nodes down for other reasons count.")
     order: str = _ours("oldest", kinds.word("oldest", "zone", "fewest-moves"), "Who goes next: the oldest need, of needs of the same hour the node with the fewest pods, a zone that is begun first; zone: never two zones at once; fewest-moves (opt-in): always the fewest pods to evict, as each node counts itself.")
     budget: tuple[Budget, ...] = _ours((), kinds.BUDGETS, "Limit for a group of nodes, repeatable: zone=1, control-plane=1 (always in force), selector:app=db=1.")
+    count_cordoned: bool = _ours(True, kinds.SWITCH, "A node that somebody else cordoned counts as down: with --concurrency=1 it stops the roll-out; false: only nodes that are not ready do.")
+    reboot_cordoned: bool = _ours(True, kinds.SWITCH, "A node that somebody else cordoned is drained and rebooted in its turn, and stays cordoned, as under kured; false: the cordon keeps it from rebooting.")
     lock_annotation: str = _kured(keys.LOCK_ANNOTATION, kinds.ANNOTATION, "Annotation of the DaemonSet that carries the lock.", live=False)
     lock_ttl: float = _kured(0.0, kinds.DURATION, "Accepted from kured. Time alone never frees a claim here: it is freed when a read of its Node proves that nobody holds it.")
     lock_release_delay: float = _kured(0.0, kinds.DURATION, "Pause between the node being back in service and the release of its claim; never after an undone drain.")
@@ -97,7 +99,7 @@ class Settings:
     settle_policy: str = _ours("halt", kinds.word("halt", "continue"), "What happens when displaced workloads are not as healthy as before in time: halt the roll-out, or go on.")
     settle_timeout: float = _ours(600.0, kinds.DURATION, "How long displaced workloads have to become as healthy as before; 0, which only --settle-policy=continue allows: they are not waited for.")
     unknown_patience: float = _ours(600.0, kinds.DURATION, "How long a draining node waits for something that cannot be read before it is undone.")
-    failure_backoff: float = _ours(60.0, kinds.DURATION, "Pause after a failure that was undone; doubles with each in a row, up to an hour.")
+    failure_backoff: float = _ours(60.0, kinds.DURATION, "Pause after a failure that was undone, five times as long after a reboot command that failed; doubles with each in a row, up to an hour.")
 
     # Gates
     reboot_days: tuple[int, ...] = _kured(tuple(range(7)), kinds.DAYS, "Days on which a reboot may begin; empty: never.")

@@ -18,6 +18,8 @@ def policy_of(settings: Settings) -> Policy:
         annotate_nodes=settings.annotate_nodes,
         window=Window(days=frozenset(settings.reboot_days), start=settings.start_time, end=settings.end_time, zone=settings.time_zone),
         minimum_interval_seconds=settings.minimum_interval,
+        count_cordoned=settings.count_cordoned,
+        reboot_cordoned=settings.reboot_cordoned,
         budgets=settings.budget,
         blocking_pod_selectors=settings.blocking_pod_selector,
         alerts=_alerts(settings),

@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from careen.core import keys
+from careen.core import keys, lock, overdue
 from careen.core.actions import PostEvent
 from careen.core.decision import Decision, Reason
-from careen.core.memory import Memory
+from careen.core.memory import ClaimMemory, Memory
 from careen.core.observation import Gone, LockReading, NeedAnswer, NodeView, NotAsked, Observation, Unknown
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import Policy
 from careen.core.progress import Progress, UnreadableProgress, from_annotation
 from careen.core.reasons import Code
 from careen.core.situation import Situation
-from careen.core.steps import claiming, draining, failed, idle, rebooting, recovering, settling, verifying, waiting
+from careen.core.steps import (
+    claiming,
+    draining,
+    failed,
+    idle,
+    looking_behind,
+    rebooting,
+    recovering,
+    settling,
+    verifying,
+    waiting,
+)
 from careen.core.writing import move, stay, stored_refusals, want
 
 STEPS: dict[Phase, Callable[[Situation], Decision]] = {
@@ -44,7 +55,7 @@ def decide(observation: Observation, policy: Policy) -> Decision:
     if why := progress.why if isinstance(progress, UnreadableProgress) else _contradiction(progress):
         return _powerless(observation, Code.PROGRESS_UNREADABLE, why)
     assert isinstance(progress, Progress)
-    return _decide(Situation(seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation, node)))
+    return _decide(Situation(seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation, node, progress)))
 
 
 def _decide(situation: Situation) -> Decision:
@@ -76,7 +87,8 @@ def _disown_cordon(situation: Situation) -> Decision | None:
 
 
 def _reconcile(situation: Situation) -> Decision | None:
-    """Compare lock and Node once after a start, once more a while after a claim was given back, and in every turn that reads the lock anyway.
+    """Compare lock and Node once after a start, once more a while after a claim was given back, now and then, and in every turn that reads the
+    lock anyway.
 
     A need goes first, because the taint must not wait; but not before a record that somebody wiped: what still tells of it would go.
     """
@@ -88,23 +100,41 @@ def _reconcile(situation: Situation) -> Decision | None:
         if isinstance(seen.lock, NotAsked):
             return want(situation, Evidence.LOCK) if memory.holders_not_before <= seen.uptime else None
     found = recovering.decide(situation)
-    if found is None and situation.phase is Phase.IDLE:
-        is_known = not isinstance(seen.lock, Unknown)
-        is_past = memory.lock_due is not None and memory.lock_due <= seen.uptime
-        due = None if is_known and is_past else memory.lock_due
-        return idle.decide(replace(situation, memory=replace(memory, is_reconciled=is_known, lock_due=due, holders_not_before=seen.uptime + _RECONCILE_SECONDS)))
-    return found
+    return _looked_idle(situation) if found is None and situation.phase is Phase.IDLE else found
+
+
+def _looked_idle(situation: Situation) -> Decision:
+    """An idle node has read the lock and holds nothing: it tidies the line, and looks after those who hold, because nobody else may wait."""
+    looked = idle.tidy_line(situation) or looking_behind.look(situation)
+    if isinstance(looked, Decision):
+        return looked
+    memory, uptime, is_known = looked.memory, situation.seen.uptime, not isinstance(situation.seen.lock, Unknown)
+    is_past = memory.lock_due is None or memory.lock_due <= uptime
+    due = idle.next_lock_look(looked) if is_known and is_past else memory.lock_due
+    memory = replace(memory, is_reconciled=is_known, lock_due=due, holders_not_before=uptime + _RECONCILE_SECONDS)
+    return idle.decide(replace(looked, memory=memory))
 
 
 def _is_reconciled(memory: Memory, uptime: float) -> bool:
     return memory.is_reconciled and (memory.lock_due is None or memory.lock_due > uptime)
 
 
-def _memory(seen: Observation, node: NodeView) -> Memory:
-    """Another UID is another Node: only what the host was asked survives it, and what is known of the fleet."""
-    memory = seen.memory if seen.memory.node_uid == node.uid else Memory(node_uid=node.uid, reboot=seen.memory.reboot, agents=seen.memory.agents)
-    agents = seen.lock.agents if isinstance(seen.lock, LockReading) else None
-    return memory if agents is None else replace(memory, agents=agents)
+def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
+    """Another UID is another Node: only what the host was asked survives it, the claim it was asked under, and what is known of the fleet."""
+    memory = seen.memory
+    if memory.node_uid != node.uid:
+        memory = Memory(node_uid=node.uid, reboot=memory.reboot, held=memory.held, agents=memory.agents)
+    if progress.claim:
+        memory = replace(memory, held=ClaimMemory(claim=progress.claim, is_announced=progress.announcement > 0))
+    if not isinstance(seen.lock, LockReading):
+        return memory
+    content = lock.parse(seen.lock.content)
+    late = memory.overdue if isinstance(content, lock.Garbage) else _overdue(content)
+    return replace(memory, agents=memory.agents if seen.lock.agents is None else seen.lock.agents, overdue=late)
+
+
+def _overdue(content: lock.LockContent) -> tuple[tuple[str, str], ...]:
+    return tuple((entry.node, entry.overdue.since) for entry in overdue.holders_overdue(content) if entry.overdue is not None)
 
 
 def _is_phase(text: str) -> bool:

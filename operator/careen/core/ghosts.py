@@ -3,7 +3,8 @@
 The proof is a consistent read of the holder's Node made after the lock was read: a claim id is written on the Node before it enters the
 lock and leaves the lock before it leaves the Node, so an entry whose Node carries no such id has nobody behind it. A Node that is gone
 or was recreated proves nothing by itself (its host may be on its way through the reboot) until it has been so for longer than the
-reboot deadline, watched on our own clock.
+reboot deadline: watched on our own clock, or marked in the lock by whoever noticed first, by the API server's clock. The mark lets the
+watch outlive its process; it never reaches back beyond the claim.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from dataclasses import dataclass
 
 from careen.core import keys
 from careen.core.lock import Entry, LockContent
-from careen.core.observation import Holders, NodeView
+from careen.core.observation import Holders, NodeView, Unknown
 from careen.core.progress import UnreadableProgress, from_annotation
+from careen.core.situation import Situation
+from careen.core.times import from_rfc3339
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,29 @@ class GhostWatch:
 def watch_key(entry: Entry) -> str:
     """Names one entry in the watch."""
     return f"{entry.node}/{entry.id}"
+
+
+def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
+    """The watch of this turn, carried on from the last turn's and from the marks in the lock."""
+    uptime = situation.seen.uptime
+    since = {key: min(at, situation.memory.ghosts.get(key, at)) for key, at in _marked(situation, content).items()}
+    deadline = situation.policy.absence_seconds
+    return watch(content, holders, {**situation.memory.ghosts, **since}, uptime=uptime, deadline_seconds=deadline)
+
+
+def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
+    """Since which uptime of ours the marked claims have been without their Node. Nothing while the clocks were not compared."""
+    if isinstance(situation.seen.clock_skew_seconds, Unknown):
+        return {}
+    found: dict[str, float] = {}
+    for entry in content.entries:
+        if entry.overdue is None or not entry.overdue.is_gone:
+            continue
+        told = (from_rfc3339(entry.overdue.since), from_rfc3339(entry.created))
+        if None not in told:
+            latest = max(at for at in told if at is not None)
+            found[watch_key(entry)] = situation.seen.uptime - max(0.0, (situation.server_now - latest).total_seconds())
+    return found
 
 
 def watch(content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float) -> GhostWatch:

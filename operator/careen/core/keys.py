@@ -17,10 +17,11 @@ PROGRESS = "careen.dev/progress"              # versioned JSON: what has to surv
 FORECAST = "careen.dev/forecast"              # short JSON: counts, landing nodes, at
 AND_OTHERS = "…"                              # in the forecast, behind the nodes of a pod: others are possible
 MOVES = "careen.dev/moves"                    # how many pods a drain would evict, as counted last
+READY_SINCE = "careen.dev/ready-since"        # RFC 3339: since when the label says ready; the gathering outlives a process by it
 LAST_REBOOT = "careen.dev/last-reboot"        # JSON: when, how long, both boot ids, lead time, moves
 
 HOLD = "careen.dev/hold"                      # a person's: reason, optionally until=RFC3339
-REBOOT_NOW = "careen.dev/reboot-now"          # a person's: until=RFC3339 waives windows and the minimum interval
+REBOOT_NOW = "careen.dev/reboot-now"          # a person's: until=RFC3339 waives windows, the minimum interval and --reboot-cordoned=false
 RETRY = "careen.dev/retry"                    # a person's (`careen retry NODE`): RFC 3339; the agent removes it
 
 # Kured's two, kept behind --annotate-nodes because dashboards read them.

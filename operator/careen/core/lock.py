@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from careen.core.observation import LockReading
+from careen.core.times import from_rfc3339
 
 MANUAL = "manual"
 """The owner that kured documents for locking by hand: a pause, in every mode."""
@@ -21,6 +22,19 @@ _MOST_NODES = 100_000
 """More than any cluster has: anybody may have written the number of those who wait, and pauses are reckoned from it."""
 _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
 """Only names, no holder: a kured that takes over must not wait for ever for an owner that is nobody (kured's own leftover, `locks: []`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """The others' word that a holder takes longer than usual; see `overdue.py`."""
+
+    phase: str                       # the phase the holder's Node stood in; empty: there is no such Node, or another one
+    since: str                       # RFC 3339
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the mark says that the Node which took the claim does not exist."""
+        return not self.phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +51,7 @@ class Entry:
     limit: int = 0                   # the concurrency its writer ran with; 0 when unknown (kured's)
     zone: str | None = None          # the node's zone, empty when it has none; None when unknown
     failed: str = ""                 # the reason code of a failure after which the claim was kept: nobody else may start
+    overdue: Overdue | None = None   # since when the others find that it takes too long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +187,7 @@ def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockConten
 
 def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockContent:
     """The content in which this claim is one that was kept after a failure. It stays so until it is given back, whatever is tried meanwhile."""
-    return _with(content, tuple(replace(each, failed=code) if each.node == node and each.id == claim else each for each in content.entries))
+    return _with(content, tuple(replace(each, failed=code, overdue=None) if each.node == node and each.id == claim else each for each in content.entries))
 
 
 def remove(content: LockContent, node: str, claim: str) -> LockContent:
@@ -204,6 +219,14 @@ def leave_line(content: LockContent, node: str) -> LockContent:
     return name_next(content, names, content.waiting, content.next_at, abreast=content.abreast - 1 if is_abreast and content.abreast else content.abreast)
 
 
+def stay_in_line(content: LockContent, waiting: Collection[str]) -> LockContent:
+    """The content in which only those of the named are left that still wait."""
+    for name in content.next:
+        if name not in waiting:
+            content = leave_line(content, name)
+    return content
+
+
 def pass_over(content: LockContent, names: Collection[str]) -> LockContent:
     """The content that remembers who was named and did not come."""
     return replace(content, passed=tuple(sorted({*content.passed, *names})))
@@ -231,6 +254,8 @@ def confirms(reading: LockReading, node: str, claim: str) -> bool:
 
 
 _EPOCH = "1970-01-01T00:00:00Z"
+_YEARS = range(1970, 2200)           # of an instant that somebody meant
+_LONGEST_PHASE, _LONGEST_INSTANT = 20, 40    # letters: more than any phase, and any instant to the microsecond, has
 
 
 def _without_node(content: LockContent, node: str) -> LockContent:
@@ -270,8 +295,19 @@ def _entry(row: Any) -> Entry:
         groups=_names(row, "groups"), boot=_typed(row, "boot", str, ""),
         cordoned=_typed(row, "cordoned", bool, bool(metadata.get("unschedulable"))),
         created=_typed(row, "created", str, ""), limit=max(0, _typed(row, "limit", int, 0)), zone=_typed(row, "zone", str, None),
-        failed=_typed(row, "failed", str, ""),
+        failed=_typed(row, "failed", str, ""), overdue=_overdue(row.get("overdue")),
     )
+
+
+def _overdue(row: Any) -> Overdue | None:
+    """None for whatever is not a mark: it is only told to people, and must not make a claim unreadable."""
+    if not isinstance(row, dict):
+        return None
+    phase, since = row.get("phase"), row.get("since")
+    if not isinstance(phase, str) or not isinstance(since, str) or len(phase) > _LONGEST_PHASE or len(since) > _LONGEST_INSTANT:
+        return None
+    at = from_rfc3339(since)
+    return Overdue(phase=phase, since=since) if at is not None and at.year in _YEARS else None
 
 
 def _natural(record: dict[str, Any], key: str) -> int | None:
@@ -301,6 +337,7 @@ def _row(entry: Entry) -> dict[str, Any]:
         "id": entry.id, "uid": entry.uid, "groups": list(entry.groups), "boot": entry.boot, "cordoned": entry.cordoned,
         "limit": entry.limit, **({} if entry.zone is None else {"zone": entry.zone}),
         **({"failed": entry.failed} if entry.failed else {}),
+        **({"overdue": {"phase": entry.overdue.phase, "since": entry.overdue.since}} if entry.overdue else {}),
     }
 
 

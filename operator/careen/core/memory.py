@@ -64,6 +64,14 @@ class RebootMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimMemory:
+    """The claim that the own record held when it was read last, and whether a reboot had been announced under it, by whatever process."""
+
+    claim: str
+    is_announced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """See the module; instants are host uptime in seconds."""
 
@@ -75,6 +83,7 @@ class Memory:
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)     # by pod UID
     comers: Mapping[str, ComerMemory] = field(default_factory=dict)           # by owner UID: pods made after the cordon
     reboot: RebootMemory | None = None
+    held: ClaimMemory | None = None                                # outlives the Node's UID: see recovering.py
     turn_key: str = ""                                             # the hand-over (names and writing instant) being watched
     turn_since: float = 0.0                                        # since when a slot is free under that hand-over
     passed: tuple[str, ...] = ()                                   # who was named before us and did not come
@@ -86,8 +95,8 @@ class Memory:
     forecast: Forecast | None = None                               # the one that let the node take its claim; asked again when it is old
     forecast_at: float = 0.0
     forecast_holders: tuple[str, ...] = ()                         # who held claims then
-    behind_key: str = ""                                           # the claims being watched for having nobody behind them
-    behind_at: float = 0.0                                         # when to look behind them
+    behind_at: float = 0.0                                         # the claims' holders are not looked at again before
+    overdue: tuple[tuple[str, str], ...] = ()                      # the holders that take too long and since when (RFC 3339), as the lock last said
     holders_not_before: float = 0.0                                # an own entry without a record is not looked at again before
     costly_refusals: int = 0                                       # how often in a row
     costly_gate: str = ""                                          # which gate refused then

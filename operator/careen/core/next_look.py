@@ -75,4 +75,4 @@ def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: da
     since = from_rfc3339(node.annotations.get(keys.SINCE, ""))
     if since is None or progress.claim or not failed.is_tried_again(progress, policy):
         return None
-    return max(0.0, failed.backoff_seconds(progress.failures, policy) - (now - since).total_seconds())
+    return max(0.0, failed.backoff_seconds(progress, policy) - (now - since).total_seconds())

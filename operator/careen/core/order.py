@@ -59,9 +59,10 @@ def hand_on(
 ) -> LockContent:
     """The content that names the ready nodes that should come next, as `next_nodes` orders them."""
     line = next_nodes(waiters, content, policy, zone=zone, leave_out=leave_out, moves_of=moves_of)
-    waiting = sum(1 for node in waiters if node.name != leave_out)
+    waiting = {node.name for node in waiters if node.name != leave_out}
+    content = replace(content, passed=tuple(name for name in content.passed if name in waiting))
     abreast = _abreast(line, content) if policy.order is Order.ZONE else None
-    return lock.name_next(content, tuple(node.name for node in line), waiting, at, abreast=abreast)
+    return lock.name_next(content, tuple(node.name for node in line), len(waiting), at, abreast=abreast)
 
 
 def next_nodes(

@@ -119,6 +119,8 @@ class Policy:
     annotate_nodes: bool = False
     window: Window = field(default_factory=Window)
     minimum_interval_seconds: float = 0.0
+    count_cordoned: bool = True                      # a node that somebody else cordoned counts as down
+    reboot_cordoned: bool = True                     # and is itself rebooted in its turn
     budgets: tuple[Budget, ...] = ()                 # control-plane=1 holds besides, always
     blocking_pod_selectors: tuple[Selector, ...] = ()
     alerts: AlertPolicy | None = None                # None: no alert source configured

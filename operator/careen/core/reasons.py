@@ -46,6 +46,7 @@ class Code(StrEnum):
     LOOP_LIMIT = "loop-limit"
     OUTSIDE_WINDOW = "outside-window"
     MINIMUM_INTERVAL = "minimum-interval"
+    CORDONED = "cordoned"
     LIMIT_REACHED = "limit-reached"
     NODES_DOWN = "nodes-down"
     BUDGET_SPENT = "budget-spent"
@@ -76,6 +77,7 @@ class Code(StrEnum):
     ENTRY_ADOPTED = "entry-adopted"
     ENTRY_RELEASED = "entry-released"
     GHOST_FREED = "ghost-freed"
+    HOLDER_OVERDUE = "holder-overdue"
     CORDON_LIFTED = "cordon-lifted"
     UNCORDONED_BY_HAND = "uncordoned-by-hand"
     UNLOCKED_BY_HAND = "unlocked-by-hand"
@@ -134,8 +136,9 @@ REASONS: dict[Code, ReasonText] = {
     Code.LOOP_LIMIT: ReasonText("The host still asks for a reboot after as many reboots as allowed.", "Find out what keeps asking, then `careen retry NODE`.", is_warning=True),
     Code.OUTSIDE_WINDOW: ReasonText("Now is outside the maintenance window.", "Wait, change --reboot-days, --start-time or --end-time, or set careen.dev/reboot-now."),
     Code.MINIMUM_INTERVAL: ReasonText("The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."),
+    Code.CORDONED: ReasonText("Somebody else cordoned this node, and --reboot-cordoned=false leaves such nodes alone.", "`kubectl uncordon NODE`, or set careen.dev/reboot-now, or --reboot-cordoned=true."),
     Code.LIMIT_REACHED: ReasonText("As many nodes hold a claim as may.", "Wait, or raise --concurrency."),
-    Code.NODES_DOWN: ReasonText("Nodes are down for other reasons; with one more the limit would be exceeded.", "Bring the named nodes back, or raise --concurrency."),
+    Code.NODES_DOWN: ReasonText("Nodes are down for other reasons; with one more the limit would be exceeded.", "Bring the named nodes back (`kubectl uncordon` those that somebody cordoned), raise --concurrency, or set --count-cordoned=false."),
     Code.BUDGET_SPENT: ReasonText("A budget for a group of nodes is used up.", "Wait, bring the named nodes back, or change the budget."),
     Code.ZONE_AT_WORK: ReasonText("Nodes of another zone are at work, and --order=zone finishes a zone before it begins the next.", "Wait until the named nodes are done, or choose another --order."),
     Code.QUORUM: ReasonText("Without this node the control plane would lose its quorum.", "Bring the named control-plane nodes back.", is_warning=True),
@@ -162,6 +165,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.ENTRY_ADOPTED: ReasonText("The lock held a claim of this node without a record on the Node; the node took it up.", _ITSELF, is_warning=True),
     Code.ENTRY_RELEASED: ReasonText("The lock held a claim of this node that nothing stood behind; it was removed.", "Nothing to do."),
     Code.GHOST_FREED: ReasonText("A claim was proven to have no holder and was removed from the lock.", "Nothing to do."),
+    Code.HOLDER_OVERDUE: ReasonText("A node holds its claim for longer than its phase usually takes; the others wait for it.", "Look at the host that the sentence names, and at its agent; `careen lock show` has its phase. If its agent runs, it fails and says so once its own deadline is over.", is_warning=True),
     Code.CORDON_LIFTED: ReasonText("The node carried a cordon that careen had set, without a claim or a record of one; it was removed.", "Nothing to do. `careen hold NODE` keeps a node from rebooting.", is_warning=True),
     Code.UNCORDONED_BY_HAND: ReasonText("Somebody uncordoned the node during the drain; it stays in service.", "It is tried again after a pause: hold the node if it must not reboot.", is_warning=True),
     Code.UNLOCKED_BY_HAND: ReasonText("Somebody took the failed node's claim out of the lock; the roll-out goes on without it.", "`careen retry NODE` when the cause is mended."),

@@ -13,7 +13,15 @@ from datetime import datetime, timedelta
 
 from careen.core import keys, lock, order
 from careen.core.decision import Refusal
-from careen.core.gates import budgets, drain_forecast, dry_run, hold, maintenance_window, minimum_interval
+from careen.core.gates import (
+    budgets,
+    drain_forecast,
+    dry_run,
+    foreign_cordon,
+    hold,
+    maintenance_window,
+    minimum_interval,
+)
 from careen.core.gates.question import Gate, When
 from careen.core.lock import Entry, LockContent
 from careen.core.memory import Memory
@@ -39,7 +47,7 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from scheduler_core.simulation.timeline import Obstacle
 
 # In the order of `gates.GATES`: what can be told without a forecast, and what needs one.
-BEFORE_THE_FORECAST: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE, minimum_interval.GATE, budgets.GATE)
+BEFORE_THE_FORECAST: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE, minimum_interval.GATE, foreign_cordon.GATE, budgets.GATE)
 WITH_THE_FORECAST: tuple[Gate, ...] = (drain_forecast.GATE, dry_run.GATE)
 LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
 
@@ -187,6 +195,7 @@ def _answer(pod: PodForecast) -> DryRunAnswer:
 _SUBJECTS: Mapping[Code, str] = {
     Code.OUTSIDE_WINDOW: "outside the window", Code.MINIMUM_INTERVAL: "the last reboot is too recent", Code.QUORUM: "the control plane's quorum",
     Code.LIMIT_REACHED: "--concurrency is used up", Code.HELD: "held by a person",
+    Code.CORDONED: "cordoned by somebody",
 }
 
 

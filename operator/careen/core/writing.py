@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from careen.core import keys, lock
+from careen.core import keys, lock, order
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.lock import LockContent
@@ -93,7 +93,7 @@ def move(
         unschedulable=change.unschedulable, send_before=send_before,
         labels={keys.REBOOT_LABEL: label or LABEL[phase], **change.labels},
         annotations={
-            **_said(situation, phase, sentence), keys.REFUSALS: _refusals_json(refusals),
+            **_said(situation, phase, sentence), **_ready_since(situation, label), keys.REFUSALS: _refusals_json(refusals),
             keys.PROGRESS: to_annotation(replace(progress, phase=phase.value)), **change.annotations,
         },
     )
@@ -107,7 +107,7 @@ def move(
 def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
     """What a node carries only while it wants a reboot: removed when it comes home, an earlier agent's leftover on an idle one."""
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
-    return (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.MOVES, keys.RETRY, *kured)
+    return (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.MOVES, keys.READY_SINCE, keys.RETRY, *kured)
 
 
 def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = (), then: Iterable[Action] = ()) -> Decision:
@@ -276,8 +276,14 @@ def _telling(situation: Situation, reason: Reason, refusals: tuple[Refusal, ...]
         return None
     return PatchNode(
         purpose=f"{phase}: {code}", resource_version=node.resource_version, labels={keys.REBOOT_LABEL: wanted},
-        annotations={**_said(situation, phase, sentence), keys.REFUSALS: _refusals_json(refusals)},
+        annotations={**_said(situation, phase, sentence), **_ready_since(situation, wanted), keys.REFUSALS: _refusals_json(refusals)},
     )
+
+
+def _ready_since(situation: Situation, label: str | None) -> dict[str, str | None]:
+    """The instant, when the node shows itself ready with this patch."""
+    is_news = label == order.READY and situation.node.labels.get(keys.REBOOT_LABEL) != order.READY
+    return {keys.READY_SINCE: rfc3339(situation.seen.now)} if is_news else {}
 
 
 def _having_said(memory: Memory, code: Code) -> Memory:

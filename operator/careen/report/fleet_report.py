@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from careen.core import keys
+from careen.core import cordons, keys
 from careen.core.lock import LockContent
 from careen.core.observation import NodeView
 from careen.core.phases import Phase
@@ -28,8 +28,12 @@ def fleet_text(nodes: Sequence[NodeView], lock: LockState, now: datetime, *, onl
     lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
     lines += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in stray_claims(lock, nodes)]
     if shown:
-        rows = [[node.name, phase_of(node), age(_since(node), now), turn_of(node, lock), reason_of(node)] for node in shown]
-        lines += ["", table(["NODE", "PHASE", "SINCE", "TURN", "REASON"], rows, width=width)]
+        with_cordons = any(node.unschedulable for node in shown)
+        rows = [
+            [node.name, phase_of(node), age(_since(node), now), turn_of(node, lock), *([cordon_of(node)] if with_cordons else []), reason_of(node)]
+            for node in shown
+        ]
+        lines += ["", table(["NODE", "PHASE", "SINCE", "TURN", *(["CORDON"] if with_cordons else []), "REASON"], rows, width=width)]
     counts = Counter(phase_of(node) for node in nodes)
     told = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
     lines += ["", f"{count_of(len(nodes), 'node')}{f': {told}' if told else ''}."]
@@ -56,6 +60,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
         ],
         "hold": node.annotations.get(keys.HOLD),
         "unschedulable": node.unschedulable,
+        "cordon": cordon_of(node) or None,
         "ready": node.ready,
     }
 
@@ -85,6 +90,13 @@ def turn_of(node: NodeView, lock: LockState) -> str:
         return "next"
     label = node.labels.get(keys.REBOOT_LABEL, "")
     return label if label in ("ready", "required") else ""
+
+
+def cordon_of(node: NodeView) -> str:
+    """Who cordoned the node: `careen` for a claim, or somebody else; empty when nobody did."""
+    if not node.unschedulable:
+        return ""
+    return cordons.foreign_author(node) if cordons.is_foreign(node) else "careen"
 
 
 def reason_of(node: NodeView) -> str:

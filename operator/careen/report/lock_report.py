@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from careen.core import keys
+from careen.core import keys, overdue
 from careen.core.gates.halt import halted_because
 from careen.core.lock import Entry, Garbage, LockContent
 from careen.core.observation import NodeView, Unknown
@@ -27,6 +27,8 @@ def lock_sentence(state: LockState, now: datetime) -> str:
     parts = [_held(state, now)]
     if state.is_paused:
         parts.insert(0, f"PAUSED by hand{f': {state.pause_reason}' if state.pause_reason else ''}")
+    if late := overdue.clauses(overdue.holders_overdue(state)):
+        parts.insert(0, f"OVERDUE: {late}")
     if halted := halted_because(state):
         parts.insert(0, f"HALTED: {halted}")
     if state.next:
@@ -114,7 +116,7 @@ def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
         "haltedBecause": halted_because(state),
         "maxOwners": state.max_owners,
         "holders": [
-            {"node": entry.node, "claim": entry.id, "uid": entry.uid, "since": entry.created, "groups": list(entry.groups), "bootLeft": entry.boot, "failed": entry.failed}
+            {"node": entry.node, "claim": entry.id, "uid": entry.uid, "since": entry.created, "groups": list(entry.groups), "bootLeft": entry.boot, "failed": entry.failed, "overdue": _overdue_json(entry)}
             for entry in state.entries
         ],
         "next": list(state.next),
@@ -122,3 +124,7 @@ def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
         "waiting": state.waiting,
         "raw": raw,
     }
+
+
+def _overdue_json(entry: Entry) -> dict[str, str] | None:
+    return {"phase": entry.overdue.phase, "since": entry.overdue.since} if entry.overdue else None

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from careen.core import keys
+from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Refusal
 from careen.core.gates import GATES, halt
 from careen.core.gates import hold as hold_gate
@@ -24,7 +25,6 @@ from careen.core.phases import Phase
 from careen.core.policy import Policy
 from careen.core.progress import Progress, UnreadableProgress, from_annotation
 from careen.core.reasons import REASONS, Code
-from careen.core.steps.recovering import is_cordon_proven
 from careen.core.times import from_rfc3339
 from careen.core.writing import stored_refusals
 from careen.report.fleet_report import node_json, phase_of

@@ -52,6 +52,14 @@ def test_a_gate_that_no_longer_refuses_has_no_series() -> None:
     assert [line for line in lines(metrics) if line.startswith("careen_refused{")] == ['careen_refused{code="alert",gate="alerts",node="n1"} 1.0']
 
 
+def test_an_overdue_holder_is_shown_with_since_when_and_has_no_series_once_it_is_over() -> None:
+    metrics = Metrics("n1")
+    metrics.show_overdue([("n9", "1970-01-01T00:01:00Z"), ("n8", "no instant")])
+    assert [line for line in lines(metrics) if line.startswith("careen_overdue")] == ['careen_overdue_holder_timestamp_seconds{holder="n9",node="n1"} 60.0']
+    metrics.show_overdue([])
+    assert not [line for line in lines(metrics) if line.startswith("careen_overdue")]
+
+
 def test_the_process_itself_is_measured() -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines(Metrics("n1")))
 

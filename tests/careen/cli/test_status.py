@@ -48,13 +48,13 @@ def test_the_same_as_json(desk: Desk) -> None:
     value = desk.json("status")
     assert value["lock"] | {"raw": None} == {
         "state": "held", "pauseReason": "", "maxOwners": 2,
-        "holders": [{"node": "n3", "claim": "c1", "uid": "", "since": "2026-03-04T12:00:00Z", "groups": [], "bootLeft": "", "failed": ""}], "haltedBecause": "",
+        "holders": [{"node": "n3", "claim": "c1", "uid": "", "since": "2026-03-04T12:00:00Z", "groups": [], "bootLeft": "", "failed": "", "overdue": None}], "haltedBecause": "",
         "next": ["n4"], "nextAt": "2026-03-04T11:59:00Z", "waiting": 2, "raw": None,
     }
     assert [node["name"] for node in value["nodes"]] == ["n5", "n3", "n4", "n2", "n1"]
     assert value["nodes"][2] == {
         "name": "n4", "phase": "Waiting", "since": "2026-03-04T12:00:00Z", "reason": "it waits for its turn", "label": "ready", "turn": "next",
-        "refusals": [], "hold": None, "unschedulable": False, "ready": True,
+        "refusals": [], "hold": None, "unschedulable": False, "cordon": None, "ready": True,
     }
 
 

@@ -19,6 +19,7 @@ from careen.core.phases import Evidence, Phase, is_allowed
 from careen.core.policy import DrainPolicy, LatePolicy, SettlePolicy
 from careen.core.progress import Progress
 from careen.core.reasons import Code
+from careen.core.steps import idle
 from tests.careen.core import builders
 from tests.careen.core.builders import (
     BOOT,
@@ -216,4 +217,4 @@ def test_a_while_after_a_claim_was_given_back_an_idle_node_looks_at_the_lock_onc
     due = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 76.0)
     assert due.wants == {Evidence.LOCK}
     read = decided(need=NO, memory=home.memory, uptime=UPTIME + 76.0)
-    assert (read.reason.code, read.memory.lock_due) == (Code.NO_NEED, None)
+    assert (read.reason.code, read.memory.lock_due) == (Code.NO_NEED, UPTIME + 76.0 + idle.LONE_LOCK_LOOK_SECONDS)

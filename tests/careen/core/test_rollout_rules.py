@@ -117,7 +117,7 @@ def test_nobody_is_asked_while_no_place_is_free(line: Order) -> None:
         a_node("n1", annotations={keys.LAST_REBOOT: '{"at": "2026-03-04T11:00:00Z"}'}), replace(POLICY, minimum_interval_seconds=7200.0),
         "minimum-interval", "the last reboot is too recent", id="the minimum interval",
     ),
-    pytest.param(a_node("n1"), replace(POLICY, concurrency=1), "budgets", "other is cordoned", id="a node that somebody cordoned"),
+    pytest.param(a_node("n1"), replace(POLICY, concurrency=1), "budgets", "other is cordoned by somebody, not by careen", id="a node that somebody cordoned"),
     pytest.param(
         in_zone("n1", "z"), replace(POLICY, concurrency=5, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),)), "budgets", "the budget zone=z allows 1", id="a budget",
     ),

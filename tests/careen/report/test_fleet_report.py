@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from careen.core import keys
 from careen.core.lock import LockContent
 from careen.core.observation import NodeView
-from careen.report.fleet_report import fleet_text, in_order, turn_of
+from careen.core.progress import Progress, to_annotation
+from careen.report.fleet_report import fleet_text, in_order, node_json, turn_of
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -39,6 +41,21 @@ def test_long_reasons_are_folded_to_the_terminal() -> None:
         "",
         "1 node: 1 Waiting.",
     ]
+
+
+def test_who_cordoned_a_node_is_shown_because_it_may_hold_up_the_others() -> None:
+    record = to_annotation(Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True))
+    ours = a_node("n1", "Draining", "drains")
+    nodes = [
+        replace(ours, unschedulable=True, annotations={**ours.annotations, keys.PROGRESS: record}), replace(a_node("n2"), unschedulable=True), a_node("n3"),
+    ]
+    assert fleet_text(nodes, LockContent(), NOW).splitlines()[2:6] == [
+        "NODE   PHASE      SINCE   TURN   CORDON     REASON",
+        "n1     Draining   1h      -      careen     drains",
+        "n2     Idle       -       -      somebody   -",
+        "n3     Idle       -       -      -          -",
+    ]
+    assert [node_json(node, LockContent())["cordon"] for node in nodes] == ["careen", "somebody", None]
 
 
 def test_a_cluster_without_nodes_has_no_table() -> None:

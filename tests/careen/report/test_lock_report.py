@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from careen.core.lock import Entry, Garbage, LockContent
+from careen.core.lock import Entry, Garbage, LockContent, Overdue
 from careen.core.observation import NodeView, Unknown
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, lock_text, stray_claims
 
@@ -28,12 +28,16 @@ KUREDS = Entry(node="n9")
             LockContent(entries=(replace(N3, failed="never-ready"),), max_owners=3),
             "HALTED: n3 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock release n3`; 1 of 3 claims held by n3 (4m12s)",
         ),
+        (
+            LockContent(entries=(replace(N3, overdue=Overdue(phase="Rebooting", since="2026-03-04T12:00:10Z")),), max_owners=1),
+            "OVERDUE: n3, which was asked to reboot at 2026-03-04 12:00 UTC and has not come back; 1 of 1 claims held by n3 (4m12s)",
+        ),
         (LockContent(is_paused=True), "PAUSED by hand; no claim held"),
         (LockContent(entries=(N3,), max_owners=1, is_paused=True, pause_reason="freeze"), "PAUSED by hand: freeze; 1 of 1 claims held by n3 (4m12s)"),
         (Garbage("it is not JSON"), "cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it"),
         (Unknown("403"), "could not be read: 403"),
     ],
-    ids=["free", "held", "kured's own entry without a time", "held and named", "halted", "paused", "paused with a reason and a holder", "garbage", "unread"],
+    ids=["free", "held", "kured's own entry without a time", "held and named", "halted", "overdue", "paused", "paused with a reason and a holder", "garbage", "unread"],
 )
 def test_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
     assert lock_sentence(state, NOW) == sentence
@@ -49,6 +53,12 @@ def test_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
 )
 def test_the_json_says_the_state_in_one_word(state: LockState, word: str) -> None:
     assert lock_json(state)["state"] == word
+
+
+def test_the_json_says_since_when_and_in_which_phase_a_holder_is_overdue() -> None:
+    late = replace(N3, overdue=Overdue(phase="Rebooting", since="2026-03-04T12:00:10Z"))
+    told = [row["overdue"] for row in lock_json(LockContent(entries=(late, KUREDS)))["holders"]]
+    assert told == [{"phase": "Rebooting", "since": "2026-03-04T12:00:10Z"}, None]
 
 
 def test_a_claim_of_a_node_that_is_not_there_or_is_another_is_stray() -> None:

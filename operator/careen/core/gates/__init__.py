@@ -10,6 +10,7 @@ from careen.core.gates import (
     drain_forecast,
     dry_run,
     foreign_coordinator,
+    foreign_cordon,
     halt,
     hold,
     host_state,
@@ -28,6 +29,7 @@ GATES: tuple[Gate, ...] = (
     loop_limit.GATE,             # a need that survives reboots will survive the next one too
     maintenance_window.GATE,     # certain, and known from the clock alone
     minimum_interval.GATE,       # certain, and known from the Node alone
+    foreign_cordon.GATE,         # certain, and known from the Node alone
     blocking_pods.GATE,          # one list of this node's pods, and only when selectors are configured
     foreign_coordinator.GATE,    # one or two reads; only by a node whose turn it is
     budgets.GATE,                # one list of all nodes; only by a node whose turn it is

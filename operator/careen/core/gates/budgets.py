@@ -1,14 +1,14 @@
 """Refuses when one more node down would be too many: in the cluster, in a group, in a second zone (--order=zone), or for the quorum.
 
-Nodes that are down for other reasons (not ready, or cordoned by somebody else) count like ours. The node itself never counts, and
-neither does what was done to it.
+Nodes that are down for other reasons (not ready, or cordoned by somebody else) count like ours; --count-cordoned=false leaves out those
+that are ready and only cordoned. The node itself never counts, and neither does what was done to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from careen.core import keys
+from careen.core import cordons, keys
 from careen.core.decision import Refusal
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
 from careen.core.lock import LockContent, limit
@@ -34,7 +34,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if not isinstance(fleet, Fleet):
         why = fleet.why if isinstance(fleet, Unknown) else "nobody asked"
         return _no(Code.FLEET_UNKNOWN, f"which nodes are down cannot be told: {why}")
-    down = others_down(situation.node.name, content, fleet)
+    down = others_down(situation.node.name, content, fleet, count_cordoned=situation.policy.count_cordoned)
     most = limit(content, situation.policy.concurrency)
     if len(down) + 1 > most:
         holders = [name for name in content.holders if name != situation.node.name]
@@ -44,7 +44,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     return _group_refusal(situation, content, fleet, down) or _zone_refusal(situation, content, fleet) or _quorum_refusal(situation, content, fleet)
 
 
-def others_down(own: str, content: LockContent, fleet: Fleet) -> dict[str, str]:
+def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned: bool = True) -> dict[str, str]:
     """The other nodes that are down or about to be, by name, each with the reason."""
     down: dict[str, str] = {}
     for node in fleet.nodes:
@@ -52,8 +52,10 @@ def others_down(own: str, content: LockContent, fleet: Fleet) -> dict[str, str]:
             down[node.name] = "works under a claim"
         elif not node.ready:
             down[node.name] = "is not ready"
-        elif node.unschedulable:
-            down[node.name] = "is cordoned"
+        elif node.unschedulable and not cordons.is_foreign(node):
+            down[node.name] = "is still cordoned by careen"
+        elif node.unschedulable and count_cordoned:
+            down[node.name] = f"is cordoned by {cordons.foreign_author(node)}, not by careen"
     down.update(dict.fromkeys(content.holders, "holds a claim"))
     down.pop(own, None)
     return dict(sorted(down.items()))

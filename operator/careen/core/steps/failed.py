@@ -33,6 +33,7 @@ from careen.core.writing import (
 )
 
 LOOK_SECONDS = 10.0
+COMMAND_PAUSES = 5                   # of the usual ones: each try drains a node, and a command that exits with an error rarely mends itself
 _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED})
 
 
@@ -150,7 +151,7 @@ def _released(situation: Situation) -> Decision:
         return move(situation, Phase.WAITING, Code.RETRY, "a person asked for another try", progress=fresh, change=NodeChange(annotations={keys.RETRY: None}))
     if not is_tried_again(progress, situation.policy):
         return stay(situation, code, _sentence(situation), look=LOOK_SECONDS)
-    left = backoff_seconds(progress.failures, situation.policy) - (situation.elapsed(progress.failed_at) or 0.0)
+    left = backoff_seconds(progress, situation.policy) - (situation.elapsed(progress.failed_at) or 0.0)
     if left > 0 and situation.elapsed(progress.failed_at) is not None:
         return stay(situation, code, _sentence(situation), look=min(left, LOOK_SECONDS))
     return move(situation, Phase.WAITING, Code.RETRY, f"tries again after {code.value}", progress=replace(progress, failed="", failed_at=None))
@@ -161,6 +162,7 @@ def is_tried_again(progress: Progress, policy: Policy) -> bool:
     return progress.failed in _TRIED_AGAIN and progress.tries < policy.reboot_tries
 
 
-def backoff_seconds(failures: int, policy: Policy) -> float:
+def backoff_seconds(progress: Progress, policy: Policy) -> float:
     """The pause before another try: doubles with each failure in a row, up to the limit."""
-    return min(policy.failure_backoff_seconds * 2.0 ** min(max(1, failures) - 1, 20), policy.failure_backoff_limit_seconds)
+    pauses = COMMAND_PAUSES if progress.failed == Code.REBOOT_COMMAND_FAILED else 1
+    return min(pauses * policy.failure_backoff_seconds * 2.0 ** min(max(1, progress.failures) - 1, 20), policy.failure_backoff_limit_seconds)

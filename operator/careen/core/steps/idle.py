@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from careen.core import keys, taint_spread
+from careen.core import keys, lock, taint_spread
 from careen.core.decision import Decision
+from careen.core.lock import LockContent
 from careen.core.observation import NeedAnswer
 from careen.core.phases import Evidence, Phase
 from careen.core.progress import Progress
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.times import rfc3339
-from careen.core.writing import NodeChange, annotations_of_a_need, go_home, move, stay, want, with_our_taint
+from careen.core.writing import NodeChange, annotations_of_a_need, go_home, move, stay, want, with_our_taint, write_lock
 
 LOOK_SECONDS = 5.0                   # the sentinel; it is a file check, and the taint must follow within ten seconds
+LOCK_LOOK_SECONDS = 60.0             # all idle nodes together look at the lock at most once a minute; one that has seen a stuck holder, itself
+LEAST_LOCK_LOOK_SECONDS = 300.0      # and no idle node more often than at its own Node
+LONE_LOCK_LOOK_SECONDS = 3600.0      # a node that knows of no others
 
 
 def decide(situation: Situation) -> Decision:
@@ -39,7 +43,8 @@ def _for_its_moment(situation: Situation) -> Decision | None:
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
         return want(situation, Evidence.LOCK)                     # the process has just started: careen itself may be coming to a whole fleet
     seen_at = uptime if memory.need_seen_at is None else memory.need_seen_at
-    left = seen_at + taint_spread.delay_seconds(situation.node.name, memory.agents) - uptime
+    seen_for = uptime - seen_at
+    left = taint_spread.delay_seconds(situation.node.name, memory.agents, situation.seen.now - timedelta(seconds=seen_for)) - seen_for
     if left <= 0:
         return None
     return stay(
@@ -67,6 +72,37 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
     if not situation.policy.annotate_nodes or keys.KURED_IN_PROGRESS in situation.node.annotations:
         return {}
     return {keys.KURED_IN_PROGRESS: now, keys.KURED_MOST_RECENT: now}
+
+
+def tidy_line(situation: Situation) -> Decision | None:
+    """Take out of the line who does not wait: this node, whose own write failed or found the lock unreadable, and nodes that are gone."""
+    content, need = situation.lock, situation.seen.need.answer
+    if need is NeedAnswer.YES or not isinstance(content, LockContent) or content.is_paused or not content.next:
+        return None
+    if situation.seen.lacks(Evidence.WAITERS):
+        return want(situation, Evidence.WAITERS)
+    waiters = situation.seen.waiters
+    waiting = {node.name for node in waiters} if isinstance(waiters, tuple) else set(content.next)
+    left = lock.stay_in_line(content, waiting - {situation.node.name})
+    if left == content:
+        return None
+    gone = ", ".join(sorted({*content.next} - {*left.next}))
+    return stay(
+        situation, Code.NO_NEED, "the host does not ask for a reboot", look=LOOK_SECONDS, is_silent=True,
+        actions=(write_lock(situation, f"{gone}: not waiting, out of the line", left),),
+    )
+
+
+def next_lock_look(situation: Situation) -> float:
+    """At which uptime an idle node looks at the lock again. The last node of a roll-out has nobody who waits behind it."""
+    memory, content = situation.memory, situation.lock
+    is_named = isinstance(content, LockContent) and situation.node.name in content.next
+    agents = memory.agents or 1
+    if memory.overdue or is_named:
+        pause = LOCK_LOOK_SECONDS
+    else:
+        pause = max(LEAST_LOCK_LOOK_SECONDS, LOCK_LOOK_SECONDS * agents) if agents > 1 else LONE_LOCK_LOOK_SECONDS
+    return situation.seen.uptime + pause * (0.75 + 0.5 * situation.seen.chance.jitter)
 
 
 def _has_leftovers(situation: Situation) -> bool:

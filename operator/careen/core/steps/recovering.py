@@ -10,9 +10,11 @@ from dataclasses import replace
 
 from careen.core import ghosts, keys, lock
 from careen.core.actions import PatchNode
+from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Decision
 from careen.core.lock import Entry, LockContent
-from careen.core.observation import Holders, NeedAnswer, NodeView
+from careen.core.memory import Memory, RebootOutcome
+from careen.core.observation import Holders, NeedAnswer
 from careen.core.phases import Evidence, Phase
 from careen.core.reasons import Code
 from careen.core.situation import Situation
@@ -20,6 +22,7 @@ from careen.core.times import rfc3339
 from careen.core.writing import NodeChange, move, stay, want, write_lock
 
 _LOOK_SECONDS = 10.0
+_STAYS_UP = frozenset({RebootOutcome.NOT_ASKED, RebootOutcome.FAILED})
 
 
 def decide(situation: Situation) -> Decision | None:
@@ -61,14 +64,37 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
         return _adopt_after_boot(situation, entry)
     if entry.uid == situation.node.uid and looks_like_ours(situation):
         return _adopt_to_undo(situation, entry)
-    watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.absence_seconds)
+    if _is_surely_not_rebooting(situation, entry):
+        return _release(situation, content, entry, "a claim of this node's former Node, whose host was not asked to reboot, was given back", memory)
+    watch = ghosts.watch_on(situation, content, holders)
     memory = replace(memory, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
     if entry not in watch.proven:
         return stay(situation, Code.ENTRY_RELEASED, "a claim of this node's former Node stands in the lock", look=_LOOK_SECONDS, memory=memory, is_silent=True)
+    return _release(situation, content, entry, "a claim of this node that nothing stood behind was removed from the lock", memory)
+
+
+def _release(situation: Situation, content: LockContent, entry: Entry, sentence: str, memory: Memory) -> Decision:
     return stay(
-        situation, Code.ENTRY_RELEASED, "a claim of this node that nothing stood behind was removed from the lock", look=0.0, memory=memory,
-        is_silent=True, actions=(write_lock(situation, "release an entry without a record", lock.remove(content, entry.node, entry.id)),),
+        situation, Code.ENTRY_RELEASED, sentence, look=0.0, memory=memory, is_silent=True,
+        actions=(write_lock(situation, "release an entry without a record", lock.remove(content, entry.node, entry.id)),),
     )
+
+
+def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
+    """Whether the Node was deleted and made anew under a claim of this very process, on the boot that the claim was to end, before
+    anybody asked the host.
+
+    A reboot is asked only after it was announced in the record, by an agent of this host. This process read the former Node's record
+    last without an announcement, or made the first one itself, and knows that it did not ask. A write of its own that is still under
+    way names the former Node's version and cannot land on the new one. So nobody is left who could act on the claim. A process that
+    was started later cannot know this and waits, as for any Node that is gone: the host may be on its way down.
+    """
+    held, asked = situation.memory.held, situation.memory.reboot
+    if not entry.uid or entry.uid == situation.node.uid or entry.boot != situation.boot or held is None or held.claim != entry.id:
+        return False
+    if asked is not None and asked.claim == entry.id:
+        return asked.announcement == 1 and asked.outcome in _STAYS_UP
+    return not held.is_announced
 
 
 def _is_known(annotations: object, entry: Entry) -> bool:
@@ -78,15 +104,6 @@ def _is_known(annotations: object, entry: Entry) -> bool:
 def looks_like_ours(situation: Situation) -> bool:
     """Whether something on the Node still says that careen works here although the record is gone: the label, or who cordoned it."""
     return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
-
-
-def is_cordon_proven(node: NodeView) -> bool:
-    """Whether the API server says that careen, and nobody besides, set the cordon as it stands.
-
-    A field belongs to whoever last changed its value, so a `kubectl cordon` on a node that careen has cordoned changes no owner, and
-    one after a `kubectl uncordon` does. Who applies the same value from the server's side becomes an owner beside us.
-    """
-    return node.unschedulable and node.cordoned_by == (keys.FIELD_MANAGER,)
 
 
 def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from careen.core import ghosts, keys, lock, order, taint_spread
+from careen.core import keys, lock, order, overdue, taint_spread
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.gates import asked, maintenance_window, missing, refusals
 from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
-from careen.core.lock import Entry, LockContent
+from careen.core.lock import LockContent
 from careen.core.memory import Memory
-from careen.core.observation import Fleet, Holders, NeedAnswer, NodeView
+from careen.core.observation import Fleet, NeedAnswer, NodeView
 from careen.core.order import Turn, whose_turn
 from careen.core.phases import Evidence, Phase
 from careen.core.reasons import Code
 from careen.core.situation import Situation
-from careen.core.steps import counting, giving_back
-from careen.core.times import rfc3339
+from careen.core.steps import counting, giving_back, looking_behind
+from careen.core.times import from_rfc3339, rfc3339
 from careen.core.writing import (
     NodeChange,
     forecast_annotation,
@@ -36,9 +36,8 @@ from scheduler_core.simulation.forecast import Forecast
 LOOK_SECONDS = 30.0                  # while a gate refuses: windows and pods change by the minute
 COSTLY_PAUSE_SECONDS = 10.0          # alerts and forecasts are not asked again sooner; doubles with each refusal in a row
 COSTLY_PAUSE_LIMIT_SECONDS = 60.0    # a forecast is a second of work and lists of the whole cluster
+LEFT_LINE_SECONDS = 5.0              # after a need has ended: the last turn's writes have landed or failed by then
 OPENING_SECONDS = 4.0                # after a window's opening everybody has looked: less than the first claim waits for others
-GHOST_LOOK_SECONDS = 30.0            # how often the first in line looks behind a full lock that does not change
-OTHERS_GHOST_LOOK_SECONDS = 3600.0   # and those whom nobody named: the whole line may be dead
 
 # The same words at every look: with holders or places in them, every release would cost a patch of every waiting node.
 _WAITS = "the gates pass; waits for its turn"
@@ -52,7 +51,7 @@ def decide(situation: Situation) -> Decision:
     if situation.progress.is_giving_back or situation.progress.claim:
         return giving_back.decide(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
-        return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot", then=leave_line(situation))
+        return _go_home(situation)
     if situation.wants_retry:
         return _forgive(situation)
     if (mended := _mend_taint(situation)) is not None:
@@ -60,29 +59,31 @@ def decide(situation: Situation) -> Decision:
     cheap = asked(When.READY, Cost.CHEAP)
     if lacking := missing(situation, cheap):
         return want(situation, *lacking)
+    behind = looking_behind.look(situation)
+    if isinstance(behind, Decision):
+        return behind
+    situation = behind
     refused, content = refusals(situation, cheap, When.READY), situation.lock
     if refused and (not isinstance(content, LockContent) or any(each.code is not Code.HALTED for each in refused)):
         return _refused(situation, refused)
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
-    return _halted(situation, content, refused[0]) if refused else _ready(situation, content)
+    return _halted(situation, refused[0]) if refused else _ready(situation, content)
 
 
-def _halted(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
-    """Ready but for another node's failure: it keeps its place in the line, and looks whether anybody is left behind the claims."""
-    look = _pause(situation, LOOK_SECONDS)
-    situation = _with_memory(situation, _watching(situation, content, replace(situation.memory, turn_key="", turn_since=0.0)))
-
-    def say(memory: Memory) -> Decision:
-        return stay(situation, Code.REFUSED, refused.sentence, look=look, refusals=(refused,), memory=memory, label=order.READY)
-
-    return _look_behind(situation, content, say) if situation.memory.behind_at <= situation.seen.uptime else say(situation.memory)
+def _halted(situation: Situation, refused: Refusal) -> Decision:
+    """Ready but for another node's failure: it keeps its place in the line."""
+    memory = replace(situation.memory, turn_key="", turn_since=0.0)
+    return stay(
+        situation, Code.REFUSED, _with_overdue(situation, refused.sentence), look=_pause(situation, LOOK_SECONDS), refusals=(refused,),
+        memory=memory, label=order.READY,
+    )
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
     """Not ready: all cheap refusals are told, costly ones that stand there stay, and a place in the line is given up."""
     memory = replace(situation.memory, turn_key="", turn_since=0.0)
     return stay(
-        situation, Code.REFUSED, refused[0].sentence, look=_refused_look(situation, refused), refusals=(*refused, *_stored_costly(situation)), label="required",
+        situation, Code.REFUSED, _with_overdue(situation, refused[0].sentence), look=_refused_look(situation, refused), refusals=(*refused, *_stored_costly(situation)), label="required",
         actions=leave_line(situation), memory=memory,
     )
 
@@ -107,6 +108,14 @@ def shut_look_seconds(agents: int | None, jitter: float) -> float:
 
 def _stored_costly(situation: Situation) -> tuple[Refusal, ...]:
     return tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
+
+
+def _go_home(situation: Situation) -> Decision:
+    """The Node first, then the line. An idle node looks at the lock once more, because that write may fail, or the lock be unreadable."""
+    memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
+    is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
+    situation = _with_memory(situation, memory if is_due else replace(memory, lock_due=soon))
+    return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot", then=leave_line(situation))
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
@@ -154,23 +163,27 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
     """Ready, and shown to be: is it our turn, and if not, is anything to be done for those who come before?"""
     name = situation.node.name
     turn = whose_turn(name, content, situation.policy, situation.memory, situation.seen.uptime)
-    if turn.gathers_for > 0 and not _stored_costly(situation):      # or an agent started anew would forget since when it is refused
-        return _say_waiting(situation, turn.memory, look=min(turn.gathers_for, order.NEXT_LOOK_SECONDS))
+    gathers_for = _gathers_for(situation, turn)
+    if gathers_for > 0 and not _stored_costly(situation):           # or an agent started anew would forget since when it is refused
+        return _say_waiting(situation, turn.memory, look=min(gathers_for, order.NEXT_LOOK_SECONDS))
     if not turn.is_ours and turn.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
             return want(situation, Evidence.WAITERS, memory=turn.memory)
         turn = _first_of_all(situation, content, turn)
     if turn.is_ours:
         return _our_turn(_with_memory(situation, replace(turn.memory, passed=turn.passed)), content)
-    if lock.free_slots(content, situation.policy.concurrency) == 0:
-        situation = _with_memory(situation, _watching(situation, content, turn.memory))
-        turn = replace(turn, memory=situation.memory)
-        if situation.memory.behind_at <= situation.seen.uptime:
-            look = _turn_look(situation, content)
-            return _look_behind(situation, content, lambda memory: _say_waiting(situation, memory, look=look))
     if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
         return _join_line(_with_memory(situation, turn.memory), content)
     return _say_waiting(situation, turn.memory, look=_turn_look(situation, content))
+
+
+def _gathers_for(situation: Situation, turn: Turn) -> float:
+    """What is left of the gathering: as this process has watched it, or as the Node tells since when it has been shown ready, to the second."""
+    since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
+    shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
+    if turn.gathers_for <= 0 or shown < 0:
+        return turn.gathers_for
+    return min(turn.gathers_for, max(0.0, order.gather_seconds(situation.memory.agents) + 1.0 - shown))
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
@@ -239,7 +252,7 @@ def _claim(situation: Situation) -> Decision:
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
     """A costly gate refuses: say so, and let the next node come, or keep the turn when the next would be refused as well."""
     is_everybodys = refused.code in _CLUSTER_WIDE
-    if not is_everybodys and situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.next:
+    if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.next:
         return want(situation, Evidence.WAITERS)
     pause = costly_pause_seconds(situation)
     memory = replace(
@@ -249,7 +262,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
     is_named = situation.node.name in content.next
     handed = _kept_line(situation, content, refused) if is_everybodys else _handed_on(situation, content)
     return stay(
-        situation, Code.REFUSED, refused.sentence, look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
+        situation, Code.REFUSED, _with_overdue(situation, refused.sentence), look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
         refusals=(refused,), memory=memory, label=order.READY, annotations=forecast_annotation(situation),
         actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),) if is_named else (),
     )
@@ -257,6 +270,9 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
     """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against itself, so it may come."""
+    waiters = situation.seen.waiters
+    if isinstance(waiters, tuple):
+        content = lock.stay_in_line(content, {node.name for node in _with_own(situation, waiters)})
     first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
     names = (*first, *(name for name in content.next if name not in first))[: order.line_length(content, situation.policy)]
     # Who comes first now may be of another zone than those after it.
@@ -270,7 +286,8 @@ def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str
         return ()
     most = lock.limit(content, situation.policy.concurrency)
     waits = (node for node in fleet.nodes if node.unschedulable and node.ready and node.labels.get(keys.REBOOT_LABEL) == order.READY)
-    return tuple(sorted(node.name for node in waits if node.name != own and len(others_down(node.name, content, fleet)) < most))
+    counts = situation.policy.count_cordoned
+    return tuple(sorted(node.name for node in waits if node.name != own and len(others_down(node.name, content, fleet, count_cordoned=counts)) < most))
 
 
 def costly_pause_seconds(situation: Situation) -> float:
@@ -300,7 +317,7 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly_not_before - situation.seen.uptime
     look = max(0.5, min(left, _refused_in_line_look(situation, content)))
-    return stay(situation, Code.REFUSED, sentence, look=look, refusals=kept, label=order.READY)
+    return stay(situation, Code.REFUSED, _with_overdue(situation, sentence), look=look, refusals=kept, label=order.READY)
 
 
 def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
@@ -314,8 +331,24 @@ def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
 
 def _say_waiting(situation: Situation, memory: Memory, *, look: float, annotations: Mapping[str, str | None] | None = None) -> Decision:
     return stay(
-        situation, Code.WAITING_FOR_TURN, _WAITS, look=look, memory=memory, label=order.READY, annotations=annotations,
+        situation, Code.WAITING_FOR_TURN, _waits(situation), look=look, memory=memory, label=order.READY, annotations=annotations,
     )
+
+
+def _waits(situation: Situation) -> str:
+    """The turn, or the holder that keeps it from coming: said once when it becomes overdue, and once when it no longer is."""
+    content = situation.lock
+    late = overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
+    if not late or not isinstance(content, LockContent) or lock.free_slots(content, situation.policy.concurrency) > 0:
+        return _with_overdue(situation, _WAITS)
+    return f"the gates pass; waits for {overdue.clauses(late)}"
+
+
+def _with_overdue(situation: Situation, sentence: str) -> str:
+    """The sentence, and which holder is overdue meanwhile."""
+    content = situation.lock
+    late = overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
+    return f"{sentence}; overdue: {overdue.clauses(late)}" if late else sentence
 
 
 def _turn_look(situation: Situation, content: LockContent) -> float:
@@ -333,44 +366,6 @@ def paced(seconds: float, waiting: int) -> float:
     """A pause, as long as so many waiting nodes need so that all of them together look only so often. No short pause becomes longer: it may
     not sleep through the end of a passing-over or of a back-off."""
     return max(seconds, waiting / order.LOOKS_PER_SECOND) if seconds >= LOOK_SECONDS else seconds
-
-
-def _watching(situation: Situation, content: LockContent, memory: Memory) -> Memory:
-    """When to look behind the claims: only after the same nodes have held the lock for a while, and the first in line before the others."""
-    key = " ".join(f"{entry.node}/{entry.id}" for entry in content.entries)
-    if memory.behind_key == key:
-        return memory
-    return replace(memory, behind_key=key, behind_at=situation.seen.uptime + _behind_pause(situation, content))
-
-
-def _behind_pause(situation: Situation, content: LockContent) -> float:
-    name = situation.node.name
-    if not content.next:
-        return GHOST_LOOK_SECONDS
-    return GHOST_LOOK_SECONDS * (1 + content.next.index(name)) if name in content.next else OTHERS_GHOST_LOOK_SECONDS
-
-
-def _look_behind(situation: Situation, content: LockContent, otherwise: Callable[[Memory], Decision]) -> Decision:
-    """Nobody may start, and the lock has not changed for a while: is there anybody behind each claim? `otherwise` if there is."""
-    memory, uptime, holders = situation.memory, situation.seen.uptime, situation.seen.holders
-    if situation.seen.lacks(Evidence.HOLDERS):
-        return want(situation, Evidence.HOLDERS, memory=memory)
-    memory = replace(memory, behind_at=uptime + _behind_pause(situation, content))
-    if not isinstance(holders, Holders):
-        return otherwise(memory)
-    watch = ghosts.watch(content, holders, memory.ghosts, uptime=uptime, deadline_seconds=situation.policy.absence_seconds)
-    memory = replace(memory, ghosts=watch.since)
-    if not watch.proven:
-        return otherwise(memory)
-    return _free(situation, content, watch.proven, memory)
-
-
-def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...], memory: Memory) -> Decision:
-    names = ", ".join(sorted({entry.node for entry in proven}))
-    return stay(
-        situation, Code.GHOST_FREED, f"the claim of {names} had nobody behind it and was removed from the lock", look=0.0, memory=memory,
-        label=order.READY, actions=(write_lock(situation, f"free the claim of {names}", lock.remove_all(content, proven)),),
-    )
 
 
 def _mend_taint(situation: Situation) -> Decision | None:

@@ -142,4 +142,4 @@ def test_who_is_down_and_why_is_said() -> None:
     situation = a_situation(OWN, a_policy(), fleet=a_fleet(OWN, a_node("n2", ready=False), a_node("n3", unschedulable=True)))
     refused = budgets.ask(situation, When.CLAIMED)
     assert refused is not None
-    assert refused.sentence == "n2 is not ready, n3 is cordoned; with this one 3 would be down, the limit is 1"
+    assert refused.sentence == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this one 3 would be down, the limit is 1"

@@ -14,7 +14,7 @@ from tests.careen.core.builders import a_policy, a_situation
 
 def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_run() -> None:
     assert [gate.name for gate in GATES] == [
-        "hold", "halt", "host-state", "loop-limit", "maintenance-window", "minimum-interval", "blocking-pods", "foreign-coordinator", "budgets", "alerts",
+        "hold", "halt", "host-state", "loop-limit", "maintenance-window", "minimum-interval", "foreign-cordon", "blocking-pods", "foreign-coordinator", "budgets", "alerts",
         "forecast", "dry-run-evictions",
     ]
 
@@ -22,7 +22,7 @@ def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_ru
 @pytest.mark.parametrize(("when", "left_out"), [
     (When.READY, {"dry-run-evictions"}),
     (When.CLAIMED, set()),
-    (When.BEFORE_REBOOT, {"halt", "loop-limit", "minimum-interval", "budgets", "forecast", "dry-run-evictions"}),
+    (When.BEFORE_REBOOT, {"halt", "loop-limit", "minimum-interval", "foreign-cordon", "budgets", "forecast", "dry-run-evictions"}),
 ])
 def test_who_is_asked_when(when: When, left_out: set[str]) -> None:
     assert {gate.name for gate in GATES} - {gate.name for gate in asked(when)} == left_out

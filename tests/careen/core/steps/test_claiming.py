@@ -75,7 +75,7 @@ def test_the_entry_says_whether_the_node_was_cordoned_and_to_which_groups_it_bel
 
 
 def test_who_did_not_come_is_named_last_from_then_on() -> None:
-    decision = claiming(lock=LockContent(next=("n2", "n1")), memory=remembering(passed=("n2",)))
+    decision = claiming(lock=LockContent(next=("n2", "n1")), memory=remembering(passed=("n2",)), waiters=(a_node("n2"),))
     assert the_lock(decision).passed == ("n2",)
 
 

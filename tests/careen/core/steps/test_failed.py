@@ -147,12 +147,21 @@ def test_an_undone_failure_gives_its_claim_back_first() -> None:
 @pytest.mark.parametrize(("failures", "waited", "expected"), [
     (1, 59, Phase.FAILED), (1, 60, Phase.WAITING), (2, 119, Phase.FAILED), (2, 120, Phase.WAITING), (20, 3599, Phase.FAILED), (20, 3600, Phase.WAITING),
 ])
-@pytest.mark.parametrize("code", [Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED], ids=str)
+@pytest.mark.parametrize("code", [Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND], ids=str)
 def test_it_is_tried_again_after_a_pause_that_doubles(code: Code, failures: int, waited: float, expected: Phase) -> None:
     decision = decided(released(code, failures=failures, failed_at=ago(waited)))
     assert decision.phase is expected
     if expected is Phase.WAITING:
         assert (the_record(decision).failed, the_record(decision).failures) == ("", failures)
+
+
+@pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
+def test_a_reboot_command_that_fails_is_tried_again_after_five_times_the_usual_pause(failures: int, pause: float) -> None:
+    """Each try drains the node for nothing."""
+    def phase(waited: float) -> Phase:
+        return decided(released(Code.REBOOT_COMMAND_FAILED, failures=failures, failed_at=ago(waited), tries=1)).phase
+
+    assert [phase(pause - 1), phase(pause)] == [Phase.FAILED, Phase.WAITING]
 
 
 def test_a_pause_does_not_outlive_the_boot() -> None:

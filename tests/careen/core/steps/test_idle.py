@@ -137,7 +137,7 @@ def test_what_an_earlier_agent_left_is_removed() -> None:
 
 
 LARGE = replace(a_reading(LockContent()), agents=5000)
-WAITS = delay_seconds("n1", 5000)
+WAITS = delay_seconds("n1", 5000, NOW)
 
 
 def test_in_a_large_fleet_the_taint_waits_for_the_nodes_own_moment_and_nothing_is_written_or_told_before() -> None:
@@ -145,7 +145,7 @@ def test_in_a_large_fleet_the_taint_waits_for_the_nodes_own_moment_and_nothing_i
     assert (first.phase, first.reason.code, first.actions) == (Phase.IDLE, Code.TAINT_SPREAD, ())
     assert first.look_again_seconds == pytest.approx(WAITS)
     assert 5 < WAITS < 55
-    early = decided(memory=first.memory, uptime=UPTIME + WAITS - 1, lock=NOT_ASKED)
+    early = decided(memory=first.memory, uptime=UPTIME + WAITS - 1, now=NOW + timedelta(seconds=WAITS - 1), lock=NOT_ASKED)
     assert (early.actions, round(early.look_again_seconds, 6)) == ((), 1.0)
     last = decided(memory=first.memory, uptime=UPTIME + WAITS, now=NOW + timedelta(seconds=WAITS), lock=NOT_ASKED)
     assert the_patch(last).taints == (OURS,)

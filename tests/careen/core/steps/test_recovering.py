@@ -10,8 +10,10 @@ import pytest
 from careen.core import keys
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision
+from careen.core.memory import ClaimMemory, RebootMemory, RebootOutcome
 from careen.core.observation import NOT_ASKED, Holders, Unknown
 from careen.core.phases import Evidence, Phase
+from careen.core.progress import Progress
 from careen.core.reasons import Code
 from tests.careen.core.builders import (
     LOCK_OBJECT,
@@ -21,6 +23,7 @@ from tests.careen.core.builders import (
     a_marked_node,
     a_node,
     a_progress,
+    ago,
     an_entry,
     decided,
     held,
@@ -205,3 +208,45 @@ def test_the_lock_is_read_before_a_lone_cordon_is_lifted_and_not_in_every_turn()
 def test_under_a_claim_the_record_alone_decides(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=cordoned(*OURS))
     assert decision.reason.code is not Code.CORDON_LIFTED
+
+
+def recreated(record: Progress | None, **changes: Any) -> Decision:
+    """The Node was deleted and made anew under this process, which had last read `record` on the former one."""
+    before = decided(record, node={"uid": "former"}, need=YES, lock=held(an_entry(uid="former"))).memory if record else remembering()
+    given = {"need": YES, "lock": held(an_entry(uid="former")), "holders": Holders(nodes=(a_node(),)), "memory": before, **changes}
+    return decided(a_progress(Phase.WAITING), **given)
+
+
+@pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
+def test_an_agent_that_finds_its_node_new_gives_its_old_claim_back_at_once(phase: Phase) -> None:
+    """It runs on under the boot that the claim was to end, asked the host nothing, and nobody else could."""
+    decision = recreated(a_progress(phase))
+    assert (decision.reason.code, kinds(decision)) == (Code.ENTRY_RELEASED, [WriteLock])
+    assert the_lock(decision).entries == ()
+
+
+def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> Any:
+    return replace(
+        remembering(node_uid="former"), held=ClaimMemory(claim="c1", is_announced=False),
+        reboot=RebootMemory(claim=claim, announcement=announcement, outcome=outcome),
+    )
+
+
+@pytest.mark.parametrize(("changes", "is_given_back"), [
+    pytest.param({"memory": asked(RebootOutcome.NOT_ASKED)}, True, id="it announced and did not ask"),
+    pytest.param({"memory": asked(RebootOutcome.FAILED)}, True, id="the host refused"),
+    pytest.param({"memory": asked(RebootOutcome.ACCEPTED, claim="an older one")}, True, id="what it asked under another claim is over"),
+    pytest.param({"memory": asked(RebootOutcome.ACCEPTED)}, False, id="the host was asked"),
+    pytest.param({"memory": asked(RebootOutcome.UNCLEAR)}, False, id="whether the host was asked is not known"),
+    pytest.param({"memory": asked(RebootOutcome.NOT_ASKED, announcement=2)}, False, id="an announcement before its own may have been another process's"),
+    pytest.param({"memory": remembering()}, False, id="the process was started afterwards"),
+    pytest.param({"lock": held(an_entry(claim="c2", uid="former"))}, False, id="it was not the claim that this process knows"),
+])
+def test_a_claim_of_the_former_node_is_given_back_only_when_the_host_was_surely_not_asked(changes: dict[str, Any], is_given_back: bool) -> None:
+    decision = recreated(a_progress(Phase.DRAINING), **changes)
+    assert (WriteLock in kinds(decision)) is is_given_back
+
+
+def test_a_reboot_that_an_earlier_process_announced_keeps_the_claim() -> None:
+    decision = recreated(a_progress(Phase.REBOOTING, announcement=1, announced=ago(30)))
+    assert WriteLock not in kinds(decision)

@@ -19,6 +19,7 @@ from careen.core.policy import AlertPolicy, Policy, Window
 from careen.core.reasons import Code
 from careen.core.selectors import Selector
 from careen.core.steps.waiting import LOOK_SECONDS, OPENING_SECONDS
+from careen.core.times import rfc3339
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     BOOT,
@@ -275,7 +276,7 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
 )
 def test_a_cordoned_node_that_waits_does_not_hold_up_the_line_that_it_stands_in(others: tuple[NodeView, ...], line: tuple[str, ...]) -> None:
     """A person cordons a node and asks for its reboot: the others are refused because of it, and wait for nothing but its turn."""
-    decision = waiting(lock=NAMED, fleet=a_fleet(a_node(), *others))
+    decision = waiting(lock=NAMED, fleet=a_fleet(a_node(), *others), waiters=tuple(node for node in others if keys.REBOOT_LABEL in node.labels))
     assert codes(decision.refusals) == [Code.NODES_DOWN]
     assert the_lock(decision).next == line
 
@@ -329,25 +330,32 @@ def test_a_short_line_is_filled_by_whoever_sees_it() -> None:
     assert the_lock(named).holders == ("n9",)
 
 
+AT_WORK = a_marked_node(a_progress(Phase.DRAINING), name="n9")
 LINE = held(an_entry("n9"), next=("n2", "n1", *(f"m{number}" for number in range(20))))
 
 
 @pytest.mark.parametrize(("content", "pause"), [
     (replace(LINE, next=("n1", *LINE.next[2:])), 30), (LINE, 60), (replace(LINE, next=LINE.next[2:]), 3600), (replace(LINE, next=("n2",) * 20), 3600),
 ])
-def test_a_full_lock_that_does_not_change_is_looked_behind_by_the_first_in_line_first(content: LockContent, pause: float) -> None:
-    first = waiting(lock=content, holders=NOT_ASKED)
-    assert first.wants == frozenset()
-    early = waiting(lock=content, holders=NOT_ASKED, memory=first.memory, uptime=UPTIME + pause - 1)
-    assert early.wants == frozenset()
-    assert waiting(lock=content, holders=NOT_ASKED, memory=first.memory, uptime=UPTIME + pause).wants == {Evidence.HOLDERS}
-    changed = replace(content, entries=(an_entry("n9", "another"),))
-    assert waiting(lock=changed, holders=NOT_ASKED, memory=first.memory, uptime=UPTIME + pause).wants == frozenset()
+def test_a_lock_is_looked_behind_by_the_first_in_line_first_and_not_before_a_claim_is_as_old_as_its_pause(content: LockContent, pause: float) -> None:
+    def looking(age: float, memory: Memory | None = None, uptime: float = UPTIME) -> Decision:
+        entry = an_entry("n9", created=rfc3339(NOW - timedelta(seconds=age)))
+        return waiting(lock=replace(content, entries=(entry,)), holders=NOT_ASKED, memory=memory or remembering(), uptime=uptime)
+
+    assert looking(pause - 1).wants == frozenset()
+    assert looking(pause).wants == {Evidence.HOLDERS}
+    looked = waiting(lock=content, holders=Holders(nodes=(AT_WORK,)), memory=remembering(behind_at=UPTIME), now=NOW + timedelta(seconds=pause)).memory
+    assert looking(pause * 2, looked, UPTIME + pause - 1).wants == frozenset()
+    assert looking(pause * 2, looked, UPTIME + pause).wants == {Evidence.HOLDERS}
 
 
-def behind(holders: Holders, uptime: float = UPTIME, memory: Memory | None = None) -> Decision:
-    memory = memory or waiting(lock=LINE).memory
-    return waiting(lock=LINE, holders=holders, memory=replace(memory, behind_at=0), uptime=uptime)
+def test_a_process_that_has_just_started_knows_how_old_the_claims_are() -> None:
+    """An agent that lives for five seconds looks behind the lock as well."""
+    assert waiting(lock=replace(LINE, next=("n1", *LINE.next[2:])), holders=NOT_ASKED).wants == {Evidence.HOLDERS}
+
+
+def behind(holders: Holders, uptime: float = UPTIME, memory: Memory | None = None, content: LockContent = LINE) -> Decision:
+    return waiting(lock=content, holders=holders, memory=replace(memory or remembering(), behind_at=0), uptime=uptime)
 
 
 def test_a_claim_without_a_holder_is_freed_by_proof() -> None:
@@ -361,9 +369,10 @@ def test_a_claim_without_a_holder_is_freed_by_proof() -> None:
 def test_a_deleted_node_frees_its_claim_only_after_the_reboot_deadline() -> None:
     gone = Holders(absent=frozenset({"n9"}))
     first = behind(gone)
-    assert WriteLock not in kinds(first)
-    assert WriteLock not in kinds(behind(gone, UPTIME + 899, first.memory))
-    assert the_lock(behind(gone, UPTIME + 901, first.memory)).entries == ()
+    marked = the_lock(first)
+    assert marked.holders == ("n9",)
+    assert WriteLock not in kinds(behind(gone, UPTIME + 899, first.memory, marked))
+    assert the_lock(behind(gone, UPTIME + 901, first.memory, marked)).entries == ()
 
 
 HALTED = held(an_entry("n9", failed="never-ready", limit=3), next=("n1", "n2"), next_at="t", waiting=2)
@@ -371,7 +380,7 @@ THREE = a_policy(concurrency=3)
 
 
 def test_another_nodes_failure_is_told_and_costs_nobody_its_place() -> None:
-    decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED)
+    decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED, memory=remembering(behind_at=UPTIME + 1))
     assert (decision.phase, codes(decision.refusals)) == (Phase.WAITING, [Code.HALTED])
     assert "careen retry n9" in str(the_patch(decision).annotations[keys.REASON])
     assert decision.wants == frozenset()
@@ -388,7 +397,7 @@ def test_beside_other_refusals_it_is_one_of_them() -> None:
 
 def test_while_halted_the_first_in_line_looks_whether_anybody_is_left_behind_the_failed_claim() -> None:
     def looking(holders: Any, uptime: float = UPTIME, memory: Memory | None = None) -> Decision:
-        memory = memory or waiting(lock=HALTED, policy=THREE).memory
+        memory = memory or remembering()
         return waiting(lock=HALTED, policy=THREE, holders=holders, memory=replace(memory, behind_at=0), uptime=uptime)
 
     assert looking(NOT_ASKED).wants == {Evidence.HOLDERS}

@@ -1,0 +1,25 @@
+"""Refuses a node that somebody else cordoned, where `--reboot-cordoned=false` says that a cordon keeps the node from rebooting.
+
+By default it does not: as under kured such a node is drained and rebooted in its turn, and stays cordoned.
+"""
+
+from __future__ import annotations
+
+from careen.core import cordons
+from careen.core.decision import Refusal
+from careen.core.gates.maintenance_window import is_waived
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """Asked before careen's own cordon. Who asks for the reboot of this very node (careen.dev/reboot-now) wants it although it is cordoned."""
+    node = situation.node
+    if situation.policy.reboot_cordoned or not cordons.is_foreign(node) or is_waived(node, situation.seen.now):
+        return None
+    sentence = f"the node is cordoned by {cordons.foreign_author(node)}, not by careen, and --reboot-cordoned is false"
+    return Refusal(gate=GATE.name, code=Code.CORDONED, sentence=sentence)
+
+
+GATE = Gate(name="foreign-cordon", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=nothing)

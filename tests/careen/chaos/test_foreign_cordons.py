@@ -1,0 +1,50 @@
+"""A roll-out beside a node that somebody cordoned."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.careen.chaos import people
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World
+
+
+async def beside_a_cordoned_node(**settings: Any) -> World:
+    world = World(Shape(nodes=3))
+    people.change_settings(world, **settings)
+    people.cordon(world, "n2")
+    await world.all_need_a_reboot()
+    await asyncio.sleep(400.0)
+    world.stop()
+    return world
+
+
+def rebooted(world: World) -> list[str]:
+    return [event.host for event in world.fleet.log if event.what == "booted"]
+
+
+def is_cordoned(world: World, name: str) -> bool:
+    return bool((world.server.get("nodes", name) or {})["spec"].get("unschedulable"))
+
+
+def reason(world: World, name: str) -> str:
+    return str((world.server.get("nodes", name) or {})["metadata"]["annotations"]["careen.dev/reason"])
+
+
+def test_by_default_the_cordoned_node_is_the_only_one_that_may_go_and_the_others_say_why() -> None:
+    world = run_virtually(beside_a_cordoned_node())
+    assert (rebooted(world), is_cordoned(world, "n2")) == (["n2"], True)
+    assert "n2 is cordoned by somebody, not by careen" in reason(world, "n1") + reason(world, "n3")
+
+
+def test_where_cordons_do_not_count_everybody_goes_and_the_cordon_stays() -> None:
+    world = run_virtually(beside_a_cordoned_node(count_cordoned=False))
+    assert (sorted(rebooted(world)), is_cordoned(world, "n2")) == (["n1", "n2", "n3"], True)
+    assert [world.broken, world.agents.broken_turns()] == [[], []]
+
+
+def test_where_a_cordon_is_a_hold_the_others_go_without_the_cordoned_node() -> None:
+    world = run_virtually(beside_a_cordoned_node(count_cordoned=False, reboot_cordoned=False))
+    assert sorted(rebooted(world)) == ["n1", "n3"]
+    assert "the node is cordoned by" in reason(world, "n2")

@@ -1,0 +1,54 @@
+"""Names in the lock's line whose nodes do not wait any more."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from careen.cluster.transport import Request
+from tests.careen.chaos import people
+from tests.careen.chaos.agents import Fault
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World
+
+
+def names(world: World) -> list[str]:
+    return list(world.lock().get("next") or ())
+
+
+async def named_and_then_not_needed(fault: Fault | None, *, is_deleted: bool = False) -> World:
+    """A foreign holder keeps all three in the line; then two needs end while the lock's writes fail, and the holder's work does not."""
+    is_bad = False
+
+    def plan(_number: int, _node: str, request: Request) -> Fault | None:
+        return fault if is_bad and request.path.endswith("/daemonsets/careen") and request.method != "GET" else None
+
+    world = World(Shape(nodes=3), plan=plan)
+    people.edit_lock(world, lambda _: {"nodeID": "elsewhere", "created": "2026-03-04T12:00:00Z"})
+    await world.all_need_a_reboot()
+    while len(names(world)) < 3:
+        await asyncio.sleep(0.5)
+    is_bad = fault is not None
+    for name in ("n1", "n2"):
+        world.fleet.hosts[name].has_need = False
+    if is_deleted:
+        world.agents.kill("n3")
+        world.fleet.hosts["n3"].has_need = False
+        world.server.remove("nodes", "n3", actor="person")
+    await asyncio.sleep(8.0)
+    is_bad = False
+    await asyncio.sleep(60.0 if not is_deleted else 900.0)
+    world.stop()
+    return world
+
+
+@pytest.mark.parametrize("fault", [Fault.CONFLICT, Fault.DIE_BEFORE, Fault.LOST_BEFORE, Fault.FORBIDDEN], ids=str)
+def test_a_write_that_fails_leaves_no_name_behind(fault: Fault) -> None:
+    world = run_virtually(named_and_then_not_needed(fault))
+    assert names(world) == ["n3"], world.told([])
+
+
+def test_a_deleted_node_leaves_no_name_behind_when_nobody_else_waits() -> None:
+    world = run_virtually(named_and_then_not_needed(None, is_deleted=True))
+    assert names(world) == [], world.told([])

@@ -1,0 +1,36 @@
+"""Agents that do not live long: whatever has to outlast a process stands on the Node or in the lock."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World
+
+
+async def agents_that_die(shape: Shape, seed: int, lives_seconds: float) -> World:
+    """Each process dies some five seconds after it began, as when its liveness probe or its memory limit kills it."""
+    world = World(shape, seed=seed)
+
+    def watch(node: str) -> None:
+        process = start(node)
+        world.at(lives_seconds * world.chance.uniform(0.8, 1.0), lambda: world.agents.crash(process))
+        return process
+
+    start, world.agents.start = world.agents.start, watch
+    world.fleet.on_up = watch
+    for process in list(world.agents.processes):
+        world.at(world.chance.uniform(0.0, lives_seconds), lambda process=process: world.agents.crash(process))
+    await world.all_need_a_reboot()
+    await world.until_home(shape.nodes * 300.0)
+    world.stop()
+    return world
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("shape", [Shape(nodes=1), Shape(nodes=3), Shape(nodes=4, concurrency=2)], ids=["1 node", "3 nodes", "4 nodes, 2 at once"])
+@pytest.mark.parametrize("seed", range(3))
+def test_agents_that_live_for_five_seconds_each_reboot_the_whole_fleet(shape: Shape, seed: int) -> None:
+    world = run_virtually(agents_that_die(shape, seed, 5.0))
+    assert world.verdict(but=("taint", "settled")) == [], world.told([])
+    assert sum(event.what == "booted" for event in world.fleet.log) == shape.nodes

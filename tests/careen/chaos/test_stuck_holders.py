@@ -1,0 +1,149 @@
+"""A holder that does not come on: everybody who waits says so, and nobody depends on its own agent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.careen.chaos import people
+from tests.careen.chaos.agents import START
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World
+
+
+def reason(world: World, name: str) -> str:
+    node = world.server.get("nodes", name) or {}
+    return str((node["metadata"].get("annotations") or {}).get("careen.dev/reason", ""))
+
+
+def series(world: World, name: str) -> list[str]:
+    text = world.agents._metrics[name].exposition().decode()
+    return [line for line in text.splitlines() if line.startswith("careen_overdue_holder_timestamp_seconds{")]
+
+
+async def until(world: World, is_so: Callable[[], object], longest_seconds: float) -> float:
+    """Seconds until it is so; fails when that takes too long."""
+    began = world.now
+    while not is_so():
+        assert world.now - began < longest_seconds, world.told([f"not so after {longest_seconds} s"])
+        await asyncio.sleep(0.5)
+    return world.now - began
+
+
+async def a_reboot_that_never_happens(shape: Shape) -> World:
+    """The first host takes the word and does nothing, and its agent dies with it; after a while it does reboot."""
+    world = World(shape)
+    for host in world.fleet.hosts.values():
+        host.behaviour = "silent"
+    await world.all_need_a_reboot()
+    await until(world, lambda: world.fleet.log[-1].what == "ignored", 200.0)
+    stuck = world.fleet.log[-1].host
+    asked_at = (START.timestamp() + world.fleet.log[-1].at) // 1
+    for host in world.fleet.hosts.values():
+        host.behaviour = "works" if host.name != stuck else "silent"
+    world.agents.kill(stuck)
+    others = [name for name in shape.names if name != stuck]
+
+    def waiting() -> list[str]:
+        return [name for name in others if world.fleet.hosts[name].has_need]
+
+    if shape.concurrency == 1:
+        # A third of the deadline, a pause of the first in line, and a look of the others.
+        took = await until(world, lambda: all(f"waits for {stuck}, which was asked to reboot at" in reason(world, name) for name in others), 120.0)
+        assert took >= 30.0
+        for name in others:
+            (line,) = series(world, name)
+            assert line.startswith(f'careen_overdue_holder_timestamp_seconds{{holder="{stuck}",node="{name}"}}')
+            assert abs(float(line.split()[-1]) - asked_at) <= 2.0
+    else:
+        marked = await until(world, lambda: any("overdue" in row for row in world.lock().get("locks", ())), 120.0)
+        assert marked >= 30.0
+    world.fleet.begin_reboot(world.fleet.hosts[stuck])
+    await until(world, lambda: all(stuck not in reason(world, name) for name in waiting()), 90.0)
+    await world.until_home(900.0)
+    assert [series(world, name) for name in shape.names] == [[]] * shape.nodes
+    world.stop()
+    return world
+
+
+@pytest.mark.parametrize("shape", [Shape(nodes=4), Shape(nodes=6, concurrency=2)], ids=["one at a time", "two at a time"])
+def test_every_waiting_node_names_the_host_that_was_asked_to_reboot_and_did_not(shape: Shape) -> None:
+    world = run_virtually(a_reboot_that_never_happens(shape))
+    assert world.verdict() == [], world.told([])
+
+
+def rows(world: World) -> list[dict[str, Any]]:
+    return list(world.lock().get("locks") or ())
+
+
+async def a_node_deleted_with_its_agent() -> World:
+    """The autoscaler takes a draining node away for good, and the others' agents live five seconds each."""
+    world = World(Shape(nodes=3))
+    await world.all_need_a_reboot()
+    await until(world, lambda: rows(world), 60.0)
+    gone = rows(world)[0]["nodeID"]
+    world.agents.kill(gone)
+    world.fleet.hosts[gone].has_need = False
+    people.delete_node(world, gone)
+    world.at(0.1, lambda: setattr(world.fleet.hosts[gone], "is_up", False))
+    world.note(f"{gone} is deleted")
+
+    def die() -> None:
+        for process in list(world.agents.processes):
+            world.agents.crash(process)
+
+    for second in range(5, 600, 6):
+        world.at(float(second), die)
+    took = await until(world, lambda: gone not in json.dumps(world.lock().get("locks") or []), 400.0)
+    assert took > 110.0, "freed before the reboot deadline"
+    world.stop()
+    return world
+
+
+def test_the_claim_of_a_deleted_node_is_freed_although_no_process_lives_as_long_as_the_deadline() -> None:
+    world = run_virtually(a_node_deleted_with_its_agent())
+    assert world.agents.broken_turns() == []
+
+
+async def a_node_made_anew(in_phase: str, *, is_asked: bool = False) -> World:
+    """Somebody deletes the Node at work, and its kubelet registers it again at once; host and agent run on."""
+    world = World(Shape(nodes=3))
+    if is_asked:
+        for host in world.fleet.hosts.values():
+            host.behaviour = "silent"
+    await world.all_need_a_reboot()
+
+    def at_work() -> list[str]:
+        nodes = {node["metadata"]["name"]: node["metadata"].get("annotations") or {} for node in world.server.all("nodes")}
+        return [name for name, told in nodes.items() if told.get("careen.dev/phase") == in_phase]
+
+    await until(world, at_work, 60.0)
+    if is_asked:
+        await until(world, lambda: world.fleet.log[-1].what == "ignored", 60.0)
+    (name,) = at_work()
+    await until(world, lambda: rows(world), 10.0)
+    claim = rows(world)[0]["id"]
+    for host in world.fleet.hosts.values():
+        host.behaviour = "works"
+    world.server.remove("nodes", name, actor="person")
+    world.at(1.0, lambda: world.fleet.register(name))
+    world.note(f"{name} is made anew")
+    took = await until(world, lambda: claim not in json.dumps(rows(world)), 200.0)
+    assert took > 110.0 if is_asked else took < 15.0, f"given back after {took:.0f} s"
+    await world.until_home(600.0)
+    world.stop()
+    return world
+
+
+@pytest.mark.parametrize("phase", ["Claiming", "Draining"])
+def test_a_node_deleted_and_made_anew_gives_its_claim_back_at_once_when_nothing_was_asked_of_its_host(phase: str) -> None:
+    world = run_virtually(a_node_made_anew(phase))
+    assert [each for each in world.verdict(but=("drained", "claims", "claim", "finished", "settled", "tidy", "own-node")) if "end:" not in each] == [], world.told([])
+
+
+def test_a_node_deleted_and_made_anew_after_its_host_was_asked_keeps_its_claim_for_the_deadline() -> None:
+    run_virtually(a_node_made_anew("Rebooting", is_asked=True))

@@ -1,0 +1,114 @@
+"""Nobody stays named in the lock who does not wait: whoever notices takes the name out, and somebody always looks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from careen.core import keys, lock, order
+from careen.core.actions import WriteLock
+from careen.core.decision import Decision
+from careen.core.lock import LockContent
+from careen.core.observation import NOT_ASKED, Alert, Fleet, Need, Unknown
+from careen.core.phases import Evidence, Phase
+from careen.core.policy import AlertPolicy
+from careen.core.reasons import Code
+from careen.core.steps.giving_back import LATE_WRITE_SECONDS
+from careen.core.steps.waiting import LEFT_LINE_SECONDS
+from tests.careen.core.builders import (
+    NO,
+    UNKNOWN_NEED,
+    UPTIME,
+    YES,
+    a_fleet,
+    a_marked_node,
+    a_node,
+    a_policy,
+    a_progress,
+    an_entry,
+    decided,
+    held,
+    kinds,
+    remembering,
+    the_lock,
+)
+
+RECORD = a_progress(Phase.WAITING)
+NAMED = LockContent(next=("n1", "n2"), next_at="2026-03-04T11:59:59Z", waiting=2)
+N2 = a_marked_node(RECORD, name="n2", label="ready")
+JUST_STARTED = remembering(is_reconciled=False)
+
+
+def idle(**changes: Any) -> Decision:
+    return decided(**{"need": NO, "lock": NAMED, "waiters": (N2,), "memory": JUST_STARTED, **changes})
+
+
+@pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
+def test_a_node_whose_need_has_ended_looks_at_the_lock_once_more(reading: Any) -> None:
+    """The write that takes it out of the line may meet a conflict, and an unreadable lock cannot be written at all."""
+    home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
+    assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)
+    assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS - 1).wants == frozenset()
+    assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS).wants == {Evidence.LOCK}
+    assert the_lock(idle(memory=home.memory, uptime=UPTIME + LEFT_LINE_SECONDS)).next == ("n2",)
+
+
+def test_that_look_does_not_replace_the_one_for_a_claim_that_lands_late() -> None:
+    memory = remembering(lock_due=UPTIME + LATE_WRITE_SECONDS)
+    assert decided(RECORD, need=NO, lock=NAMED, memory=memory).memory.lock_due == UPTIME + LATE_WRITE_SECONDS
+
+
+@pytest.mark.parametrize("need", [NO, UNKNOWN_NEED])
+def test_an_idle_node_that_finds_itself_in_the_line_leaves_it(need: Need) -> None:
+    assert the_lock(idle(need=need)).next == ("n2",)
+
+
+def test_an_idle_node_looks_again_until_it_is_seen_to_be_out() -> None:
+    left = idle()
+    assert idle(memory=left.memory, lock=NOT_ASKED, uptime=UPTIME + 5).wants == {Evidence.LOCK}
+
+
+def test_an_idle_node_whose_need_comes_back_keeps_its_place() -> None:
+    assert WriteLock not in kinds(idle(need=YES))
+
+
+def test_an_idle_node_takes_out_the_names_of_nodes_that_are_gone() -> None:
+    assert idle(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
+    tidied = the_lock(idle(lock=replace(NAMED, next=("gone", "n2", "lost"), abreast=2), waiters=(N2,)))
+    assert (tidied.next, tidied.abreast) == (("n2",), 1)
+
+
+@pytest.mark.parametrize("changes", [
+    {"waiters": Unknown("503"), "lock": replace(NAMED, next=("n2", "n3"))}, {"lock": replace(NAMED, next=("n2",))}, {"lock": lock.pause(NAMED, "", 1)},
+])
+def test_an_idle_node_leaves_a_line_alone_that_is_right_unknown_or_paused(changes: dict[str, Any]) -> None:
+    assert WriteLock not in kinds(idle(**changes))
+
+
+def test_idle_nodes_together_look_about_once_a_minute_however_many_they_are() -> None:
+    def pause(agents: int | None) -> float:
+        looked = idle(lock=LockContent(), memory=replace(JUST_STARTED, agents=agents))
+        assert looked.memory.lock_due is not None
+        return looked.memory.lock_due - UPTIME
+
+    assert [pause(agents) for agents in (1, 3, 10, 5000, None)] == [3600, 300, 600, 300_000, 3600]
+
+
+@pytest.mark.parametrize(("changes", "code"), [
+    ({"policy": a_policy(taint_key=None, alerts=AlertPolicy()), "alerts": (Alert(name="Down"),), "fleet": a_fleet()}, Code.ALERT),
+    ({"fleet": Fleet(nodes=(a_node("n1"), a_node("n7", ready=False)), read_at_uptime=UPTIME)}, Code.NODES_DOWN),
+])
+def test_whoever_keeps_the_line_takes_out_those_who_no_longer_wait(changes: dict[str, Any], code: Code) -> None:
+    content = replace(NAMED, next=("n1", "gone", "n2"))
+    given = {"policy": a_policy(taint_key=None), "lock": content, "waiters": (N2,), **changes}
+    decision = decided(RECORD, node={"labels": {keys.REBOOT_LABEL: "ready"}, "annotations": {keys.MOVES: "0"}}, **given)
+    assert [each.code for each in decision.refusals] == [code]
+    assert the_lock(decision).next == ("n1", "n2")
+
+
+def test_who_did_not_come_once_and_no_longer_waits_is_forgotten() -> None:
+    """Or the lock would keep the names of all nodes that were ever deleted in the middle of a roll-out."""
+    content = held(an_entry("n9"), passed=("gone", "n2"))
+    assert order.hand_on(content, (N2,), a_policy(), at="").passed == ("n2",)
