@@ -6,12 +6,12 @@ looks again, at what is really there.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from careen.agent.few_at_a_time import all_or_none
 from careen.agent.metrics import Metrics
 from careen.cluster.api import ApiServer
 from careen.cluster.errors import ClusterError
@@ -44,6 +44,12 @@ _LOG = logging.getLogger("careen.apply")
 # long for its answer; one that is faster is not asked sooner.
 ONE_BY_ONE_SECONDS = 0.1
 
+# Hold, pause and need are looked at once a turn: behind a slow webhook a whole node's evictions would be a quarter of an hour without one.
+EVICTIONS_SECONDS = 10.0
+
+# A restart of the API server takes about a minute; what cannot be posted for longer stands in the log.
+EVENT_PAUSES_SECONDS = (2.0, 5.0, 15.0, 40.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
@@ -64,6 +70,17 @@ class Applied:
     node_written_at: float = 0.0
     """When the write began whose answer shows the Node: what changed later may not be in it."""
     stop: Stop | None = None
+    is_told: bool = True
+    """Whether Event and messages went out, or there were none: also when the actions stopped behind a write that landed."""
+    owed: Owed | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owed:
+    """What is to be told if a patch of the Node, whose answer did not say so, landed after all."""
+
+    patch: PatchNode
+    tellings: tuple[PostEvent | Notify, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +106,7 @@ class Applier:
         self._memory = memory
         self._node_uid = node_uid
         self._is_node_written = False
+        self._is_anything_written = False
         self._node: NodeView | None = None
         self._node_written_at = 0.0
         self._confirmed_at: float | None = None
@@ -96,10 +114,27 @@ class Applier:
 
     async def apply(self, actions: tuple[Action, ...]) -> Applied:
         """All of them, or up to the first that did not surely succeed."""
-        for action in actions:
+        for number, action in enumerate(actions):
             if stop := await self._do(action):
-                return Applied(memory=self._memory, node=None, stop=stop)
+                return self._stopped(stop, action, tellings_of(actions[number:]))
         return Applied(memory=self._memory, is_node_written=self._is_node_written, node=self._node, node_written_at=self._node_written_at)
+
+    def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
+        """What a landed write did is told although a later one stopped: the next turn finds it done, and would not speak of it."""
+        if self._is_anything_written:
+            self.tell(rest)
+        owed = Owed(patch=at, tellings=rest) if isinstance(at, PatchNode) and not self._is_anything_written else None
+        return Applied(
+            memory=self._memory, is_node_written=self._is_node_written, stop=stop, is_told=self._is_anything_written, owed=owed,
+        )
+
+    def tell(self, tellings: tuple[PostEvent | Notify, ...]) -> None:
+        """Events and messages, at once and without waiting for them."""
+        for each in tellings:
+            if isinstance(each, PostEvent):
+                self._post_event(each)
+            else:
+                self._notify(each)
 
     async def _do(self, action: Action) -> Stop | None:
         match action:
@@ -128,7 +163,7 @@ class Applier:
             case Landed(node):
                 # The node controller follows a cordon, and its end, with a taint of its own: the next write would meet a conflict.
                 self._node = node if patch.unschedulable is None else None
-                self._is_node_written, self._node_written_at = True, began
+                self._is_node_written, self._is_anything_written, self._node_written_at = True, True, began
                 return None
             case Rejected(why):
                 return Stop(f"{patch.purpose}: {why}", is_refusal=True)
@@ -138,6 +173,7 @@ class Applier:
     async def _write_lock(self, wanted: WriteLock) -> Stop | None:
         match await self._hands.lock.write(wanted):
             case Landed(_):
+                self._is_anything_written = True
                 return None
             case Rejected(why):
                 return Stop(f"{wanted.purpose}: {why}", is_refusal=True)
@@ -174,16 +210,20 @@ class Applier:
         return None
 
     async def _evict(self, batch: Evict) -> Stop | None:
-        few, clock = asyncio.Semaphore(batch.parallel), self._hands.api.clock
+        """As many as begin within the turn's share; the others stay as they are, and the next turn asks for them after a fresh look."""
+        clock, waiting = self._hands.api.clock, iter(batch.pods)
+        until = clock.monotonic() + EVICTIONS_SECONDS
 
-        async def ask(pod: EvictPod) -> None:
-            async with few:
+        async def one_after_another() -> None:
+            for pod in waiting:
                 asked = clock.monotonic()
                 self._evicted(pod, await evict(self._hands.api, pod))
                 if batch.parallel == 1:
                     await clock.sleep(max(0.0, ONE_BY_ONE_SECONDS - (clock.monotonic() - asked)))
+                if clock.monotonic() >= until:
+                    return
 
-        await asyncio.gather(*(ask(pod) for pod in batch.pods))
+        await all_or_none(one_after_another() for _ in range(min(batch.parallel, len(batch.pods))))
         return None
 
     def _evicted(self, pod: EvictPod, result: Evicted) -> None:
@@ -205,9 +245,10 @@ class Applier:
     def _post_event(self, told: PostEvent) -> Stop | None:
         hands = self._hands
         subject = Subject(kind="Node", name=hands.node_name, uid=self._node_uid)
-        hands.in_background(
-            post_event(hands.api, subject, reason=event_reason(told.code), sentence=told.sentence, is_warning=told.is_warning, host=hands.node_name)
-        )
+        hands.in_background(post_event(
+            hands.api, subject, reason=event_reason(told.code), sentence=told.sentence, is_warning=told.is_warning, host=hands.node_name,
+            pauses=EVENT_PAUSES_SECONDS,
+        ))
         return None
 
     def _notify(self, message: Notify) -> Stop | None:
@@ -217,3 +258,9 @@ class Applier:
     def _set_memory(self, memory: Memory) -> None:
         self._memory = memory
         self._remember(memory)
+
+
+def tellings_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
+    """What these actions tell; no message about a reboot that was not confirmed."""
+    is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
+    return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))

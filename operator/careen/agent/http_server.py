@@ -6,9 +6,13 @@ again, and a probe fails when it did not.
 
 from __future__ import annotations
 
+import errno
+import socket
+import socketserver
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 
 class Heartbeat:
@@ -43,10 +47,12 @@ class HttpServer:
     """Serves until the process ends."""
 
     def __init__(self, host: str, port: int, *, heartbeat: Heartbeat, exposition: Callable[[], bytes]) -> None:
-        """Raises OSError if the address cannot be had."""
+        """`host` is an address of either family, `[::1]` as well, or a name; empty: all addresses of both families that the host has.
+
+        Raises OSError, with a sentence, if the address cannot be had.
+        """
         handler = type("Handler", (_Handler,), {"heartbeat": heartbeat, "exposition": staticmethod(exposition)})
-        self._server = ThreadingHTTPServer((host, port), handler)
-        self._server.daemon_threads = True
+        self._server = _listening(host, port, handler)
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
 
     @property
@@ -58,6 +64,50 @@ class HttpServer:
         """Stops serving."""
         self._server.shutdown()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, family: socket.AddressFamily, address: tuple[Any, ...], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = family
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        if self.address_family is socket.AF_INET6:
+            # Only "::" means both families, and only with this off; net.ipv6.bindv6only may have set it.
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(self.server_address[0] != "::"))
+        # Not HTTPServer's: it asks the DNS for the address's name, which may take as long as the DNS likes, and nobody needs it.
+        socketserver.TCPServer.server_bind(self)
+
+
+def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
+    """On the first of the addresses that can be had; an address in use is not passed over."""
+    refused: OSError | None = None
+    for family, address in _addresses(host, port):
+        try:
+            return _Server(family, address, handler)
+        except OSError as error:
+            if error.errno not in _NO_SUCH_FAMILY:
+                raise
+            refused = refused or error
+    raise refused or OSError(f"{host} has no address")
+
+
+# What a kernel without IPv6, or without an IPv6 address, says of "::".
+_NO_SUCH_FAMILY = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT})
+
+
+def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+    if not host:
+        return [(socket.AF_INET6, ("::", port)), (socket.AF_INET, ("0.0.0.0", port))]  # noqa: S104 - the kubelet's probes come from outside
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    try:
+        found = socket.getaddrinfo(bare, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise OSError(f"{host!r} is neither an address nor a name that resolves: {error}") from error
+    # A name with addresses of both families: IPv4 first, as Go's net.Listen and so kured do.
+    return sorted(((socket.AddressFamily(family), address) for family, _, _, _, address in found), key=lambda each: each[0] is not socket.AF_INET)
 
 
 class _Handler(BaseHTTPRequestHandler):

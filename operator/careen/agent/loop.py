@@ -16,8 +16,9 @@ from careen.core.policy import Policy
 
 _LOG = logging.getLogger("careen.loop")
 
-# A turn is a handful of requests of at most half a minute each, a forecast, and a reboot command.
-_LONGEST_TURN_SECONDS = 600.0
+# The requests of one turn, each with a deadline: evictions and dry runs have a share of it, the rest is a handful. Whatever else a turn
+# waits for has a deadline of its own in the settings.
+REQUESTS_SECONDS = 600.0
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 _SHORTEST_PAUSE_SECONDS = 0.02
@@ -39,8 +40,9 @@ class Loop:
         heartbeat: Heartbeat,
         after_first_turn: Callable[[], None],
         after_turn: Callable[[Turned], None] = lambda _: None,
+        other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`after_first_turn` is called once, when the first turn has ended, however it did; `after_turn` after each that did not break."""
+        """`other_deadlines_seconds`: what a turn may wait for besides the API server. `after_first_turn` is called once, when the first turn has ended, however it did; `after_turn` after each that did not break."""
         self._mind = mind
         self._policy = policy
         self._need = need
@@ -51,7 +53,9 @@ class Loop:
         self._heartbeat = heartbeat
         self._after_first_turn = after_first_turn
         self._after_turn = after_turn
+        self._other_deadlines_seconds = other_deadlines_seconds
         self._stops_in_a_row = 0
+        self._told = ("", "")
         self._is_stopping = False
         self._wakes = False
         self.is_turning = False
@@ -60,11 +64,12 @@ class Loop:
     async def run(self) -> None:
         """Turn, wait, and again, until `stop`."""
         pause = await self._one_turn()
-        self._after_first_turn()
+        is_rest_started = self._starts_the_rest()
         while not self._is_stopping:
             await self._wait(pause)
             if not self._is_stopping:
                 pause = await self._one_turn()
+                is_rest_started = is_rest_started or self._starts_the_rest()
 
     def stop(self) -> None:
         """No further turn begins."""
@@ -74,23 +79,47 @@ class Loop:
         """The next turn begins within five seconds: something changed that a decision rests on."""
         self._wakes = True
 
+    def _longest_turn_seconds(self) -> float:
+        return REQUESTS_SECONDS + self._other_deadlines_seconds()
+
     async def _one_turn(self) -> float:
         """Makes a turn; how long to wait before the next."""
-        self._heartbeat.expect_within(_LONGEST_TURN_SECONDS, "a turn")
+        self._heartbeat.expect_within(self._longest_turn_seconds(), "a turn")
         self.is_turning = True
         started = self._clock.monotonic()
         try:
             turned = await self._mind.turn(self._policy())
-        except Exception:
-            # Whatever it is, dying would leave a cordoned node alone; the log and the counter tell.
+        except Exception as error:
+            # Whatever it is, dying would leave a cordoned node alone.
             _LOG.exception("a turn broke")
+            await self._rescue(error)
             return self._broken()
         finally:
             self.is_turning = False
             self._metrics.turn_seconds.labels(self._place.node).observe(self._clock.monotonic() - started)
             self._metrics.last_turn.labels(self._place.node).set(self._clock.now().timestamp())
-        self._after_turn(turned)
-        return self._after(turned)
+        try:
+            self._after_turn(turned)
+            return self._after(turned)
+        except Exception:
+            _LOG.exception("what follows a turn broke")
+            return self._broken()
+
+    def _starts_the_rest(self) -> bool:
+        """Whether it could be started; else it is tried again after the next turn."""
+        try:
+            self._after_first_turn()
+        except Exception:
+            _LOG.exception("what follows the first turn could not be started")
+            return False
+        return True
+
+    async def _rescue(self, error: Exception) -> None:
+        """The node told, and given back after a few such turns; a rescue that breaks as well is tried again after the next one."""
+        try:
+            await self._mind.broke(error)
+        except Exception:
+            _LOG.exception("the rescue after a broken turn broke")
 
     def _after(self, turned: Turned) -> float:
         self._tell(turned)
@@ -120,10 +149,13 @@ class Loop:
             self._metrics.show_phase(turned.phase, at=self._clock.now().timestamp())
         self._metrics.show_refusals(decision.refusals)
         self._metrics.show_overdue(decision.memory.overdue)
-        place = (turned.phase.value if turned.phase else "", decision.reason.code.value)
-        if place == (self._place.phase, self._place.reason):
+        if not turned.is_told:
+            return                                                # not done, so it is not so; the next turn decides anew
+        self._place.phase, self._place.reason = turned.phase.value if turned.phase else "", decision.reason.code.value
+        news = (decision.phase.value, decision.reason.code.value)
+        if news == self._told:
             return
-        self._place.phase, self._place.reason = place
+        self._told = news
         self._metrics.reasons.labels(node, decision.reason.code.value).inc()
         _LOG.info("%s", decision.reason.sentence)
         for refusal in decision.refusals:
@@ -133,12 +165,20 @@ class Loop:
         """Sleeps, looking at the sentinel every few seconds."""
         # Zero means "at once"; a little must stand between turns all the same, or a mistake would hammer the API server.
         until = self._clock.monotonic() + max(seconds, _SHORTEST_PAUSE_SECONDS)
-        self._heartbeat.expect_within(seconds + _LONGEST_TURN_SECONDS, "waiting")
+        self._heartbeat.expect_within(seconds + self._longest_turn_seconds(), "waiting")
         while not self._is_stopping:
             left = until - self._clock.monotonic()
             if left <= 0:
                 break
             await self._clock.sleep(min(left, FILE_SECONDS))
-            if self._wakes or await self._need.has_changed():
+            if self._wakes or await self._has_need_changed():
                 break
         self._wakes = False
+
+    async def _has_need_changed(self) -> bool:
+        try:
+            return await self._need.has_changed()
+        except Exception as error:
+            # The next turn asks again, and what breaks there is told; here the pause between turns must be kept.
+            _LOG.warning("the need cannot be looked at between turns: %r", error)
+            return False

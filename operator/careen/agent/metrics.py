@@ -31,6 +31,7 @@ class Metrics:
         self._refused = Gauge("careen_refused", "1 for each gate that refuses now.", ["node", "gate", "code"], registry=registry)
         self._refused_since = Gauge("careen_refused_since_seconds", "Since when each gate has refused (unix time).", ["node", "gate", "code"], registry=registry)
         self.turns = Counter("careen_turns", "Turns, by how they ended: done, stopped (an action did not surely succeed), broken (a bug).", ["node", "end"], registry=registry)
+        self.broken_turns = Gauge("careen_broken_turns", "How many turns in a row have broken (a bug); 0 while they work.", ["node"], registry=registry)
         self.turn_seconds = Histogram("careen_turn_seconds", "How long a turn took.", ["node"], buckets=(0.01, 0.1, 1, 5, 15, 60, 300), registry=registry)
         self.last_turn = Gauge("careen_last_turn_seconds", "When the last turn ended (unix time).", ["node"], registry=registry)
         self.requests = Counter("careen_api_requests", "Requests to the API server, by method and status; status lost: no answer.", ["node", "method", "status"], registry=registry)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
+from careen.agent.few_at_a_time import all_or_none
 from careen.agent.need_watch import NeedWatch
 from careen.cluster.api import ApiServer
 from careen.cluster.errors import ClusterError
@@ -34,7 +35,6 @@ from careen.core.observation import (
     NodeView,
     NotAsked,
     Observation,
-    PodView,
     Unknown,
 )
 from careen.core.phases import ROW, Evidence, Phase
@@ -50,6 +50,11 @@ T = TypeVar("T")
 # Turns that move a node on follow each other within milliseconds, and every write of the Node carries the version that was
 # seen. Longer than this no turn may rest on an answer: an eviction does not carry the version, and a hold must be heard.
 _ANSWER_SECONDS = 1.0
+
+DRY_RUNS_SECONDS = 60.0
+"""No dry run begins later: 110 pods behind a webhook that takes 8 s would hold the claim for a quarter of an hour."""
+# Nothing moves, so no order has to be kept; half of the client's threads stay free.
+_DRY_RUNS_AT_ONCE = 4
 
 
 class Forecaster(Protocol):
@@ -210,20 +215,25 @@ class Observer:
         return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}
 
     async def _evictability(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """A dry run for every pod a drain would evict, a few at a time."""
+        """A dry run for every pod a drain would evict, a few at a time; the gate hears of those that none was left time for."""
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "evictability": Unknown("the pods of this node are not known")}
         pods = drain_plan.to_evict(seen.pods, policy.drain)
-        few = asyncio.Semaphore(policy.drain.parallel)
+        clock, waiting = self._senses.api.clock, iter(pods)
+        until = clock.monotonic() + DRY_RUNS_SECONDS
+        answers = {pod.uid: _NOT_TRIED for pod in pods}
 
-        async def try_one(pod: PodView) -> Evicted:
-            async with few:
+        async def one_after_another() -> None:
+            for pod in waiting:
                 request = EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, grace_seconds=policy.drain.grace_seconds)
-                return await evict(self._senses.api, request, dry_run=True)
+                answers[pod.uid] = _dry_run(await evict(self._senses.api, request, dry_run=True))
+                if clock.monotonic() >= until:
+                    return
 
-        answers = await asyncio.gather(*(try_one(pod) for pod in pods))
-        return {"pods": seen.pods, "evictability": {pod.uid: _dry_run(answer) for pod, answer in zip(pods, answers, strict=True)}}
+        few = min(max(policy.drain.parallel, _DRY_RUNS_AT_ONCE), len(pods))
+        await all_or_none(one_after_another() for _ in range(few))
+        return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """Before the drain the owners of the pods that would be evicted; from then on those in the record, if any."""
@@ -269,6 +279,9 @@ _EVICTABLE = {
     EvictAnswer.DENIED: Evictable.DENIED,
     EvictAnswer.UNCLEAR: Evictable.UNKNOWN,
 }
+
+
+_NOT_TRIED = DryRunAnswer(answer=Evictable.UNKNOWN, detail=f"not tried: the dry runs took longer than {DRY_RUNS_SECONDS:.0f} s")
 
 
 def _dry_run(evicted: Evicted) -> DryRunAnswer:

@@ -138,7 +138,7 @@ class Settings:
     message_template_drain: str = _kured("Draining node %s", kinds.TEMPLATE, "Message when a drain begins.")
     message_template_reboot: str = _kured("Rebooting node %s", kinds.TEMPLATE, "Message when a node reboots.")
     message_template_uncordon: str = _kured("Node %s rebooted & uncordoned successfully!", kinds.TEMPLATE, "Message when a node is back.")
-    metrics_host: str = _kured("", kinds.TEXT, "Address of /metrics, /healthz and /readyz; empty: all.", live=False, bootstrap=True)
+    metrics_host: str = _kured("", kinds.LISTEN_HOST, "Address of /metrics, /healthz and /readyz; empty: all, of IPv6 and IPv4.", live=False, bootstrap=True)
     metrics_port: int = _kured(8080, kinds.whole_number(0, 65535), "Port of the same; 0: any free one, named in the log. (kured dies if it is taken; here the agent goes on and says so.)", live=False, bootstrap=True)
     log_format: str = _kured("text", kinds.word("text", "json"), "Format of every line of the log.", live=False, bootstrap=True)
     log_level: str = _ours("info", kinds.word("debug", "info", "warning", "error"), "How much is logged.", live=False, bootstrap=True)

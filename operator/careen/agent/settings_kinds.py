@@ -6,6 +6,7 @@ Each raises ValueError with a sentence that says what was expected; `settings_so
 from __future__ import annotations
 
 import csv
+import ipaddress
 import re
 import shlex
 import warnings
@@ -217,6 +218,35 @@ def namespace(text: str) -> str:
     return text
 
 
+def listen_host(text: str) -> str:
+    """Where to listen: an address of either family, an IPv6 one also in brackets as kured wants it, or a host name; empty: everywhere."""
+    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    if text and not (_is_ipv6(bare) or (bare == text and (_is_ipv4(bare) or _is_host_name(bare)))):
+        raise ValueError("expected an IP address such as 10.0.0.1 or ::1, or a host name, without a port")
+    return text
+
+
+def _is_ipv6(text: str) -> bool:
+    return _is_address(ipaddress.IPv6Address, text)
+
+
+def _is_ipv4(text: str) -> bool:
+    return _is_address(ipaddress.IPv4Address, text)
+
+
+def _is_address(kind: Callable[[str], object], text: str) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_host_name(text: str) -> bool:
+    """Names of machines may be in capitals; what ends in a number is an address, and a wrong one."""
+    return len(text) <= 253 and bool(_DNS_SUBDOMAIN.fullmatch(text.lower())) and not re.fullmatch(r"\d+", text.rsplit(".", 1)[-1])
+
+
 def needed_name(text: str) -> str:
     """The name of an object that has to be there."""
     if not text:
@@ -333,6 +363,7 @@ def urls(text: str) -> list[str]:
 TEXT = Kind(metavar="TEXT", parse=str)
 MESSAGE_URLS = Kind(metavar="URL", parse=notification_urls.parse, many=True, split=urls, is_secret=True, told=lambda _: "a secret", show=lambda value: f"{value.service} (set)")
 SLACK_HOOK = Kind(metavar="URL", parse=notification_urls.slack_hook, is_secret=True, told=lambda _: "a secret", show=lambda value: "(set)" if value else "")
+LISTEN_HOST = Kind(metavar="TEXT", parse=listen_host)
 PATH = Kind(metavar="PATH", parse=str)
 KEY = Kind(metavar="KEY", parse=label_key)
 ANNOTATION = Kind(metavar="KEY", parse=annotation_key)

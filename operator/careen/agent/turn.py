@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from careen.agent.apply import Applier, Hands, Stop
+from careen.agent.apply import Applied, Applier, Hands, Owed, Stop
 from careen.agent.observe import Observer
+from careen.agent.rescue import Rescue
+from careen.cluster.nodes import stands
 from careen.core.decide import decide
 from careen.core.decision import Decision
-from careen.core.memory import Memory
-from careen.core.observation import NodeView, Observation
+from careen.core.memory import Memory, having_said, not_yet_said
+from careen.core.observation import Gone, NodeView, Observation, Unknown
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import Policy
 
@@ -19,6 +21,9 @@ _LOG = logging.getLogger("careen.turn")
 # Each kind of evidence may be wanted once, and a few of them a second time on fresh data; a decision that goes on
 # wanting would be a bug in the core, and must not spin.
 _MOST_ROUNDS = 2 * len(Evidence)
+
+# One patch that may land late is ordinary; behind each further one stands a conflict that it caused.
+_MOST_DEBTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,17 @@ class Turned:
     stop: Stop | None
     phase: Phase | None
     """Where the node stands, as far as this process knows: a Node that cannot be read has not moved, nor one whose patch did not land; None before the first look."""
+    is_told: bool = True
+    """Whether the decision's Event and messages went out, or it had none; otherwise a later turn tells them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Debt:
+    """What a decision owes to be told, and to which Node."""
+
+    owed: Owed
+    decision: Decision
+    node_uid: str
 
 
 class NeverDecided(Exception):
@@ -42,25 +58,40 @@ class Mind:
     def __init__(self, observer: Observer, hands: Hands) -> None:
         self._observer = observer
         self._hands = hands
+        self._rescue = Rescue(hands)
+        self._debts: tuple[_Debt, ...] = ()
+        self._policy: Policy | None = None
         self.memory = Memory()
         self.phase: Phase | None = None
 
     async def turn(self, policy: Policy) -> Turned:
         """One turn, to its end or to the first action that did not surely succeed."""
+        self._policy = policy
         seen, decision = await self._decide(policy)
-        self.memory = decision.memory
+        self.memory = not_yet_said(decision.memory, seen.memory)
         applier = Applier(self._hands, self.memory, node_uid=_uid(seen), remember=self._remember)
         applied = await applier.apply(decision.actions)
         self.memory = applied.memory
+        self._told(decision, applied, _uid(seen))
         if applied.is_node_written or applied.stop is not None:
             self._observer.saw_node(applied.node, applied.node_written_at)
         # A decision's phase holds when all its actions have landed.
         if isinstance(seen.node, NodeView) and applied.stop is None:
             self.phase = decision.phase
-        return Turned(decision=decision, observation=seen, stop=applied.stop, phase=self.phase)
+        if await self._rescue.worked(seen.node):
+            self._observer.saw_node(None, 0.0)
+        return Turned(decision=decision, observation=seen, stop=applied.stop, phase=self.phase, is_told=applied.is_told)
+
+    async def broke(self, error: Exception) -> None:
+        """A turn broke, or could not begin. What was seen of the Node may be old by now."""
+        self._observer.saw_node(None, 0.0)
+        if await self._rescue.broke(error, self._policy):
+            self.phase = Phase.FAILED
 
     async def _decide(self, policy: Policy) -> tuple[Observation, Decision]:
         seen = await self._observer.begin(self.memory, self.phase or Phase.IDLE, policy)
+        self._pay(seen.node)
+        seen = replace(seen, memory=self.memory)
         for _ in range(_MOST_ROUNDS):
             decision = decide(seen, policy)
             if not decision.wants:
@@ -68,6 +99,28 @@ class Mind:
             _LOG.debug("wants %s", ", ".join(sorted(decision.wants)))
             seen = await self._observer.add(seen, decision.wants, policy)
         raise NeverDecided(f"still wants {', '.join(sorted(decision.wants))} after {_MOST_ROUNDS} rounds")
+
+    def _told(self, decision: Decision, applied: Applied, uid: str) -> None:
+        """Remember what was told, and what is owed if an unclear patch of the Node landed after all."""
+        is_node_told = applied.is_node_written or applied.stop is None
+        if applied.is_told:
+            self.memory = having_said(self.memory, decision.memory, is_node_told=is_node_told)
+        if is_node_told:
+            self._debts = ()
+        elif applied.owed:
+            self._debts = (*self._debts[1 - _MOST_DEBTS:], _Debt(owed=applied.owed, decision=decision, node_uid=uid))
+
+    def _pay(self, node: NodeView | Gone | Unknown) -> None:
+        """Tell what an unclear patch did, if the Node shows that it landed. If it does not, this turn decides anew."""
+        if not isinstance(node, NodeView):
+            return
+        landed = [each for each in self._debts if node.uid == each.node_uid and stands(each.owed.patch, node)]
+        if not landed:
+            return
+        debt, self._debts = landed[-1], ()
+        Applier(self._hands, self.memory, node_uid=debt.node_uid, remember=self._remember).tell(debt.owed.tellings)
+        self._hands.metrics.reasons.labels(self._hands.node_name, debt.decision.reason.code.value).inc()
+        self.memory = having_said(self.memory, debt.decision.memory, is_node_told=True)
 
     def _remember(self, memory: Memory) -> None:
         self.memory = memory

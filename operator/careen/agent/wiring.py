@@ -133,6 +133,7 @@ class Agent:
             heartbeat=self._heartbeat,
             after_first_turn=lambda: self._after_first_turn(live, host, mind, loop),
             after_turn=lambda turned: self._after_turn(patience, turned),
+            other_deadlines_seconds=lambda: _deadlines_of(live.settings),
         )
         self._loop = loop
         await loop.run()
@@ -364,6 +365,11 @@ def _host(settings: Settings) -> LocalHost:
         reboot_signal=settings.reboot_signal,
         reboot_seconds=settings.reboot_timeout,
     )
+
+
+def _deadlines_of(settings: Settings) -> float:
+    """How long a turn may wait for what is not the API server."""
+    return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
 
 
 def _alerts(settings: Settings) -> AlertSource | None:

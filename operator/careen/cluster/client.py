@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlencode
 
 import urllib3
@@ -26,7 +28,11 @@ from kubernetes.config.kube_config import load_kube_config
 from careen.cluster.errors import NotSent, Unclear
 from careen.cluster.transport import Request, Response
 
+T = TypeVar("T")
+
 CONNECT_SECONDS = 5.0
+# Every thread may be waiting for an answer; asking again later is as good as waiting longer.
+THREAD_SECONDS = 10.0
 # In-cluster tokens live an hour and the kubelet renews them at 80 % of that; the client reads the file again each
 # minute. A 401 makes us read everything again at once, but not more often than this.
 RELOAD_SECONDS = 10.0
@@ -89,6 +95,17 @@ def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
     return " ".join(str(error).split())
 
 
+class Turnstile:
+    """Lets one through: the thread that sends a request, or whoever gives it up. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def pass_once(self) -> bool:
+        """True for the first who asks, and for nobody else."""
+        return self._lock.acquire(blocking=False)
+
+
 class ClientTransport:
     """Sends requests through urllib3 in threads of its own, each with a connect, a read and a total deadline."""
 
@@ -125,14 +142,38 @@ class ClientTransport:
         self._api.rest_client.close()
 
     async def _send_once(self, request: Request) -> Response:
-        loop = asyncio.get_running_loop()
-        call = loop.run_in_executor(self._threads, self._exchange, self._api, request)
+        """The deadline counts from when the request goes out. One that finds no thread is never sent."""
+        what = f"{request.method} {request.path}"
+        turn, begun = Turnstile(), asyncio.Event()
+        loop, api = asyncio.get_running_loop(), self._api
+
+        def work() -> Response:
+            if not turn.pass_once():
+                raise NotSent(f"{what}: given up before it was sent")
+            loop.call_soon_threadsafe(begun.set)
+            return self._exchange(api, request)
+
+        try:
+            call = asyncio.wrap_future(self._threads.submit(work))
+        except RuntimeError as error:  # no thread can be started; the work may be queued all the same
+            if turn.pass_once():
+                raise NotSent(f"{what}: {error}") from error
+            raise Unclear(f"{what}: {error}") from error
+        try:
+            await _within(THREAD_SECONDS, begun.wait())
+        except TimeoutError as error:
+            if turn.pass_once():
+                call.cancel()
+                raise NotSent(f"{what}: no thread was free within {THREAD_SECONDS:.0f} s") from error
+        except asyncio.CancelledError:
+            turn.pass_once()
+            call.cancel()
+            raise
         try:
             # urllib3's read deadline is per read: a server that drips would never run into it.
-            async with asyncio.timeout(CONNECT_SECONDS + 2 * request.timeout_seconds):
-                return await call
+            return await _within(CONNECT_SECONDS + 2 * request.timeout_seconds, call)
         except TimeoutError as error:
-            raise Unclear(f"{request.method} {request.path}: no full answer within {2 * request.timeout_seconds:.0f} s") from error
+            raise Unclear(f"{what}: no full answer within {2 * request.timeout_seconds:.0f} s") from error
 
     def _exchange(self, api: ApiClient, request: Request) -> Response:
         url = api.configuration.host + request.path + ("?" + urlencode(request.query) if request.query else "")
@@ -175,6 +216,11 @@ class ClientTransport:
 def connect(kubeconfig: Path | None, *, part: str, context: str | None = None) -> ClientTransport:
     """A transport to the cluster of `kubeconfig`, or of the pod we run in. Raises `CannotReachCluster`."""
     return ClientTransport(lambda: load_configuration(kubeconfig, context=context), agent=user_agent(part))
+
+
+async def _within(seconds: float, what: Awaitable[T]) -> T:
+    async with asyncio.timeout(seconds):
+        return await what
 
 
 def _authorization(configuration: Configuration) -> str | None:

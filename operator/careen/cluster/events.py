@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from careen.cluster import objects
 from careen.cluster.api import ApiServer
-from careen.cluster.errors import ClusterError, Conflict
+from careen.cluster.errors import ClusterError, Conflict, NotSent, TooManyRequests
 
 # `kubectl describe node` looks here for a Node's Events, by its UID; Nodes have no namespace of their own.
 NODE_EVENTS_NAMESPACE = "default"
@@ -26,20 +27,34 @@ class Subject:
     namespace: str = ""
 
 
-async def post_event(api: ApiServer, subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, once: str = "") -> str:
+async def post_event(
+    api: ApiServer, subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, once: str = "", pauses: Sequence[float] = (),
+) -> str:
     """Posts one Event; the empty text, or why it could not be posted.
 
-    Of all Events about the subject with the same `once` the server keeps the first: they have one name.
+    Of all Events about the subject with the same `once` the server keeps the first: they have one name. With `pauses` it is posted again
+    after each while the server does not surely answer; the name keeps it from being there twice.
     """
+    at = api.clock.now()
+    once = once or (f"{host}/{at.isoformat()}/{sentence}" if pauses else "")
     namespace = subject.namespace or NODE_EVENTS_NAMESPACE
-    body = event(subject, reason=reason, sentence=sentence, is_warning=is_warning, host=host, at=api.clock.now().isoformat().replace("+00:00", "Z"), once=once)
-    try:
-        await api.post(f"/api/v1/namespaces/{namespace}/events", body, objects.ObjectHead)
-    except Conflict as error:
-        return "" if once else str(error)
-    except ClusterError as error:
-        return str(error)
-    return ""
+    body = event(subject, reason=reason, sentence=sentence, is_warning=is_warning, host=host, at=at.isoformat().replace("+00:00", "Z"), once=once)
+    for pause in (*pauses, None):
+        try:
+            await api.post(f"/api/v1/namespaces/{namespace}/events", body, objects.ObjectHead)
+        except Conflict as error:
+            return "" if once else str(error)
+        except ClusterError as error:
+            if pause is None or not _may_pass(error):
+                return str(error)
+            await api.clock.sleep(pause)
+        else:
+            return ""
+    raise AssertionError("unreachable: the last round returns")
+
+
+def _may_pass(error: ClusterError) -> bool:
+    return error.may_have_landed or isinstance(error, NotSent | TooManyRequests)
 
 
 def event(subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, at: str, once: str = "") -> dict[str, Any]:

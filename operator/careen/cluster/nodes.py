@@ -43,7 +43,17 @@ async def patch_node(api: ApiServer, name: str, patch: PatchNode) -> Written[Nod
         seen = objects.node_view(await api.get(_path(name), objects.ManagedNode))
         return seen.resource_version, seen
 
-    return await write_guarded(version=patch.resource_version, write=write, read=read, stands=functools.partial(_stands, patch))
+    return await write_guarded(version=patch.resource_version, write=write, read=read, stands=functools.partial(stands, patch))
+
+
+def stands(patch: PatchNode, node: NodeView) -> bool:
+    """Whether every part of the patch is in the Node. The annotations of a change of phase are unlike any before."""
+    return (
+        _contains(node.labels, patch.labels)
+        and _contains(node.annotations, patch.annotations)
+        and (patch.taints is None or set(patch.taints) == set(node.taints))
+        and (patch.unschedulable is None or patch.unschedulable == node.unschedulable)
+    )
 
 
 def _manager(patch: PatchNode) -> dict[str, str]:
@@ -65,16 +75,6 @@ def merge_patch(patch: PatchNode, version: str) -> dict[str, Any]:
         # The API leaves the field out when it is false, and kubectl writes null for the same reason.
         spec["unschedulable"] = True if patch.unschedulable else None
     return {"metadata": metadata, "spec": spec} if spec else {"metadata": metadata}
-
-
-def _stands(patch: PatchNode, node: NodeView) -> bool:
-    """Whether every part of the patch is in the Node. The annotations of a change of phase are unlike any before."""
-    return (
-        _contains(node.labels, patch.labels)
-        and _contains(node.annotations, patch.annotations)
-        and (patch.taints is None or set(patch.taints) == set(node.taints))
-        and (patch.unschedulable is None or patch.unschedulable == node.unschedulable)
-    )
 
 
 def _contains(present: Mapping[str, str], wanted: Mapping[str, str | None]) -> bool:

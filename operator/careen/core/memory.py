@@ -1,7 +1,7 @@
 """What one agent process remembers from turn to turn; lost with the process, and nothing may depend on its survival.
 
-A decision carries the next memory. The shell stores it *before* it applies the first action, and then folds in what the actions
-answered with the functions below. What has to survive a restart or the reboot is in `progress.py`.
+A decision carries the next memory. The shell stores it *before* it applies the first action, but for what was said: that is remembered
+when it was. Then it folds in what the actions answered with the functions below. What has to survive a restart or the reboot is in `progress.py`.
 """
 
 from __future__ import annotations
@@ -103,6 +103,18 @@ class Memory:
     costly_holders: tuple[str, ...] = ()                           # who held claims then: with others holding, it is asked again at once
     said: str = ""                                                 # the reason code of the last Event: one per change of mind
     told_at: float = 0.0                                           # when the reason on the Node was last written
+
+
+def not_yet_said(decided: Memory, before: Memory) -> Memory:
+    """The memory of a decision of which nothing is carried out yet: what is said is what was said before, of the same Node."""
+    if decided.node_uid != before.node_uid:
+        return replace(decided, said="", told_at=0.0)
+    return replace(decided, said=before.said, told_at=before.told_at)
+
+
+def having_said(memory: Memory, decided: Memory, *, is_node_told: bool) -> Memory:
+    """The memory once the decision's Event was posted, or it had none; `is_node_told`: its patch landed as well."""
+    return replace(memory, said=decided.said, told_at=decided.told_at if is_node_told else memory.told_at)
 
 
 def after_eviction(

@@ -91,6 +91,7 @@ class Code(StrEnum):
     NEVER_READY = "never-ready"
     SETTLE_TIMEOUT = "settle-timeout"
     REBOOT_LOOP = "reboot-loop"
+    TURN_BROKEN = "turn-broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,10 @@ REASONS: dict[Code, ReasonText] = {
     Code.NEVER_READY: ReasonText("The node rebooted but did not become ready in time; the roll-out halts.", "Look at the kubelet and the DaemonSet pods, then `careen retry NODE`.", is_warning=True),
     Code.SETTLE_TIMEOUT: ReasonText("Displaced workloads are not as healthy as before; the roll-out halts.", "Bring the named workloads back, or `careen retry NODE` to look again.", is_warning=True),
     Code.REBOOT_LOOP: ReasonText("The host asks for a reboot again right after a confirmed one; the roll-out halts.", "Find out what keeps asking, then `careen retry NODE`.", is_warning=True),
+    Code.TURN_BROKEN: ReasonText(
+        "The agent's turns broke, which is a bug of careen; what had begun is undone and the claim is given back.",
+        "Report what the agent's log says under `a turn broke`. It is tried again after a pause, or at once with `careen retry NODE`.", is_warning=True,
+    ),
 }
 
 assert set(REASONS) == set(Code)

@@ -46,7 +46,14 @@ class TimedOut:
     after_seconds: float
 
 
-Outcome = Exited | NotStarted | TimedOut
+@dataclass(frozen=True, slots=True)
+class NotFollowed:
+    """It may have been started, and nobody could wait for it: no thread to be had. What it did is not known."""
+
+    why: str
+
+
+Outcome = Exited | NotStarted | TimedOut | NotFollowed
 
 # asyncio also kills the child of a process object that is collected; those that outlive us are kept for as long as we run.
 _kept: list[asyncio.subprocess.Process] = []
@@ -62,6 +69,8 @@ async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
         process = await _started(full, outlives_us=outlives_us)
     except (OSError, ValueError) as error:
         return NotStarted(f"cannot start {full[0]}: {error}")
+    except RuntimeError as error:  # Python 3.11 waits for each child in a thread, which it begins after the child
+        return NotFollowed(str(error))
     try:
         async with asyncio.timeout(deadline_seconds):
             output, errors = await process.communicate()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -51,12 +50,17 @@ class LocalHost:
     reboot_command: str
     reboot_signal: int
     reboot_seconds: float
+    _sentinel: sentinel.FileLook = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        look = sentinel.FileLook(self.root, self.sentinel_file, deadline_seconds=self.sentinel_seconds)
+        object.__setattr__(self, "_sentinel", look)
 
     async def read_need(self) -> Need:
         """From the command if there is one, else from the file."""
         if self.sentinel_command:
             return await sentinel.run_command(shlex.split(self.sentinel_command), how=self.how, deadline_seconds=self.sentinel_seconds)
-        return await sentinel.read_file_in_thread(self.root, self.sentinel_file, deadline_seconds=self.sentinel_seconds)
+        return await self._sentinel.read()
 
     def read_boot_id(self) -> str | Unknown:
         """From the kernel, or the file given instead."""
@@ -69,7 +73,7 @@ class LocalHost:
     async def ask_reboot(self) -> reboot.Answer:
         """By command or signal, as configured."""
         if self.reboot_method == "signal":
-            return await asyncio.to_thread(reboot.by_signal, self.reboot_signal)
+            return reboot.by_signal(self.reboot_signal)  # at once: kill(2) waits for nothing, and needs no thread
         return await reboot.by_command(shlex.split(self.reboot_command), how=self.how, deadline_seconds=self.reboot_seconds)
 
     async def self_test(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from careen.host.commands import Exited, HostExec, NotStarted, TimedOut, run_on_host
+from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, TimedOut, run_on_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
     match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds, outlives_us=True):
         case NotStarted(why):
             return Refused(f"the reboot command could not be run: {why}")
+        case NotFollowed(why):
+            return Unclear(f"the reboot command `{name}` may run, but could not be waited for: {why}")
         case TimedOut(seconds):
             return Unclear(f"the reboot command `{name}` did not end within {seconds:.0f} s")
         case Exited(code=0):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import stat
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from careen.core.observation import Need, NeedAnswer
-from careen.host.commands import Exited, HostExec, NotStarted, TimedOut, run_on_host
+from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, TimedOut, run_on_host
 from careen.host.paths import under_root
 
 # `sh -c "! needs-restarting"` on a host without that program exits with 0: "yes" for ever, reboot after reboot.
@@ -50,6 +52,8 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
     match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds):
         case NotStarted(why):
             return _unknown(f"the sentinel command could not be run: {why}")
+        case NotFollowed(why):
+            return _unknown(f"the sentinel command could not be waited for: {why}")
         case TimedOut(seconds):
             return _unknown(f"the sentinel command `{name}` did not end within {seconds:.0f} s")
         case Exited(code=0, errors=errors) if _PROGRAM_MISSING.search(errors):
@@ -64,13 +68,49 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
             return _unknown(f"the sentinel command `{name}` exited with {code}, which means neither yes (0) nor no (1): {errors}")
 
 
-async def read_file_in_thread(root: Path, path: str, *, deadline_seconds: float) -> Need:
-    """`read_file` for a host whose file system may hang (NFS): a deadline instead of a frozen agent."""
-    try:
-        async with asyncio.timeout(deadline_seconds):
-            return await asyncio.to_thread(read_file, root, path)
-    except TimeoutError:
-        return _unknown(f"looking at the sentinel file {path} took longer than {deadline_seconds:.0f} s")
+class FileLook:
+    """`read_file` for a host whose file system may hang (NFS): at most one look at a time, in a thread of its own.
+
+    A hung look makes the need unknown after its deadline, and no other begins until it ends. Nobody else needs the
+    thread: no request, no alert, no reboot waits for it, and it does not keep the process from ending.
+    """
+
+    def __init__(self, root: Path, path: str, *, deadline_seconds: float) -> None:
+        self._root = root
+        self._path = path
+        self._deadline_seconds = deadline_seconds
+        self._under_way: asyncio.Future[Need] | None = None
+        self._began_at = 0.0
+
+    async def read(self) -> Need:
+        """What the look that is under way says, or a new one; unknown when it has taken too long."""
+        now = asyncio.get_running_loop().time()
+        if self._under_way is None:
+            try:
+                self._under_way, self._began_at = self._begin(), now
+            except RuntimeError as error:  # the host has no thread to spare
+                return _unknown(f"cannot look at the sentinel file {self._path}: {error}")
+        look = self._under_way
+        await asyncio.wait({look}, timeout=max(0.0, self._deadline_seconds - (now - self._began_at)))
+        if not look.done():
+            return _unknown(f"looking at the sentinel file {self._path} takes longer than {self._deadline_seconds:.0f} s")
+        return look.result()
+
+    def _begin(self) -> asyncio.Future[Need]:
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[Need] = loop.create_future()
+        ended.add_done_callback(lambda _: setattr(self, "_under_way", None))
+
+        def look() -> None:
+            try:
+                need = read_file(self._root, self._path)
+            except Exception as error:  # the thread would end without an answer, and the look would never
+                need = _unknown(f"cannot look at the sentinel file {self._path}: {error!r}")
+            with suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(ended.set_result, need)
+
+        threading.Thread(target=look, name="sentinel", daemon=True).start()
+        return ended
 
 
 def _unknown(why: str) -> Need:

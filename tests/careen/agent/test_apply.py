@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from careen.agent.apply import ONE_BY_ONE_SECONDS, Applied, Applier
+from careen.agent.apply import EVICTIONS_SECONDS, ONE_BY_ONE_SECONDS, Applied, Applier
 from careen.cluster.errors import Unclear
 from careen.core.actions import (
     Action,
@@ -194,6 +194,35 @@ async def test_one_after_another_they_leave_the_replacement_time_to_find_its_nod
     shell.wire.before = lambda _: asked.append(shell.api.clock.monotonic())
     await do(shell, Evict(pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in "abc"), parallel=1), memory=Memory())
     assert [round(later - earlier, 3) for earlier, later in pairwise(asked)] == [ONE_BY_ONE_SECONDS] * 2
+
+
+async def test_behind_a_slow_webhook_a_turn_asks_for_some_seconds_and_leaves_the_rest_to_the_next(shell: Shell) -> None:
+    """Hold, pause and need are looked at between turns: 110 pods at 8 s each would be a quarter of an hour without a look."""
+    names = [f"pod-{number:03}" for number in range(110)]
+    for name in names:
+        shell.put_pod(name, metadata={"uid": name})
+
+    def slowly(_: object) -> None:
+        shell.clock.seconds += 8.0
+
+    shell.wire.before = slowly
+    began = shell.clock.seconds
+    applied = await do(shell, Evict(pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in names), parallel=1), memory=Memory())
+    assert applied.stop is None
+    assert shell.clock.seconds - began < EVICTIONS_SECONDS + 8.0
+    assert list(applied.memory.evictions) == names[:2], "in order; what was not asked has not been tried"
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+async def test_no_eviction_goes_on_when_one_beside_it_breaks_the_turn(shell: Shell, parallel: int) -> None:
+    for name in "abcdefgh":
+        shell.put_pod(name, metadata={"uid": name})
+    shell.wire.before = lambda request: KeyError("our bug") if "/pods/a/" in request.path else None
+    with pytest.raises(KeyError):
+        await do(shell, Evict(pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in "abcdefgh"), parallel=parallel), memory=Memory())
+    asked = len(shell.requests)
+    await asyncio.sleep(0.1)
+    assert len(shell.requests) == asked <= parallel
 
 
 async def test_a_refused_eviction_is_backed_off_at_least_as_long_as_the_server_asks(shell: Shell) -> None:

@@ -196,3 +196,58 @@ async def test_metrics_follow_the_decisions() -> None:
         assert line in text.splitlines()
 
 
+
+
+async def test_health_waits_for_what_the_settings_allow_a_turn() -> None:
+    """A forecast that may take a quarter of an hour must not be ended by the liveness probe."""
+    stage = Stage(5.0, 1.0)
+    loop = Loop(
+        mind=stage.mind, policy=lambda: POLICY, need=stage.need, clock=stage.clock, chance=lambda: 0.0, place=stage.place,  # type: ignore[arg-type]
+        metrics=stage.metrics, heartbeat=stage.heartbeat, after_first_turn=lambda: None, other_deadlines_seconds=lambda: 900.0,
+    )
+    stage.mind.loop = loop
+    health: list[bool] = []
+
+    def during(_: int) -> None:
+        stage.clock.seconds += 1400.0
+        health.append(stage.heartbeat.health()[0])
+        stage.clock.seconds += 200.0
+        health.append(stage.heartbeat.health()[0])
+
+    stage.mind.during = during
+    await loop.run()
+    assert health[:2] == [True, False]
+
+
+async def test_what_follows_a_turn_may_break_without_ending_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage(5.0, 5.0, 1.0)
+    stage.loop._after_turn = lambda _: 1 / 0  # type: ignore[assignment, return-value]
+    assert len(await stage.run()) == 3
+    assert "what follows a turn broke" in caplog.text
+
+
+async def test_what_could_not_be_started_after_the_first_turn_is_started_after_a_later_one() -> None:
+    """A thread for kopf, on a host that has none to spare at the moment."""
+    stage = Stage(5.0, 5.0, 5.0, 1.0)
+    tries = 0
+
+    def start() -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise RuntimeError("can't start new thread")
+
+    stage.loop._after_first_turn = start
+    assert len(await stage.run()) == 4
+    assert tries == 3
+
+
+async def test_a_look_between_turns_that_breaks_neither_ends_the_loop_nor_hurries_it(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage(12.0, 1.0)
+
+    async def breaks() -> bool:
+        raise RuntimeError("can't start new thread")
+
+    stage.need.has_changed = breaks  # type: ignore[method-assign]
+    assert await stage.run() == [0, 12]
+    assert "can't start new thread" in caplog.text

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from careen.agent import need_watch
 from careen.agent.need_watch import NeedWatch
 from careen.core.observation import Need, NeedAnswer
 from tests.careen.agent.conftest import FakeHost
@@ -68,3 +71,75 @@ async def test_a_change_is_noticed_once() -> None:
     assert not await need.has_changed()
     host.need = UNKNOWN
     assert await need.has_changed()
+
+
+class Slow:
+    """Looks that come to their end when they are let."""
+
+    def __init__(self, host: FakeHost) -> None:
+        self.host = host
+        self.is_over = asyncio.Event()
+        host.read_need = self.read_need  # type: ignore[method-assign]
+
+    async def read_need(self) -> Need:
+        self.host.needs_read += 1
+        await self.is_over.wait()
+        return self.host.need
+
+
+async def test_a_slow_command_holds_up_no_turn_and_the_last_answer_stands_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(need_watch, "_WAIT_SECONDS", 0.01)
+    need, host, clock = watch(is_command=True, period=60)
+    assert await need.read() == NO
+    slow = Slow(host)
+    host.need = YES
+    clock.seconds = 60
+    assert [await need.read() for _ in range(5)] == [NO] * 5
+    assert host.needs_read == 2, "one look is under way, never two"
+    clock.seconds = 80
+    slow.is_over.set()
+    await asyncio.sleep(0)
+    assert await need.read() == YES
+    clock.seconds = 119
+    assert (await need.read(), host.needs_read) == (YES, 2), "its age counts from when it was asked"
+    clock.seconds = 120
+    await need.read()
+    assert host.needs_read == 3
+
+
+async def test_a_change_that_a_slow_look_brings_between_two_questions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(need_watch, "_WAIT_SECONDS", 0.01)
+    need, host, clock = watch(is_command=True, period=60)
+    await need.read()
+    slow = Slow(host)
+    host.need = YES
+    clock.seconds = 60
+    assert not await need.has_changed()
+    slow.is_over.set()
+    await asyncio.sleep(0.01)
+    assert await need.has_changed()
+    assert not await need.has_changed()
+
+
+async def test_the_first_answer_is_waited_for() -> None:
+    """Nothing may be decided before it is known whether the host asks for a reboot."""
+    need, host, _ = watch(is_command=True)
+    slow = Slow(host)
+    first = asyncio.ensure_future(need.read())
+    await asyncio.sleep(0.05)
+    assert not first.done()
+    slow.is_over.set()
+    assert await first == NO
+
+
+async def test_a_look_that_breaks_is_told_to_whoever_asks_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    need, host, _ = watch(is_command=False)
+    await need.read()
+    with monkeypatch.context() as broken:
+        async def breaks() -> Need:
+            raise KeyError("our bug")
+
+        broken.setattr(host, "read_need", breaks)
+        with pytest.raises(KeyError):
+            await need.read()
+    assert await need.read() == NO

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from careen.agent.observe import DRY_RUNS_SECONDS
 from careen.cluster.errors import Unclear
+from careen.cluster.transport import Request
 from careen.core.memory import Memory
 from careen.core.observation import (
     Alert,
@@ -223,6 +225,27 @@ async def test_dry_runs_are_tried_for_the_pods_that_would_be_evicted_and_no_othe
     assert isinstance(seen.evictability, dict)
     assert {uid: answer.answer for uid, answer in seen.evictability.items()} == {"free": Evictable.ALLOWED, "held": Evictable.BUDGET}
     assert shell.server.get("pods", "free", "shop") is not None
+
+
+async def test_dry_runs_end_after_a_minute_and_what_was_not_tried_is_unknown_with_the_reason(shell: Shell) -> None:
+    shell.put_node("n1")
+    names = [f"pod-{number:03}" for number in range(110)]
+    for name in names:
+        shell.put_pod(name, metadata={"uid": name})
+
+    def slowly(request: Request) -> None:
+        shell.clock.seconds += 8.0 if request.path.endswith("/eviction") else 0.0
+
+    shell.wire.before = slowly
+    began = shell.clock.seconds
+    seen = await add(shell, Evidence.EVICTABILITY)
+    assert shell.clock.seconds - began < DRY_RUNS_SECONDS + 4 * 8.0, "what is under way then comes to its end"
+    assert isinstance(seen.evictability, dict)
+    answers = [seen.evictability[name].answer for name in names]
+    tried = answers.count(Evictable.ALLOWED)
+    assert 0 < tried < 20
+    assert answers == [Evictable.ALLOWED] * tried + [Evictable.UNKNOWN] * (110 - tried)
+    assert "took longer than 60 s" in seen.evictability["pod-109"].detail
 
 
 async def test_owners_are_those_of_the_pods_until_the_record_names_some(shell: Shell) -> None:

@@ -52,6 +52,17 @@ def test_other_addresses_are_refused_at_the_start_and_not_by_every_question(text
         kinds.url(text)
 
 
+@pytest.mark.parametrize("text", ["", "10.0.0.1", "0.0.0.0", "::", "::1", "[::1]", "[fe80::1%eth0]", "fd00::7", "localhost", "Node-1.example.org"])
+def test_a_place_to_listen_is_an_address_of_either_family_or_a_name(text: str) -> None:
+    assert kinds.listen_host(text) == text
+
+
+@pytest.mark.parametrize("text", ["300.0.0.1", "10.0.0.1:8080", "[::1]:8080", "[::1", "::1]", "[10.0.0.1]", "[localhost]", "a b", "http://x", "1", ":8080", "x" * 254])
+def test_what_is_no_place_to_listen_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(ValueError, match="expected an IP address such as"):
+        kinds.listen_host(text)
+
+
 @given(st.integers(0, 10**7))
 def test_a_duration_that_is_shown_reads_back(seconds: int) -> None:
     assert kinds.duration(kinds.format_duration(float(seconds))) == seconds

@@ -11,7 +11,7 @@ from careen.agent import turn
 from careen.agent.turn import Mind, NeverDecided
 from careen.cluster.errors import Unclear
 from careen.cluster.transport import Request
-from careen.core.actions import PatchNode
+from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason
 from careen.core.observation import LockReading, NodeView, Observation
 from careen.core.phases import Evidence, Phase
@@ -68,12 +68,49 @@ async def test_a_decision_that_wants_for_ever_is_our_bug_and_ends(shell: Shell, 
 
 async def test_memory_is_kept_before_the_first_action_even_if_it_fails(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
-    think(monkeypatch, lambda seen, _: decision(seen, memory=replace(seen.memory, said="told"), actions=(patch(seen, a="1"),)))
+    think(monkeypatch, lambda seen, _: decision(seen, memory=replace(seen.memory, turn_key="kept"), actions=(patch(seen, a="1"),)))
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
     mind = Mind(shell.observer(), shell.hands)
     turned = await mind.turn(POLICY)
     assert turned.stop is not None
-    assert mind.memory.said == "told"
+    assert mind.memory.turn_key == "kept"
+
+
+async def test_what_was_not_told_is_not_remembered_as_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.put_node("n1")
+    told = PostEvent(code=Code.RELEASED, sentence="given back", is_warning=False)
+    think(monkeypatch, lambda seen, _: decision(seen, memory=replace(seen.memory, said="released", told_at=9.0), actions=(patch(seen, a="1"), told)))
+    shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
+    mind = Mind(shell.observer(), shell.hands)
+    turned = await mind.turn(POLICY)
+    assert (mind.memory.said, mind.memory.told_at, turned.is_told) == ("", 0.0, False)
+    shell.wire.before = lambda _: None
+    turned = await mind.turn(POLICY)
+    assert (mind.memory.said, mind.memory.told_at, turned.is_told) == ("released", 9.0, True)
+
+
+async def test_a_write_that_landed_is_told_although_the_next_one_meets_a_conflict(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next turn finds it done, and would not speak of it."""
+    shell.put_node("n1")
+    told, message = PostEvent(code=Code.HELD, sentence="undone", is_warning=False), Notify(occasion=Occasion.FAILED, sentence="failed")
+    stale = WriteLock(purpose="give back", expected_resource_version="1", daemonset_uid="other", content="")
+    think(
+        monkeypatch,
+        lambda seen, _: decision(seen, memory=replace(seen.memory, said="held"), actions=(patch(seen, a="1"), stale, message, told)),
+        lambda seen, _: decision(seen),
+    )
+    mind = Mind(shell.observer(), shell.hands)
+    turned = await mind.turn(POLICY)
+    assert turned.stop is not None
+    assert (turned.is_told, mind.memory.said, shell.told) == (True, "held", [message])
+
+
+async def test_nobody_is_told_of_a_reboot_that_was_not_confirmed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.put_node("n1")
+    message = Notify(occasion=Occasion.REBOOT, sentence="rebooting")
+    think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"), ConfirmClaim(claim="c", node="n1"), message, AskReboot(within_seconds=5))))
+    await Mind(shell.observer(), shell.hands).turn(POLICY)
+    assert shell.told == []
 
 
 async def test_after_an_own_patch_an_idle_node_need_not_be_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

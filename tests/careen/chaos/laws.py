@@ -19,7 +19,8 @@ def verdict(world: World, *, but: Collection[str] = (), taint_seconds: float = 1
     evidence = Evidence(writes=_writes(world), host_log=tuple(world.fleet.log), concurrency=world.shape.concurrency, taint_seconds=taint_seconds)
     found = [f"{broken.rule.name}: {broken.breaches[0].at:.2f}: {broken.breaches[0].sentence}" for broken in judge(evidence) if broken.rule.name not in but]
     found += [f"broken: {each}" for each in world.broken]
-    found += [f"broken: a turn of {node}" for node in world.agents.broken_turns()]
+    if "broken-turns" not in but:
+        found += [f"broken: a turn of {node}" for node in world.agents.broken_turns()]
     found += _groups(world, evidence)
     found += _reboots(world, evidence)
     found += _ends(world)

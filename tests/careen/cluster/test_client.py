@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from careen.cluster import client
-from careen.cluster.client import CannotReachCluster, ClientTransport, connect, load_configuration
+from careen.cluster.client import CannotReachCluster, ClientTransport, load_configuration
 from careen.cluster.errors import NotSent, Unclear
 from careen.cluster.transport import MERGE_PATCH, Request
 
@@ -80,8 +81,9 @@ def kubeconfig(folder: Path, url: str, user: str = "token: one") -> Path:
 def transport_to(tmp_path: Path) -> Iterator[Callable[..., ClientTransport]]:
     made: list[ClientTransport] = []
 
-    def make(url: str, **more: str) -> ClientTransport:
-        made.append(connect(kubeconfig(tmp_path, url, **more), part="agent"))
+    def make(url: str, threads: int = 8, **more: str) -> ClientTransport:
+        file = kubeconfig(tmp_path, url, **more)
+        made.append(ClientTransport(lambda: load_configuration(file), agent="careen-agent", threads=threads))
         return made[-1]
 
     yield make
@@ -143,6 +145,91 @@ async def test_a_dripping_server_is_unclear_after_the_total_deadline(serve, tran
     with pytest.raises(Unclear, match="no full answer"):
         await transport_to(server.url).send(patch(0.2))
     ended.set()
+
+
+class Gate:
+    """A server that answers the first request only when it is let."""
+
+    def __init__(self) -> None:
+        self.is_open = threading.Event()
+        self.asked = 0
+
+    def __call__(self, connection: socket.socket) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            self.is_open.wait(30)
+        connection.sendall(OK)
+
+
+async def until(what: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not what():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_request_that_finds_no_thread_is_not_sent_neither_then_nor_later(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    """An unclear answer would be read again and awaited; a write that lands when nobody expects it is worse."""
+    monkeypatch.setattr(client, "THREAD_SECONDS", 0.1)
+    gate = Gate()
+    server = serve(gate)
+    transport = transport_to(server.url, threads=1)
+    first = asyncio.ensure_future(transport.send(patch()))
+    await until(lambda: gate.asked == 1)
+    with pytest.raises(NotSent, match="no thread was free"):
+        await transport.send(Request(method="POST", path="/late", body=b"{}"))
+    gate.is_open.set()
+    assert (await first).status == 200
+    assert (await transport.send(Request(method="GET", path="/after"))).status == 200, "the queue was worked off by now"
+    assert b"/late" not in b"".join(server.received)
+
+
+async def test_a_turn_that_is_cut_leaves_nothing_behind_that_is_sent_later(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    gate = Gate()
+    server = serve(gate)
+    transport = transport_to(server.url, threads=1)
+    first = asyncio.ensure_future(transport.send(patch()))
+    await until(lambda: gate.asked == 1)
+    cut = asyncio.ensure_future(transport.send(Request(method="POST", path="/late", body=b"{}")))
+    await asyncio.sleep(0.05)
+    cut.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cut
+    gate.is_open.set()
+    await first
+    await transport.send(Request(method="GET", path="/after"))
+    assert b"/late" not in b"".join(server.received)
+
+
+async def test_the_deadline_counts_from_when_the_request_goes_out(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
+    gate = Gate()
+    transport = transport_to(serve(gate).url, threads=1)
+    first = asyncio.ensure_future(transport.send(patch(10)))
+    await until(lambda: gate.asked == 1)
+    second = asyncio.ensure_future(transport.send(patch(1)))
+    await asyncio.sleep(2.5)                                      # longer than the second one's whole deadline
+    assert not second.done()
+    gate.is_open.set()
+    assert (await second).status == 200
+    assert (await first).status == 200
+
+
+async def test_a_host_without_a_thread_to_spare_sends_nothing(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    server = serve(lambda connection: connection.sendall(OK))
+    transport = transport_to(server.url)
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name.startswith("api"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(NotSent, match="can't start new thread"):
+            await transport.send(Request(method="POST", path="/late", body=b"{}"))
+    assert (await transport.send(Request(method="GET", path="/after"))).status == 200
+    assert b"/late" not in b"".join(server.received), "the pool had queued it before it asked for a thread"
 
 
 async def test_half_an_answer_is_unclear(serve, transport_to) -> None:  # type: ignore[no-untyped-def]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from careen.cluster.errors import Unclear
 from careen.cluster.events import Subject, event, post_event
+from careen.cluster.transport import Request
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import Scripted, api_on, status
 
@@ -44,3 +46,21 @@ def test_a_long_sentence_is_cut_at_what_the_server_accepts() -> None:
 
 async def test_an_event_that_cannot_be_posted_is_told_and_raises_nothing() -> None:
     assert "403" in await post_event(api_on(Scripted(status(403, "Forbidden"))), NODE, reason="R", sentence="s", is_warning=False, host="n1")
+
+
+async def test_an_event_whose_answer_was_lost_is_posted_again_and_stands_there_once(cluster: Cluster) -> None:
+    cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    lost = []
+
+    def lose(request: Request) -> Exception | None:
+        if len(lost) < 2:
+            lost.append(request)
+            return Unclear("connection reset")
+        return None
+
+    cluster.wire.after = lose
+    why = await post_event(
+        cluster.api, Subject(kind="Node", name="n1", uid="u"), reason="Released", sentence="given back", is_warning=False, host="n1", pauses=(1.0, 2.0),
+    )
+    names = {change.key for change in cluster.server.store.journal if change.after is not None and change.after.content.get("kind") == "Event"}
+    assert (why, len(cluster.wire.asked), len(names)) == ("", 3, 1)

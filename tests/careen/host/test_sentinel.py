@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from careen.core.observation import NeedAnswer
+from careen.core.observation import Need, NeedAnswer
 from careen.host import sentinel
 from careen.host.commands import HostExec
 
@@ -78,14 +81,75 @@ def test_an_error_of_the_file_system_is_unknown(tmp_path: Path, monkeypatch: pyt
     assert "Permission denied" in need.detail
 
 
-async def test_a_file_system_that_hangs_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
+class Hanging:
+    """A file system that does not answer until it is let."""
 
-    released = threading.Event()
-    monkeypatch.setattr(sentinel, "read_file", lambda *_: released.wait(20))
-    need = await sentinel.read_file_in_thread(tmp_path, "/x", deadline_seconds=0.1)
-    released.set()
-    assert need.answer is UNKNOWN
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_back = threading.Event()
+        self.looks = 0
+        self._read_file = sentinel.read_file
+        monkeypatch.setattr(sentinel, "read_file", self)
+
+    def __call__(self, root: Path, path: str) -> Need:
+        self.looks += 1
+        self.is_back.wait(60)
+        return self._read_file(root, path)
+
+
+async def test_a_file_system_that_hangs_is_unknown_and_is_not_asked_again_until_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread for each look would take them all, one every five seconds."""
+    files = Hanging(monkeypatch)
+    look = sentinel.FileLook(host(tmp_path), "/run/reboot-required", deadline_seconds=0.05)
+    before = threading.active_count()
+    answers = [await look.read() for _ in range(20)]
+    assert {answer.answer for answer in answers} == {UNKNOWN}
+    assert "takes longer than" in answers[0].detail
+    assert files.looks == 1
+    assert threading.active_count() == before + 1
+    (tmp_path / "run/reboot-required").touch()
+    files.is_back.set()
+    async with asyncio.timeout(30):
+        while (answer := await look.read()).answer is UNKNOWN:
+            await asyncio.sleep(0.01)
+    assert answer.answer is YES
+
+
+async def test_two_who_ask_at_once_share_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = Hanging(monkeypatch)
+    look = sentinel.FileLook(host(tmp_path), "/run/reboot-required", deadline_seconds=30)
+    both = asyncio.gather(look.read(), look.read())
+    await asyncio.sleep(0.05)
+    files.is_back.set()
+    assert [answer.answer for answer in await both] == [NO, NO]
+    assert files.looks == 1
+
+
+async def test_a_hung_look_takes_no_thread_from_anybody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prometheus is asked in the event loop's own threads, of which there are few on a small host."""
+    files = Hanging(monkeypatch)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
+    look = sentinel.FileLook(host(tmp_path), "/run/reboot-required", deadline_seconds=0.05)
+    await look.read()
+    async with asyncio.timeout(30):
+        assert await asyncio.to_thread(lambda: "answered") == "answered"
+    files.is_back.set()
+
+
+async def test_without_a_thread_to_spare_the_need_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    look = sentinel.FileLook(host(tmp_path), "/run/reboot-required", deadline_seconds=30)
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", refuse)
+        need = await look.read()
+    assert (need.answer, "can't start new thread" in need.detail) == (UNKNOWN, True)
+    assert (await look.read()).answer is NO
+
+
+async def test_a_look_that_breaks_is_unknown(tmp_path: Path) -> None:
+    need = await sentinel.FileLook(tmp_path, "/run/\0", deadline_seconds=30).read()
+    assert (need.answer, "null byte" in need.detail) == (UNKNOWN, True)
 
 
 @pytest.mark.parametrize(

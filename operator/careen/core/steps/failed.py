@@ -34,7 +34,7 @@ from careen.core.writing import (
 
 LOOK_SECONDS = 10.0
 COMMAND_PAUSES = 5                   # of the usual ones: each try drains a node, and a command that exits with an error rarely mends itself
-_TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED})
+_TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})
 
 
 def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None = None) -> Decision:

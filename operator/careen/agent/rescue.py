@@ -1,0 +1,234 @@
+"""What the shell does about turns that break: it says so on the Node, in a metric and in an Event, and gives a node
+that claims or drains back.
+
+It needs the transport and the clock only; `core/rescue.py` says what is written. Whatever else a turn uses is at
+most a hint here, which may fail.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from careen.agent.apply import EVENT_PAUSES_SECONDS, Hands
+from careen.cluster.errors import ClusterError
+from careen.cluster.events import Subject, post_event
+from careen.cluster.nodes import NODES
+from careen.cluster.transport import MERGE_PATCH, Request, Response
+from careen.core import keys, rescue
+from careen.core.actions import Notify, Occasion
+from careen.core.gates.hold import until_of
+from careen.core.observation import Gone, NodeView, Unknown
+from careen.core.policy import Policy
+from careen.core.reasons import Code, event_reason
+from careen.core.times import rfc3339
+
+_LOG = logging.getLogger("careen.rescue")
+T = TypeVar("T")
+
+_RETELL_SECONDS = 60.0
+_REQUEST_SECONDS = 5.0
+_ATTEMPTS = 3  # somebody else's write in between is ordinary, three in a row are not
+
+
+class Rescue:
+    """Counts the turns that broke in a row, and does what can be done without one."""
+
+    def __init__(self, hands: Hands) -> None:
+        self._hands = hands
+        self._count = 0
+        self._since = 0.0
+        self._told_at: float | None = None
+        self._is_event_posted = False
+
+    async def worked(self, node: NodeView | Gone | Unknown) -> bool:
+        """A turn was made: what `node` tells of broken ones is taken back. True when the Node was written."""
+        self._count, self._told_at, self._is_event_posted = 0, None, False
+        self._show()
+        reason = node.annotations.get(keys.REASON, "") if isinstance(node, NodeView) else ""
+        if rescue.without_fault(reason) == reason:
+            return False
+        patch = rescue.says_no_more(await self._read())
+        return patch is not None and await self._lands(patch)
+
+    async def broke(self, error: Exception, policy: Policy | None) -> bool:
+        """A turn broke: says so, and undoes what had begun when it is time. True when the node was given back."""
+        self._count_one_more()
+        fault, sent = fault_of(error), ""
+        for _ in range(_ATTEMPTS):
+            node = await self._read()
+            if node is None:
+                return False
+            self._post_once(node, fault)
+            if sent and _reason(node) == sent:
+                return self._gave_back(node, sent)  # its answer was lost, the patch was not
+            because = await self._why_undo(node, fault)
+            undone = rescue.undone(node, self._circumstances(because, policy)) if because else None
+            if undone is None:
+                await self._say(node, fault)
+                return False
+            sent = undone["metadata"]["annotations"][keys.REASON]
+            if await self._lands(undone):
+                return self._gave_back(node, sent)
+        return False
+
+    def _count_one_more(self) -> None:
+        now = self._hands.api.clock.monotonic()
+        self._since = self._since if self._count else now
+        self._count += 1
+        self._show()
+
+    def _show(self) -> None:
+        self._hands.metrics.broken_turns.labels(self._hands.node_name).set(self._count)
+
+    # ---- when ----
+
+    async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
+        """Why a claim or a drain is undone now; empty while it is not. A hold and a pause are heard at once."""
+        if not rescue.is_under_way(node):
+            return ""
+        held = rescue.hold_of(node)
+        if held is not None and not _hint(lambda: _is_over(held, self._hands.api.clock.now()), False):
+            return f"held: {held}" if held.strip() else "held, no reason given"
+        if await self._is_paused():
+            return "the lock is held by hand"
+        lasted = self._hands.api.clock.monotonic() - self._since
+        if self._count < rescue.BROKEN_TURNS or lasted < rescue.BROKEN_SECONDS:
+            return ""
+        return f"{self._count} turns of the agent in a row broke, within {lasted:.0f} s ({fault})"
+
+    async def _is_paused(self) -> bool:
+        try:
+            return rescue.is_paused((await self._hands.lock.read()).content)
+        except Exception as error:  # perhaps it is the very thing that breaks the turns
+            _LOG.info("whether the lock is held by hand is not known: %r", error)
+            return False
+
+    def _circumstances(self, because: str, policy: Policy | None) -> rescue.Circumstances:
+        host = self._hands.host
+        return rescue.Circumstances(
+            because=because,
+            now=rfc3339(self._hands.api.clock.now()),
+            uptime=_hint(host.uptime, 0.0),
+            boot=_hint(lambda: "" if isinstance(boot := host.read_boot_id(), Unknown) else boot, ""),
+            labels=policy.pre_reboot_labels if policy else {},
+        )
+
+    # ---- what is told ----
+
+    async def _say(self, node: dict[str, Any], fault: str) -> None:
+        now = self._hands.api.clock.monotonic()
+        if self._told_at is not None and now - self._told_at < _RETELL_SECONDS:
+            return
+        patch = rescue.says(node, fault)
+        if patch is None or await self._lands(patch):
+            self._told_at = now
+
+    def _post_once(self, node: dict[str, Any], fault: str) -> None:
+        if not self._is_event_posted:
+            self._is_event_posted = True
+            self._post(node, f"a turn of the agent broke: {fault}; see its log")
+
+    def _gave_back(self, node: dict[str, Any], sentence: str) -> bool:
+        _LOG.error("given back without a turn: %s", sentence)
+        self._told_at = self._hands.api.clock.monotonic()
+        self._post(node, sentence)
+        self._hands.notify(
+            Notify(occasion=Occasion.FAILED, sentence=f"Node {self._hands.node_name}: {sentence}")
+        )
+        return True
+
+    def _post(self, node: dict[str, Any], sentence: str) -> None:
+        hands = self._hands
+        subject = Subject(kind="Node", name=hands.node_name, uid=str(node["metadata"]["uid"]))
+        reason = event_reason(Code.TURN_BROKEN)
+        hands.in_background(
+            post_event(
+                hands.api,
+                subject,
+                reason=reason,
+                sentence=sentence,
+                is_warning=True,
+                host=hands.node_name,
+                pauses=EVENT_PAUSES_SECONDS,
+            )
+        )
+
+    # ---- the server ----
+
+    async def _read(self) -> dict[str, Any] | None:
+        """The own Node as it is now; None when the server does not show it."""
+        response = await self._send(Request(method="GET", path=self._path, timeout_seconds=_REQUEST_SECONDS))
+        if response is None or response.status != 200:
+            return None
+        try:
+            node = json.loads(response.body)
+        except (ValueError, RecursionError):
+            return None
+        return node if rescue.is_node(node, self._hands.node_name) else None
+
+    async def _lands(self, patch: dict[str, Any]) -> bool:
+        """Whether the patch surely landed. Its version guards it: one that lands late meets a conflict."""
+        response = await self._send(
+            Request(
+                method="PATCH",
+                path=self._path,
+                query={"fieldManager": keys.FIELD_MANAGER},
+                body=json.dumps(patch).encode(),
+                content_type=MERGE_PATCH,
+                timeout_seconds=_REQUEST_SECONDS,
+            )
+        )
+        if response is not None and response.status not in (200, 409):
+            _LOG.error(
+                "the Node cannot be told that turns break: %s %s",
+                response.status,
+                response.body[:200].decode("utf-8", "replace"),
+            )
+        return response is not None and response.status == 200
+
+    async def _send(self, request: Request) -> Response | None:
+        try:
+            return await self._hands.api.transport.send(request)
+        except ClusterError as error:
+            _LOG.info("%s", error)
+            return None
+
+    @property
+    def _path(self) -> str:
+        return f"{NODES}/{quote(self._hands.node_name, safe='')}"
+
+
+def fault_of(error: BaseException) -> str:
+    """What broke and where, without the error's own words: they may hold a secret, or fill pages."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    frames = [
+        (frame.f_globals.get("__name__", "?"), line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    ours = [each for each in frames if str(each[0]).startswith(("careen.", "scheduler_core."))] or frames
+    return f"{type(error).__name__} in {ours[-1][0]}, line {ours[-1][1]}" if ours else type(error).__name__
+
+
+def _is_over(hold: str, now: datetime) -> bool:
+    until = until_of(hold)
+    return until is not None and until <= now
+
+
+def _hint(ask: Callable[[], T], otherwise: T) -> T:
+    """What may well be broken itself."""
+    try:
+        return ask()
+    except Exception as error:
+        _LOG.info("not known: %r", error)
+        return otherwise
+
+
+def _reason(node: dict[str, Any]) -> object:
+    annotations = node["metadata"].get("annotations")
+    return annotations.get(keys.REASON) if isinstance(annotations, dict) else None

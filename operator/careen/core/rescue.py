@@ -1,0 +1,247 @@
+"""What is said and undone when the agent's turns break: from the Node as it was read to one merge patch.
+
+Nothing that decides in a turn is used here: a cordoned node must come back into service although nobody foresaw
+what stands on it. The Node is plain JSON in which any part may be missing or nonsense; every function is total.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from careen.core import keys
+from careen.core.lock import MANUAL
+from careen.core.phases import Phase
+from careen.core.reasons import Code
+
+BROKEN_TURNS = 5
+"""So many turns in a row have broken …"""
+BROKEN_SECONDS = 30.0
+"""… for at least so long, before a drain is undone: a server's bad minute is no reason."""
+
+_SAYS = "the agent's turns break"
+_SUFFIX = re.compile(rf"(?:^|; ){re.escape(_SAYS)}: [^;]*\Z")
+_LONGEST = 300  # characters of a fault or a hold that stay readable in `kubectl describe`
+_VERSION = 1
+_BEFORE_THE_REBOOT = frozenset({Phase.CLAIMING.value, Phase.DRAINING.value})
+_KEPT_TEXTS = ("claim", "lock", "boot_left", "taint_key")
+_KEPT_INSTANTS = ("need_since", "tainted_at")
+_INSTANT = re.compile(
+    r"(?:19[7-9]\d|20\d\d|21\d\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII
+)  # as careen writes it
+_KEPT_NUMBERS = ("reboots_for_need", "tries", "failures")
+_MOST = 10**6  # of anything counted in a record
+_LABEL_KEY = re.compile(
+    r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+)
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What the shell knows besides the Node. `because` names the fault, or a person's hold or pause."""
+
+    because: str
+    now: str  # RFC 3339
+    uptime: float
+    boot: str  # empty when it cannot be read
+    labels: Mapping[str, str] = field(default_factory=dict)  # --pre-reboot-node-labels, as last known
+
+
+def is_node(node: Any, name: str) -> bool:
+    """Whether this is the Node of that name, and not whatever else a server or a proxy may answer."""
+    metadata = _dict(_dict(node).get("metadata"))
+    is_whole = bool(_text(metadata.get("resourceVersion")) and _text(metadata.get("uid")))
+    return _dict(node).get("kind") == "Node" and metadata.get("name") == name and is_whole
+
+
+def says(node: Any, fault: str) -> dict[str, Any] | None:
+    """The patch that adds the fault to the Node's reason; None when it stands there already, or this is no Node."""
+    before = _text(_annotations(node).get(keys.REASON))
+    sentence = with_fault(before, fault)
+    return None if sentence == before else _patch(node, {keys.REASON: sentence})
+
+
+def says_no_more(node: Any) -> dict[str, Any] | None:
+    """The patch that takes this back when turns work again; None when nothing is to be taken back."""
+    before = _text(_annotations(node).get(keys.REASON))
+    sentence = without_fault(before)
+    return None if sentence == before else _patch(node, {keys.REASON: sentence or None})
+
+
+def with_fault(sentence: str, fault: str) -> str:
+    """The sentence with the fault behind it, once."""
+    rest = without_fault(sentence)
+    return f"{rest}; {_SAYS}: {_told(fault)}" if rest else f"{_SAYS}: {_told(fault)}"
+
+
+def without_fault(sentence: str) -> str:
+    """The sentence as it was before."""
+    return _SUFFIX.sub("", sentence)
+
+
+def is_under_way(node: Any) -> bool:
+    """Whether the Node says that it claims or drains and nothing says that its reboot was asked."""
+    told = [
+        phase
+        for phase in (_text(_record(node).get("phase")), _text(_annotations(node).get(keys.PHASE)))
+        if phase
+    ]
+    return bool(told) and set(told) <= _BEFORE_THE_REBOOT and not _is_newer(_record(node))
+
+
+def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
+    """The patch that gives the node back and marks its claim as on the way out; None when it must be left alone.
+
+    A node whose reboot was announced is left alone: the host may go down at any moment. So is the record of a
+    newer release.
+    """
+    if not is_under_way(node):
+        return None
+    record = _record(node)
+    is_lifted = _is_cordoned(node) and _is_cordon_ours(node, record)
+    annotations: dict[str, str | None] = {
+        keys.PHASE: Phase.FAILED.value,
+        keys.SINCE: given.now,
+        keys.REFUSALS: None,
+        keys.PROGRESS: _given_back(record, given),
+        keys.REASON: f"{_told(given.because)}: {'uncordoned, and ' if is_lifted else ''}the claim is given back",
+    }
+    labels = {keys.REBOOT_LABEL: "failed", **_prior_labels(node, record, given.labels)}
+    return _patch(node, annotations, labels, {"unschedulable": None} if is_lifted else None)
+
+
+def is_paused(content: str | None) -> bool:
+    """Whether the lock says that it is held by hand; False for what cannot be read."""
+    try:
+        lock = json.loads(content or "{}")
+    except (ValueError, RecursionError):
+        return False
+    rows = _dict(lock).get("locks")
+    owners = [
+        _dict(lock).get("nodeID"),
+        *(_dict(row).get("nodeID") for row in (rows if isinstance(rows, list) else [])),
+    ]
+    return MANUAL in owners
+
+
+def hold_of(node: Any) -> str | None:
+    """The person's hold on the Node, expired or not; None when there is none."""
+    held = _annotations(node).get(keys.HOLD)
+    return held if isinstance(held, str) else None
+
+
+# ---- the record ----
+
+
+def _given_back(record: Mapping[str, Any], given: Circumstances) -> str | None:
+    """A record of what can be trusted only; None where it names no claim: then the lock's entry leads back."""
+    kept: dict[str, Any] = {key: record[key] for key in _KEPT_TEXTS if _text(record.get(key))}
+    kept |= {key: record[key] for key in _KEPT_INSTANTS if _INSTANT.fullmatch(_text(record.get(key)))}
+    kept |= {key: record[key] for key in _KEPT_NUMBERS if _is_count(record.get(key))}
+    if not (kept.get("claim") and kept.get("boot_left")):
+        return None
+    kept |= {
+        "version": _VERSION,
+        "phase": Phase.FAILED.value,
+        "is_giving_back": True,
+        "failed": Code.TURN_BROKEN.value,
+        "failures": kept.get("failures", 0) + 1,
+        "failed_at": {"boot": given.boot or kept["boot_left"], "uptime": round(given.uptime, 3)},
+    }
+    return json.dumps(kept, separators=(",", ":"), sort_keys=True)
+
+
+def _record(node: Any) -> Mapping[str, Any]:
+    try:
+        return _dict(json.loads(_text(_annotations(node).get(keys.PROGRESS)) or "{}"))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _is_newer(record: Mapping[str, Any]) -> bool:
+    version = record.get("version")
+    return type(version) is int and version > _VERSION
+
+
+def _prior_labels(node: Any, record: Mapping[str, Any], ours: Mapping[str, str]) -> dict[str, str | None]:
+    """As they were, but for those that somebody changed since and those that the server would refuse."""
+    now = _dict(_dict(_dict(node).get("metadata")).get("labels"))
+    return {
+        key: value
+        for key, value in _dict(record.get("prior_labels")).items()
+        if _LABEL_KEY.fullmatch(key)
+        and key != keys.REBOOT_LABEL
+        and (value is None or (isinstance(value, str) and _LABEL_VALUE.fullmatch(value)))
+        and (key not in ours or now.get(key) == ours[key])
+    }
+
+
+# ---- the cordon ----
+
+
+def _is_cordoned(node: Any) -> bool:
+    return _dict(_dict(node).get("spec")).get("unschedulable") is True
+
+
+def _is_cordon_ours(node: Any, record: Mapping[str, Any]) -> bool:
+    """By the record's word; where it cannot be read by the server's: only careen set the field."""
+    word = record.get("is_cordoned_by_us")
+    if isinstance(word, bool):
+        return word
+    if record.get("version") == _VERSION and "is_cordoned_by_us" not in record:
+        return False  # a record leaves out what is false
+    rows = _dict(_dict(node).get("metadata")).get("managedFields")
+    managers = {
+        _text(_dict(row).get("manager"))
+        for row in (rows if isinstance(rows, list) else [])
+        if not _dict(row).get("subresource")
+        and "f:unschedulable" in _dict(_dict(_dict(row).get("fieldsV1")).get("f:spec"))
+    }
+    return managers == {keys.FIELD_MANAGER}
+
+
+# ---- JSON ----
+
+
+def _patch(
+    node: Any,
+    annotations: Mapping[str, str | None],
+    labels: Mapping[str, str | None] | None = None,
+    spec: Mapping[str, Any] | None = None,
+) -> dict[str, Any] | None:
+    """A merge patch guarded by the version that was read; None when what was read is no Node."""
+    metadata = _dict(_dict(node).get("metadata"))
+    if not is_node(node, _text(metadata.get("name"))):
+        return None
+    changed: dict[str, Any] = {
+        "resourceVersion": metadata["resourceVersion"],
+        "annotations": dict(annotations),
+    }
+    if labels:
+        changed["labels"] = dict(labels)
+    return {"metadata": changed, "spec": dict(spec)} if spec else {"metadata": changed}
+
+
+def _annotations(node: Any) -> Mapping[str, Any]:
+    return _dict(_dict(_dict(node).get("metadata")).get("annotations"))
+
+
+def _told(text: str) -> str:
+    """One line, of a length that can be read, that cannot be taken for two clauses."""
+    return " ".join(text.replace(";", ",").split())[:_LONGEST]
+
+
+def _dict(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MOST

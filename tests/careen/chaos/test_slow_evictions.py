@@ -1,0 +1,42 @@
+"""Behind a webhook that takes its time, people are heard between a few evictions, and the drain comes to its end all the same."""
+
+from __future__ import annotations
+
+import asyncio
+
+from careen.cluster.transport import Request
+from tests.careen.chaos import people
+from tests.careen.chaos.agents import Fault
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World
+
+
+def slow_webhook(_number: int, _node: str, request: Request) -> Fault | None:
+    """Twelve seconds for each eviction that is meant."""
+    return Fault.SLOW if request.path.endswith("/eviction") and "dryRun" not in request.query else None
+
+
+def is_cordoned(world: World) -> bool:
+    return bool((world.server.get("nodes", "n1") or {}).get("spec", {}).get("unschedulable"))
+
+
+def test_a_hold_is_heard_within_seconds_although_twenty_slow_evictions_are_due() -> None:
+    async def story() -> tuple[World, float]:
+        world = World(Shape(nodes=1, replicas_per_node=10), plan=slow_webhook)
+        await world.all_need_a_reboot()
+        while not is_cordoned(world):
+            await asyncio.sleep(0.25)
+        await asyncio.sleep(20.0)
+        people.hold(world, "n1")
+        held_at = world.now
+        while is_cordoned(world):
+            await asyncio.sleep(0.25)
+        took = world.now - held_at
+        people.let_go(world, "n1")
+        await world.until_home(900.0)
+        world.stop()
+        return world, took
+
+    world, took = run_virtually(story())
+    assert took < 15.0, world.told([f"the hold was heard after {took:.0f} s"])
+    assert not (broken := world.verdict()), world.told(broken)

@@ -1,0 +1,325 @@
+"""What is written on a Node whose agent's turns break: a node that drains comes back, one whose reboot was asked does not, and nothing is believed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.core import keys, rescue
+from careen.core.progress import Progress, from_annotation, to_annotation
+from careen.core.reasons import Code
+from careen.core.steps.failed import is_tried_again
+from tests.careen.core.builders import BOOT, a_policy, ago
+
+GIVEN = rescue.Circumstances(
+    because="6 turns broke (KeyError)",
+    now="2026-03-04T12:00:00Z",
+    uptime=99.5,
+    boot=BOOT,
+    labels={"pool": "maintenance"},
+)
+DRAINING = Progress(
+    phase="Draining",
+    claim="c1",
+    lock="ds/key",
+    boot_left=BOOT,
+    claimed=ago(60),
+    is_cordoned_by_us=True,
+    need_since="2026-03-04T11:00:00Z",
+    taint_key="careen.dev/reboot",
+    prior_labels={"pool": None},
+    drain_started=ago(50),
+    displaced=3,
+    failures=1,
+)
+
+
+def a_raw_node(
+    record: Progress | str | None = DRAINING,
+    *,
+    phase: str | None = "Draining",
+    cordoned: bool = True,
+    **metadata: Any,
+) -> dict[str, Any]:
+    text = to_annotation(record) if isinstance(record, Progress) else record
+    annotations = {
+        keys.PROGRESS: text,
+        keys.PHASE: phase,
+        keys.REASON: "3 pods still have to go",
+        **metadata.pop("annotations", {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": "n1",
+            "uid": "uid-n1",
+            "resourceVersion": "7",
+            "labels": {"pool": "maintenance", keys.REBOOT_LABEL: "in-progress"},
+            "annotations": {key: value for key, value in annotations.items() if value is not None},
+            **metadata,
+        },
+        "spec": {"unschedulable": True} if cordoned else {},
+    }
+
+
+def managed_by(*managers: str) -> list[dict[str, Any]]:
+    return [
+        {"manager": each, "operation": "Update", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
+        for each in managers
+    ]
+
+
+def undone(node: Any) -> dict[str, Any]:
+    patch = rescue.undone(node, GIVEN)
+    assert patch is not None
+    return patch
+
+
+def record_after(patch: dict[str, Any]) -> Progress:
+    record = from_annotation(patch["metadata"]["annotations"][keys.PROGRESS])
+    assert isinstance(record, Progress), record
+    return record
+
+
+def test_a_draining_node_is_uncordoned_and_its_claim_is_on_the_way_out() -> None:
+    patch = undone(a_raw_node())
+    assert patch["metadata"]["resourceVersion"] == "7", (
+        "guarded: an announcement that lands first makes it a conflict"
+    )
+    assert patch["spec"] == {"unschedulable": None}
+    assert patch["metadata"]["labels"] == {keys.REBOOT_LABEL: "failed", "pool": None}
+    record = record_after(patch)
+    assert (record.phase, record.claim, record.is_giving_back, record.is_cordoned_by_us) == (
+        "Failed",
+        "c1",
+        True,
+        False,
+    )
+    assert (record.failed, record.failures, record.need_since) == (
+        Code.TURN_BROKEN.value,
+        2,
+        DRAINING.need_since,
+    )
+    assert "6 turns broke (KeyError): uncordoned" in patch["metadata"]["annotations"][keys.REASON]
+
+
+def test_it_is_tried_again_after_a_back_off() -> None:
+    """Or an agent that breaks in each drain would drain the node for ever."""
+    record = record_after(undone(a_raw_node()))
+    assert record.failed_at is not None
+    assert (record.failed_at.boot, record.failed_at.uptime) == (BOOT, 99.5)
+    assert is_tried_again(record, a_policy())
+
+
+def test_a_claiming_node_gives_its_claim_back_and_is_not_uncordoned() -> None:
+    patch = undone(
+        a_raw_node(Progress(phase="Claiming", claim="c1", boot_left=BOOT), phase="Claiming", cordoned=False)
+    )
+    assert "spec" not in patch
+    assert record_after(patch).is_giving_back
+
+
+@pytest.mark.parametrize(
+    "phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"]
+)
+def test_a_node_in_any_other_phase_is_left_alone(phase: str) -> None:
+    """Above all one whose reboot was announced: the host may go down at any moment."""
+    assert (
+        rescue.undone(
+            a_raw_node(
+                Progress(phase=phase, claim="c1", boot_left=BOOT, is_cordoned_by_us=True), phase=phase or None
+            ),
+            GIVEN,
+        )
+        is None
+    )
+
+
+@pytest.mark.parametrize(("record", "phase"), [("Rebooting", "Draining"), ("Draining", "Rebooting")])
+def test_where_record_and_phase_disagree_the_one_that_forbids_counts(record: str, phase: str) -> None:
+    assert (
+        rescue.undone(a_raw_node(Progress(phase=record, claim="c1", boot_left=BOOT), phase=phase), GIVEN)
+        is None
+    )
+
+
+def test_a_cordon_that_stood_before_the_claim_stays() -> None:
+    node = a_raw_node(
+        Progress(phase="Draining", claim="c1", boot_left=BOOT, prior_unschedulable=True),
+        managedFields=managed_by("kubectl-cordon"),
+    )
+    assert "spec" not in undone(node)
+
+
+POISON = to_annotation(DRAINING).replace('"uptime":9950.0', f'"uptime":{"9" * 400}')
+
+
+def test_what_made_the_record_unreadable_does_not_stand_in_the_new_one() -> None:
+    """The claim's number survives, so the claim can be given back; the poison does not, so turns may work again."""
+    assert "9" * 400 in POISON
+    patch = undone(a_raw_node(POISON))
+    assert patch["spec"] == {"unschedulable": None}
+    assert (record_after(patch).claim, record_after(patch).is_giving_back) == ("c1", True)
+
+
+@pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59Z", "soon", 7])
+def test_an_instant_that_careen_does_not_write_is_not_kept(instant: Any) -> None:
+    node = a_raw_node(
+        json.dumps(
+            {
+                **json.loads(to_annotation(DRAINING)),
+                "need_since": instant,
+                "tainted_at": "2026-03-04T11:30:00Z",
+            }
+        )
+    )
+    record = record_after(undone(node))
+    assert (record.need_since, record.tainted_at) == ("", "2026-03-04T11:30:00Z")
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["nonsense", "[]", '{"version":1,', "9" * 5000, "[" * 100_000, None],
+    ids=["text", "list", "cut", "long number", "deep", "none"],
+)
+@pytest.mark.parametrize(
+    ("managers", "is_lifted"),
+    [
+        ((keys.FIELD_MANAGER,), True),
+        (("kubectl-cordon",), False),
+        ((keys.FIELD_MANAGER, "kubectl"), False),
+        ((), False),
+    ],
+)
+def test_without_a_readable_record_the_servers_word_tells_whose_cordon_it_is(
+    record: str | None, managers: tuple[str, ...], is_lifted: bool
+) -> None:
+    patch = undone(a_raw_node(record, managedFields=managed_by(*managers)))
+    assert ("spec" in patch) is is_lifted
+    assert patch["metadata"]["annotations"][keys.PROGRESS] is None, (
+        "the lock's entry leads back from here, as when somebody wipes the record"
+    )
+
+
+def test_the_record_of_a_newer_release_is_left_to_it() -> None:
+    newer = json.dumps({**json.loads(to_annotation(DRAINING)), "version": 2})
+    assert rescue.undone(a_raw_node(newer), GIVEN) is None
+
+
+@pytest.mark.parametrize(
+    ("prior", "now", "restored"),
+    [
+        ({"pool": "web"}, "maintenance", {"pool": "web"}),
+        ({"pool": "web"}, "somebody's", {}),
+        ({"not a key!": "x", "ok/key": "y" * 64, "pool": 7, keys.REBOOT_LABEL: "ready"}, "maintenance", {}),
+    ],
+    ids=["as it was", "changed since", "what the server would refuse"],
+)
+def test_labels_are_put_back_where_they_can_be_read(
+    prior: dict[str, Any], now: str, restored: dict[str, str]
+) -> None:
+    record = json.dumps({**json.loads(to_annotation(DRAINING)), "prior_labels": prior})
+    node = a_raw_node(record, labels={"pool": now})
+    assert undone(node)["metadata"]["labels"] == {keys.REBOOT_LABEL: "failed", **restored}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        [],
+        None,
+        "login",
+        {"kind": "Status"},
+        {**a_raw_node(), "kind": "Pod"},
+        {**a_raw_node(), "metadata": {**a_raw_node()["metadata"], "resourceVersion": ""}},
+    ],
+    ids=["empty", "list", "null", "text", "status", "pod", "no version"],
+)
+def test_what_is_no_node_is_never_patched(answer: Any) -> None:
+    assert rescue.undone(answer, GIVEN) is None
+    assert rescue.says(answer, "KeyError") is None
+    assert not rescue.is_node(answer, "n1")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["version", "phase", "claim", "prior_labels", "x", "f:spec"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    record=JSON,
+    metadata=st.dictionaries(
+        st.sampled_from(["labels", "annotations", "managedFields", "uid"]), JSON, max_size=3
+    ),
+    spec=JSON,
+)
+def test_whatever_stands_on_the_node_nothing_breaks_here(
+    record: Any, metadata: dict[str, Any], spec: Any
+) -> None:
+    node = a_raw_node(json.dumps(record))
+    node = {**node, "metadata": {**node["metadata"], **metadata}, "spec": spec}
+    rescue.says_no_more(node)
+    rescue.says(node, "KeyError")
+    patch = rescue.undone(node, GIVEN)
+    if patch is not None and (text := patch["metadata"]["annotations"][keys.PROGRESS]) is not None:
+        assert isinstance(from_annotation(text), Progress)
+
+
+def test_what_is_told_stands_behind_what_was_told_before_and_is_taken_back_whole() -> None:
+    told = rescue.says(a_raw_node(), "KeyError in careen.core; line 3\nsecret")
+    assert told is not None
+    assert told["metadata"]["annotations"] == {
+        keys.REASON: "3 pods still have to go; the agent's turns break: KeyError in careen.core, line 3 secret"
+    }
+    node = a_raw_node(annotations=told["metadata"]["annotations"])
+    assert rescue.says(node, "KeyError in careen.core; line 3\nsecret") is None, "it stands there"
+    taken_back = rescue.says_no_more(node)
+    assert taken_back is not None
+    assert taken_back["metadata"]["annotations"] == {keys.REASON: "3 pods still have to go"}
+    assert rescue.says_no_more(a_raw_node()) is None
+
+
+def test_on_an_idle_node_nothing_is_left_of_it() -> None:
+    node = a_raw_node(None, phase=None, annotations={keys.REASON: None})
+    told = rescue.says(node, "KeyError")
+    assert told is not None
+    taken_back = rescue.says_no_more(
+        a_raw_node(None, phase=None, annotations=told["metadata"]["annotations"])
+    )
+    assert taken_back is not None
+    assert taken_back["metadata"]["annotations"] == {keys.REASON: None}
+
+
+def test_a_fault_is_cut_to_what_can_be_read() -> None:
+    assert len(rescue.with_fault("waits", "x" * 10_000)) < 400
+
+
+@pytest.mark.parametrize(
+    ("content", "is_paused"),
+    [
+        (None, False),
+        ("", False),
+        ("{", False),
+        ("[" * 100_000, False),
+        ("[]", False),
+        ('{"nodeID":"n2"}', False),
+        ('{"locks":7}', False),
+        ('{"nodeID":"manual"}', True),
+        ('{"nodeID":"","locks":[null,{"nodeID":"manual"}],"maxOwners":"x"}', True),
+    ],
+)
+def test_a_pause_is_heard_in_a_lock_that_is_otherwise_nonsense(content: str | None, is_paused: bool) -> None:
+    assert rescue.is_paused(content) is is_paused
