@@ -5,7 +5,6 @@ The forecast stands on the Node, written with the cordon; by the time the claim 
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,6 +19,7 @@ from careen.core.observation import NodeView, OwnerHealth
 from careen.core.phases import Phase
 from careen.core.progress import Progress, from_annotation
 from careen.core.times import from_rfc3339
+from careen.core.untrusted import object_of
 
 Landings = Mapping[str, tuple[str, ...]]
 
@@ -116,8 +116,16 @@ def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> boo
 
 def _landings(text: str | None) -> Landings:
     """Of the annotation: by `namespace/name`, the nodes that were said. Only for people and for this; unreadable is none."""
-    try:
-        pods = json.loads(text or "{}").get("pods", {})
-        return {title: (nodes,) if isinstance(nodes, str) else tuple(nodes) for title, nodes in pods.items()}
-    except (ValueError, AttributeError, TypeError):
-        return {}
+    pods = object_of(text).get("pods")
+    found = {title: _nodes(said) for title, said in pods.items()} if isinstance(pods, dict) and len(pods) <= _MOST_PODS else {}
+    return found if all(found.values()) else {}
+
+
+def _nodes(said: object) -> tuple[str, ...]:
+    """Empty for what names no nodes."""
+    if isinstance(said, str):
+        return (said,)
+    return tuple(said) if isinstance(said, list) and all(isinstance(node, str) for node in said) else ()
+
+
+_MOST_PODS = 500                     # four full nodes: anybody may have written the annotation, and the matching goes as deep as it is long

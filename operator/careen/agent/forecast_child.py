@@ -141,9 +141,9 @@ def supported(version: str) -> tuple[str, str]:
 
 
 def _yaml(text: str) -> Any:
-    import yaml
+    from careen.agent import yaml_text
 
-    return yaml.safe_load(text)
+    return yaml_text.load(text)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,13 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from careen.agent.live_settings import SeenConfigMap
 from careen.cluster.client import Credentials
+from careen.cluster.errors import retry_after
+from careen.cluster.transport import Response
 
 if TYPE_CHECKING:
     import kopf
@@ -94,6 +97,7 @@ async def _follow(
     for name_of_logger in ("kopf._cogs.clients.watching", "kopf._core.reactor.observation"):
         logging.getLogger(name_of_logger).addFilter(_FEW_RETRIES)
     _spare_discovery()
+    _bound_retry_after()
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
@@ -104,10 +108,16 @@ async def _follow(
     @kopf.on.event("", "v1", "configmaps", registry=registry)
     async def changed(type: str | None, body: Mapping[str, Any], **_: Any) -> None:  # noqa: A002 - kopf's name
         # The server already selects; a server that ignores the selector must not hand us other settings.
-        if body.get("metadata", {}).get("name") == name:
+        if _is_named(body, name):
             on_change(None if type == "DELETED" else _seen(body))
 
     await kopf.operator(registry=registry, settings=_settings(kopf, name), namespaces=[namespace])
+
+
+def _is_named(body: Mapping[str, Any], name: str) -> bool:
+    """Whether it is this ConfigMap, and whole: one without uid or version did not come from an API server, and says nothing about settings."""
+    metadata = body.get("metadata") or {}
+    return metadata.get("name") == name and bool(metadata.get("uid")) and bool(metadata.get("resourceVersion"))
 
 
 def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
@@ -141,6 +151,26 @@ def _spare_discovery() -> None:
         ]
 
     scanning.scan_resources = scan
+
+
+def _bound_retry_after() -> None:
+    """kopf sleeps for as long as a 429 says, and ends when it says it as a date; here it hears at most a minute, in seconds.
+
+    It has no setting for that either. Where its error has moved to in another release, it obeys as before.
+    """
+    try:
+        from kopf._cogs.clients.errors import APITooManyRequestsError
+    except ImportError:
+        return
+
+    def headers(error: Any) -> dict[str, str]:
+        answer = Response(status=429, headers={name.lower(): value for name, value in error._headers.items()}, body=b"")
+        asked = retry_after(answer, now=datetime.now(UTC))
+        return {} if asked is None else {"Retry-After": str(asked)}
+
+    bounds: dict[str, Any] = {"headers": property(headers), "details": None}       # the details hold the same number once more
+    for name, bound in bounds.items():
+        setattr(APITooManyRequestsError, name, bound)
 
 
 def _connection(library: Any, found: Credentials, namespace: str) -> kopf.ConnectionInfo:

@@ -6,14 +6,12 @@ A bad edit leaves everything as it was and is told; settings that cannot change 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from careen.agent import yaml_text
 from careen.agent.settings import SETTINGS, Settings, flag
 from careen.agent.settings_policy import policy_of
 from careen.agent.settings_sources import BadSettings, Resolved, resolve
@@ -100,21 +98,14 @@ class LiveSettings:
 def parse(text: str, name: str) -> Mapping[str, Any]:
     """The ConfigMap's YAML. Raises `BadSettings`."""
     try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        # The error's own text quotes the line, and the line may hold a secret.
-        raise BadSettings([f"`{KEY}` in ConfigMap {name} is no YAML{_place(error)}"]) from None
+        values = yaml_text.load(text)
+    except yaml_text.BadYaml as error:
+        raise BadSettings([f"`{KEY}` in ConfigMap {name} is no YAML: {error}"]) from None
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise BadSettings([f"`{KEY}` in ConfigMap {name} must be a mapping of settings to values"])
     return values
-
-
-def _place(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = re.sub(r"'[^']{2,}'|\"[^\"]{2,}\"", "…", str(getattr(error, "problem", None) or ""))
-    return (f": line {mark.line + 1}, column {mark.column + 1}" if mark else "") + (f": {problem}" if problem else "")
 
 
 def _changed(before: Settings, after: Settings) -> list[str]:

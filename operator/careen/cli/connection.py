@@ -154,8 +154,7 @@ async def look_at_lock(cluster: Cluster) -> SeenLock:
 async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
     """The Node of that name. A name that no Node has is the caller's mistake: exit code 2, and the names that are close."""
     node = await read_node(cluster.api, name)
-    # `` and `.` are paths of other things, and what the server answers there is not refused as a Node.
-    if name and not isinstance(node, Gone) and node.name == name:
+    if not isinstance(node, Gone):
         return node
     names = [each.name for each in await list_nodes(cluster.api)]
     close = difflib.get_close_matches(name, names, n=3)

@@ -72,11 +72,11 @@ def _say(note: str) -> None:
 def _configuration(path: Path | None) -> Configuration | None:
     if path is None:
         return None
-    import yaml
+    from careen.agent import yaml_text
 
     try:
-        return Configuration.from_mapping(yaml.safe_load(path.read_text()))
-    except (ConfigurationError, yaml.YAMLError) as error:
+        return Configuration.from_mapping(yaml_text.load(path.read_text()))
+    except (ConfigurationError, yaml_text.BadYaml) as error:
         raise click.UsageError(f"{path}: {error}") from error
 
 

@@ -12,7 +12,7 @@ from careen.cli.options import cluster_command
 from careen.core import keys
 from careen.core.observation import NodeView
 from careen.core.phases import WORKING, Phase
-from careen.core.times import from_rfc3339, rfc3339
+from careen.core.times import LATEST, from_rfc3339, rfc3339
 from careen.report.fleet_report import phase_of
 
 
@@ -70,6 +70,8 @@ def _end(text: str, now: datetime) -> datetime:
             raise click.BadParameter(
                 f"{text!r} is neither a duration such as 90m or 2h nor an instant with its offset such as 2026-03-04T18:00:00Z", param_hint="--until"
             ) from error
+    if end > LATEST:
+        raise click.BadParameter(f"{text!r} ends after the year 2199; leave it out for a hold that lasts until `careen unhold`", param_hint="--until")
     if end <= now:
         raise click.BadParameter(f"{rfc3339(end)} is not in the future; it is {rfc3339(now)} now", param_hint="--until")
     return end

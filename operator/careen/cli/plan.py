@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
+from careen.agent import yaml_text
 from careen.agent.clock import SystemClock
 from careen.agent.forecast_child import supported
 from careen.agent.settings import SETTINGS, Settings, flag
@@ -265,8 +265,8 @@ def _configuration(path: Path | None, text_of_agents: str) -> Configuration | No
     if not text:
         return None
     try:
-        return Configuration.from_mapping(yaml.safe_load(text))
-    except (ConfigurationError, yaml.YAMLError) as error:
+        return Configuration.from_mapping(yaml_text.load(text))
+    except (ConfigurationError, yaml_text.BadYaml) as error:
         raise click.UsageError(f"{path or 'the scheduler configuration of the agents'}: {error}") from error
 
 

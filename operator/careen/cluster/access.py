@@ -104,19 +104,19 @@ class _Rule(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class _RulesStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    resource_rules: list[_Rule] = []
+    resource_rules: list[_Rule] | None
 
 
 class _RulesReview(msgspec.Struct, gc=False, frozen=True):
-    status: _RulesStatus = _RulesStatus()
+    status: _RulesStatus
 
 
 class _ReviewStatus(msgspec.Struct, gc=False, frozen=True):
-    allowed: bool = False
+    allowed: bool
 
 
 class _Review(msgspec.Struct, gc=False, frozen=True):
-    status: _ReviewStatus = _ReviewStatus()
+    status: _ReviewStatus
 
 
 async def missing_rights(api: ApiServer, rights: tuple[Right, ...]) -> tuple[Right, ...]:
@@ -141,7 +141,7 @@ async def _rules(api: ApiServer, namespace: str) -> list[_Rule]:
     """Our rules in the namespace; none if the server does not tell them."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
     try:
-        return (await api.post(RULES, body, _RulesReview)).status.resource_rules
+        return (await api.review(RULES, body, _RulesReview)).status.resource_rules or []
     except Refused:
         return []
 
@@ -160,4 +160,4 @@ async def _is_allowed(api: ApiServer, right: Right) -> bool:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
     }
-    return (await api.post(REVIEWS, body, _Review)).status.allowed
+    return (await api.review(REVIEWS, body, _Review)).status.allowed

@@ -1,20 +1,21 @@
 """Requests to the API server with retries where they are safe, and JSON in and out.
 
-A read is tried again on anything that may pass. A write is tried again only when it certainly did nothing; what to do
+A read is tried again on anything that may pass, an answer that is not about what was asked (`answers.py`) among it. A write is tried again only when it certainly did nothing; what to do
 after an unclear write is the caller's business (`nodes.py`, `lock_store.py`), because it takes knowledge of what was
 written.
 """
 
 from __future__ import annotations
 
-import email.utils
-from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, timedelta
-from typing import Any, TypeVar
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import TypeVar
 
 import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
+from careen.cluster.answers import decoded, list_of, the_object, the_page, the_review
 from careen.cluster.errors import (
     ClusterError,
     Expired,
@@ -24,6 +25,7 @@ from careen.cluster.errors import (
     TooManyRequests,
     Unclear,
     UnreadableAnswer,
+    http_date,
     raise_unless_ok,
 )
 from careen.cluster.transport import JSON, MERGE_PATCH, Clock, Method, Request, Response, Transport
@@ -54,7 +56,11 @@ class ApiServer:
     async def get(self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None, timeout_seconds: float = 15.0) -> T:
         """The object at `path`, read consistently: a GET without resourceVersion is served at the latest state."""
         request = Request(method="GET", path=path, query=query or {}, timeout_seconds=timeout_seconds)
-        return decoded((await self._read(request)).body, kind, f"GET {path}")
+        return await self._read(request, lambda body: the_object(body, path, kind, f"GET {path}"))
+
+    async def get_plain(self, path: str, kind: type[T]) -> T:
+        """What stands at `path` outside the resources, such as `/version`; `kind` alone says what it must have."""
+        return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
 
     async def pages(
         self, path: str, *, query: Mapping[str, str] | None = None, timeout_seconds: float = 30.0, page_size: int = PAGE_SIZE
@@ -64,11 +70,14 @@ class ApiServer:
 
         Raises `Expired` if the pages took so long that the server forgot that version: start again.
         """
-        wanted = {**(query or {}), "limit": str(page_size)}
+        wanted, token = {**(query or {}), "limit": str(page_size)}, ""
+
+        def believed(body: bytes) -> tuple[bytes, str]:
+            return body, the_page(body, path, f"GET {path}", after=token)
+
         while True:
             request = Request(method="GET", path=path, query=wanted, timeout_seconds=timeout_seconds)
-            body = (await self._read(request)).body
-            token = decoded(body, _ListHead, f"GET {path}").metadata.continue_token
+            body, token = await self._read(request, believed)
             yield body
             if not token:
                 return
@@ -80,7 +89,7 @@ class ApiServer:
             try:
                 found: list[T] = []
                 async for body in self.pages(path, query=query):
-                    found.extend(decoded(body, list_of(kind), f"GET {path}").items or ())
+                    found.extend(decoded(body, list_of(kind), f"GET {path}").items)
             except Expired:
                 if last:
                     raise
@@ -105,21 +114,29 @@ class ApiServer:
             method=method, path=path, query=query or {}, body=msgspec.json.encode(body), content_type=content_type, timeout_seconds=timeout_seconds
         )
         again = (NotSent, TooManyRequests) if wait_when_busy else (NotSent,)
-        return await self._persistently(request, lambda error: isinstance(error, again), WRITE_PATIENCE_SECONDS)
+        return await self._persistently(functools.partial(self._send, request), lambda error: isinstance(error, again), WRITE_PATIENCE_SECONDS)
 
     async def merge_patch(self, path: str, patch: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
         """A JSON merge patch (null removes a key, lists are replaced whole); the object as it is afterwards."""
         response = await self.write("PATCH", path, patch, content_type=MERGE_PATCH, query=query)
-        return decoded(response.body, kind, f"PATCH {path}")
+        return the_object(response.body, path, kind, f"PATCH {path}")
 
     async def post(self, path: str, body: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
-        """Creates an object, or asks a review; the object as the server made it."""
-        return decoded((await self.write("POST", path, body, query=query)).body, kind, f"POST {path}")
+        """Creates an object; the object as the server made it."""
+        return the_object((await self.write("POST", path, body, query=query)).body, path, kind, f"POST {path}")
 
-    async def _read(self, request: Request) -> Response:
-        return await self._persistently(request, _may_pass, READ_PATIENCE_SECONDS)
+    async def review(self, path: str, body: object, kind: type[T]) -> T:
+        """Asks a review. It changes nothing, so it is asked again as a read is."""
+        request = Request(method="POST", path=path, body=msgspec.json.encode(body), content_type=JSON)
+        return await self._read(request, lambda answer: the_review(answer, path, kind, f"POST {path}"))
 
-    async def _persistently(self, request: Request, again: Callable[[BaseException], bool], patience_seconds: float) -> Response:
+    async def _read(self, request: Request, believed: Callable[[bytes], T]) -> T:
+        async def read() -> T:
+            return believed((await self._send(request)).body)
+
+        return await self._persistently(read, _may_pass, READ_PATIENCE_SECONDS)
+
+    async def _persistently(self, attempt: Callable[[], Awaitable[T]], again: Callable[[BaseException], bool], patience_seconds: float) -> T:
         give_up_at = self.clock.monotonic() + patience_seconds
         retrying = AsyncRetrying(
             retry=retry_if_exception(again),
@@ -128,7 +145,7 @@ class ApiServer:
             sleep=self.clock.sleep,
             reraise=True,
         )
-        return await retrying(self._send, request)
+        return await retrying(attempt)
 
     def _pause(self, state: RetryCallState) -> float:
         """Doubling from a quarter of a second with full jitter, and never less than the server asked for."""
@@ -154,40 +171,11 @@ class ApiServer:
             self._observer(request, response)
 
     def _compare_clocks(self, response: Response) -> None:
-        try:
-            theirs = email.utils.parsedate_to_datetime(response.headers.get("date", ""))
-        except ValueError:
-            return
-        # The Date header is cut to whole seconds, so on average it lies half a second back.
-        theirs = (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)) + timedelta(seconds=0.5)
-        self.clock_skew_seconds = (self.clock.now() - theirs).total_seconds()
-
-
-class _ListMeta(msgspec.Struct, gc=False, frozen=True, rename={"continue_token": "continue"}):
-    continue_token: str = ""
-
-
-class _ListHead(msgspec.Struct, gc=False, frozen=True):
-    metadata: _ListMeta = _ListMeta()
+        theirs = http_date(response.headers.get("date", ""))
+        if theirs is not None:
+            # The Date header is cut to whole seconds, so on average it lies half a second back.
+            self.clock_skew_seconds = (self.clock.now() - theirs - timedelta(seconds=0.5)).total_seconds()
 
 
 def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, NotSent | Unclear | TooManyRequests | ServerFailed)
-
-
-def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """`body` as a `kind`. Raises `UnreadableAnswer` for a page of a proxy, or a field of the wrong type."""
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError as error:
-        raise UnreadableAnswer(f"{what}: the answer is not what the API promises: {error}") from error
-
-
-def list_of(kind: type[T]) -> type[Any]:
-    """The struct that decodes a list of `kind`; made once per kind."""
-    if kind not in _LISTS:
-        _LISTS[kind] = msgspec.defstruct(f"{kind.__name__}List", [("items", list[kind] | None, None)], gc=False, frozen=True)  # type: ignore[valid-type]
-    return _LISTS[kind]
-
-
-_LISTS: dict[type[Any], type[Any]] = {}
+    return isinstance(error, NotSent | Unclear | UnreadableAnswer | TooManyRequests | ServerFailed)

@@ -8,11 +8,16 @@ never sent: nothing changed) and *unclear* ones (it may have landed, or may stil
 from __future__ import annotations
 
 import email.utils
-from datetime import UTC, datetime
+import re
+from datetime import datetime
 
 import msgspec
 
 from careen.cluster.transport import Request, Response
+from careen.core.times import bounded
+
+LONGEST_RETRY_AFTER_SECONDS = 60.0
+_DIGITS = 9                        # more of them are more than a minute, whatever they say
 
 
 class ClusterError(Exception):
@@ -32,7 +37,7 @@ class Unclear(ClusterError):
 
 
 class UnreadableAnswer(ClusterError):
-    """The server answered with something that is not what the API promises. A write may have landed."""
+    """The answer is not what the API promises, or not about what was asked. A write may have landed."""
 
     may_have_landed = True
 
@@ -58,6 +63,12 @@ class Forbidden(Refused):
 
 class NotFound(Refused):
     """404: the object does not exist."""
+
+
+class NotServed(Refused):
+    """404 that does not come as a `Status`: this API is not served, or a proxy answered. It says nothing about any object."""
+
+    may_have_landed = True
 
 
 class Conflict(Refused):
@@ -91,6 +102,7 @@ _BY_STATUS: dict[int, type[Refused]] = {
 class _Status(msgspec.Struct, gc=False, frozen=True):
     """The part of `metav1.Status` that says why."""
 
+    kind: str | None = None
     reason: str | None = None
     message: str | None = None
 
@@ -101,6 +113,8 @@ def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> N
         return
     status = _why(response.body)
     kind = _BY_STATUS.get(response.status) or (ServerFailed if response.status >= 500 else Refused)
+    if kind is NotFound and status.kind != "Status":
+        kind = NotServed
     raise kind(
         f"{request.method} {request.path}",
         status=response.status,
@@ -111,21 +125,27 @@ def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> N
 
 
 def retry_after(response: Response, *, now: datetime) -> float | None:
-    """Seconds the server asks us to wait, from either form of the Retry-After header; None if it does not say."""
+    """Seconds the server asks us to wait, from either form of the Retry-After header; None if it does not say.
+
+    At most a minute: a header that is wrong must not keep an agent from its node for years.
+    """
     text = response.headers.get("retry-after", "").strip()
-    if not text:
-        return None
-    if text.isascii() and text.isdigit():
-        return float(text)
+    if re.fullmatch(r"[0-9]+", text):
+        return LONGEST_RETRY_AFTER_SECONDS if len(text) > _DIGITS else min(float(text), LONGEST_RETRY_AFTER_SECONDS)
+    at = http_date(text)
+    return None if at is None else min(max(0.0, (at - now).total_seconds()), LONGEST_RETRY_AFTER_SECONDS)
+
+
+def http_date(text: str) -> datetime | None:
+    """The instant of an HTTP date; None for a text that is none, or that lies outside the years that `core/times.py` reads."""
     try:
-        at = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+        return bounded(email.utils.parsedate_to_datetime(text))
+    except (ValueError, TypeError, OverflowError, IndexError):
         return None
-    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
 
 
 def _why(body: bytes) -> _Status:
     try:
         return msgspec.json.decode(body, type=_Status)
-    except msgspec.DecodeError:
+    except (ValueError, OverflowError, RecursionError):
         return _Status(message=body[:200].decode("utf-8", "replace").strip())

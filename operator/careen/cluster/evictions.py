@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import quote
 
 from careen.cluster import objects
+from careen.cluster.answers import is_evicted
 from careen.cluster.api import ApiServer
-from careen.cluster.errors import ClusterError, Conflict, NotFound, Refused, ServerFailed, TooManyRequests
+from careen.cluster.errors import ClusterError, Conflict, NotFound, NotServed, Refused, ServerFailed, TooManyRequests
 from careen.core.actions import EvictPod
 from careen.core.memory import EvictAnswer
 
@@ -38,8 +39,9 @@ async def evict(api: ApiServer, pod: EvictPod, *, dry_run: bool = False) -> Evic
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
     try:
-        await api.write("POST", f"{path}/eviction", eviction(pod, dry_run=dry_run), query=query, wait_when_busy=False)
-    except NotFound as error:
+        said = await api.write("POST", f"{path}/eviction", eviction(pod, dry_run=dry_run), query=query, wait_when_busy=False)
+        is_evicted(said.body, f"POST {path}/eviction")
+    except (NotFound, NotServed) as error:
         return await _explain_not_found(api, path, pod, error)
     except Conflict as error:
         return _explain_conflict(error)
@@ -70,7 +72,7 @@ def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-async def _explain_not_found(api: ApiServer, path: str, pod: EvictPod, error: NotFound) -> Evicted:
+async def _explain_not_found(api: ApiServer, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
     """404 also comes from a server or a proxy that offers no evictions; only the pod's own 404 proves that it is gone."""
     try:
         head = await api.get(path, objects.ObjectHead)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from careen.cluster import objects
+from careen.cluster.answers import refuse_others
 from careen.cluster.api import ApiServer
 from careen.cluster.errors import NotFound
 from careen.cluster.writes import Written, write_guarded
@@ -16,10 +17,13 @@ from careen.core.keys import FIELD_MANAGER, REBOOT_LABEL
 from careen.core.observation import Gone, NodeView, Taint
 
 NODES = "/api/v1/nodes"
+_NO_NAMES = ("", ".", "..")          # paths of other things: what stands there is no answer about a Node
 
 
 async def read_node(api: ApiServer, name: str) -> NodeView | Gone:
     """The Node as it is now; `Gone` if a consistent read says that it does not exist."""
+    if name in _NO_NAMES:
+        return Gone()
     try:
         return objects.node_view(await api.get(_path(name), objects.ManagedNode))
     except NotFound:
@@ -29,8 +33,9 @@ async def read_node(api: ApiServer, name: str) -> NodeView | Gone:
 async def list_nodes(api: ApiServer, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
     """Every Node, or those whose reboot label has one of the given values. Consistent: never from an old cache."""
     query = {"labelSelector": f"{REBOOT_LABEL} in ({','.join(reboot_label)})"} if reboot_label else {}
-    found = await api.items(NODES, objects.Node, query=query)
-    return tuple(objects.node_view(node, all_annotations=False) for node in found)
+    found = tuple(objects.node_view(node, all_annotations=False) for node in await api.items(NODES, objects.Node, query=query))
+    refuse_others((f"Node {node.name}" for node in found if reboot_label and node.labels.get(REBOOT_LABEL) not in reboot_label), f"GET {NODES}")
+    return found
 
 
 async def patch_node(api: ApiServer, name: str, patch: PatchNode) -> Written[NodeView]:

@@ -14,6 +14,7 @@ import msgspec
 
 from careen.core import keys
 from careen.core.observation import NodeView, OwnerHealth, PodView, Taint
+from careen.core.times import LATEST, bounded
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -239,11 +240,23 @@ def pod_view(pod: Pod) -> PodView:
         has_empty_dir=any(volume.empty_dir is not None for volume in pod.spec.volumes or ()),
         is_ready=_is_true(pod.status.conditions, "Ready"),
         priority=pod.spec.priority or 0,
-        deletion_timestamp=meta.deletion_timestamp,
-        deletion_grace_seconds=meta.deletion_grace_period_seconds,
-        created_at=meta.creation_timestamp,
+        deletion_timestamp=_end(meta.deletion_timestamp),
+        deletion_grace_seconds=_grace(meta.deletion_grace_period_seconds),
+        created_at=None if meta.creation_timestamp is None else bounded(meta.creation_timestamp),
         tolerates_cordon=any(_tolerates_cordon(each) for each in pod.spec.tolerations or ()),
     )
+
+
+def _end(at: datetime | None) -> datetime | None:
+    """When the pod should be gone. One with a grace of centuries terminates all the same, so the instant is never taken for none."""
+    return None if at is None else bounded(at) or LATEST
+
+
+def _grace(seconds: float | None) -> float | None:
+    return None if seconds is None else min(max(0.0, seconds), _LONGEST_GRACE_SECONDS)
+
+
+_LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0   # whoever may make pods chooses it, up to 2⁶³ seconds
 
 
 def _tolerates_cordon(toleration: Toleration) -> bool:

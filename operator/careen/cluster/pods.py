@@ -9,7 +9,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.api import ApiServer, decoded, list_of
+from careen.cluster.answers import decoded, list_of, refuse_others
+from careen.cluster.api import ApiServer
 from careen.cluster.errors import NotFound
 from careen.core.observation import OwnerHealth, PodView
 
@@ -38,6 +39,7 @@ class Owner(NamedTuple):
 async def list_pods_on(api: ApiServer, node: str) -> tuple[PodView, ...]:
     """Every pod bound to the node, in all namespaces. `spec.nodeName` is indexed in the server's cache of pods."""
     found = await api.items(PODS, objects.Pod, query={"fieldSelector": f"spec.nodeName={node}"})
+    refuse_others((f"a pod of {pod.spec.node_name or 'no node'}" for pod in found if pod.spec.node_name != node), f"GET {PODS} of {node}")
     return tuple(objects.pod_view(pod) for pod in found)
 
 
@@ -75,7 +77,7 @@ async def places_of(api: ApiServer, namespace: str, owner_uids: Collection[str],
     """
     places: dict[str, list[str]] = {uid: [] for uid in owner_uids}
     async for page in api.pages(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"):
-        for pod in decoded(page, list_of(objects.Pod), f"GET pods of {namespace}").items or ():
+        for pod in decoded(page, list_of(objects.Pod), f"GET pods of {namespace}").items:
             owner = objects.controller_of(pod.metadata).uid
             made = pod.metadata.creation_timestamp
             if owner in places and made is not None and made >= since:

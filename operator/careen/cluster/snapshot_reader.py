@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from careen.cluster.api import ApiServer
-from careen.cluster.errors import Expired, NotFound
+from careen.cluster.errors import Expired, NotFound, NotServed
 
 T = TypeVar("T")
 
@@ -87,15 +87,15 @@ async def _served_pages(api: ApiServer, path: str) -> AsyncIterator[bytes]:
         try:
             async for page in api.pages(path.format(version=version)):
                 yield page
-        except NotFound:
+        except (NotFound, NotServed):
             continue
         return
 
 
 class _Version(msgspec.Struct, gc=False, frozen=True, rename={"git_version": "gitVersion"}):
-    git_version: str = ""
+    git_version: str
 
 
 async def server_version(api: ApiServer) -> str:
     """The cluster's release, such as `v1.36.3`."""
-    return (await api.get("/version", _Version)).git_version
+    return (await api.get_plain("/version", _Version)).git_version

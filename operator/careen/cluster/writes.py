@@ -59,6 +59,9 @@ async def write_guarded(
     """
     lost_before = False
     for _ in range(_ATTEMPTS):
+        if not version:
+            # The server takes a patch with an empty version for one without: it would overwrite whatever stands there.
+            return StillUnclear("nothing was sent, because no resourceVersion is known to guard it")
         try:
             return Landed(await write(version))
         except ClusterError as error:

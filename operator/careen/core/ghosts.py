@@ -62,6 +62,8 @@ def watch(content: LockContent, holders: Holders, since: Mapping[str, float], *,
     proven: list[Entry] = []
     watched: dict[str, float] = {}
     for entry in content.entries:
+        if entry.is_nameless:
+            continue                     # there is no Node that could prove anything
         node = nodes.get(entry.node)
         if node is None and entry.node not in holders.absent:
             continue
@@ -77,7 +79,7 @@ def watch(content: LockContent, holders: Holders, since: Mapping[str, float], *,
 
 
 def _may_hold(node: NodeView, entry: Entry) -> bool:
-    if not entry.id:
-        return True                      # kured's entry: its holder keeps no record on the Node
+    if not entry.id or entry.unread:
+        return True                      # kured's entry: its holder keeps no record on the Node; or one of which not all is known
     progress = from_annotation(node.annotations.get(keys.PROGRESS))
     return isinstance(progress, UnreadableProgress) or progress.claim == entry.id

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
 from careen.core import keys
 from careen.core.observation import NodeView
+from careen.core.untrusted import object_of, whole
 
 ASSUMED_DRAIN_SECONDS = 60.0
 ASSUMED_BOOT_SECONDS = 180.0
@@ -33,8 +33,5 @@ def measured_boots(nodes: Iterable[NodeView], *, drain_seconds: float) -> Boots:
 
 
 def _seconds(node: NodeView) -> float | None:
-    try:
-        seconds = json.loads(node.annotations[keys.LAST_REBOOT])["seconds"]
-    except (KeyError, ValueError, TypeError, RecursionError):
-        return None
-    return float(seconds) if isinstance(seconds, int) and not isinstance(seconds, bool) and 0 < seconds <= _LONGEST_SECONDS else None
+    seconds = whole(object_of(node.annotations.get(keys.LAST_REBOOT)).get("seconds"), _LONGEST_SECONDS, 1)
+    return None if seconds is None else float(seconds)

@@ -16,6 +16,7 @@ from careen.core.memory import Memory
 from careen.core.observation import NodeView
 from careen.core.policy import Budget, BudgetKind, Order, Policy
 from careen.core.progress import UnreadableProgress, from_annotation
+from careen.core.times import from_rfc3339, rfc3339
 
 NEXT_LOOK_SECONDS = 3.0              # the next start follows a release within five seconds
 ROUND_SECONDS = 5.0                  # no node is drained, rebooted and back in less
@@ -163,7 +164,8 @@ def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
 def need_since(node: NodeView) -> str:
     """When the node's need was first seen, RFC 3339; sorts last when its record does not say."""
     progress = from_annotation(node.annotations.get(keys.PROGRESS))
-    return _NEVER if isinstance(progress, UnreadableProgress) or not progress.need_since else progress.need_since
+    since = None if isinstance(progress, UnreadableProgress) else from_rfc3339(progress.need_since)
+    return _NEVER if since is None else rfc3339(since)
 
 
 def _by_room(candidates: list[NodeView], content: LockContent, policy: Policy) -> tuple[list[NodeView], list[NodeView]]:

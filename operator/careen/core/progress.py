@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from careen.core.observation import OwnerHealth
+from careen.core.untrusted import json_of, number, short, shown, whole
 
 VERSION = 1
 
@@ -90,17 +91,16 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
     """The record that the annotation holds; an empty one when there is no annotation."""
     if text is None:
         return Progress()
-    try:
-        record = json.loads(text)
-        version = record["version"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    record = json_of(text)
+    if not isinstance(record, dict) or "version" not in record:
         return UnreadableProgress("the annotation careen.dev/progress is not careen's JSON")
-    if not isinstance(version, int) or version > VERSION:
-        return UnreadableProgress(f"the annotation careen.dev/progress has version {version!r}, this release reads up to {VERSION}")
+    version = record["version"]
+    if whole(version, VERSION, 1) is None:
+        return UnreadableProgress(f"the annotation careen.dev/progress has version {shown(version)}, this release reads up to {VERSION}")
     try:
         return _read(record)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        return UnreadableProgress(f"the annotation careen.dev/progress does not hold what version {version} holds: {error}")
+        return UnreadableProgress(short(f"the annotation careen.dev/progress does not hold what version {version} holds: {error}"))
 
 
 def _plain(value: Any) -> Any:
@@ -124,23 +124,37 @@ def _read(record: dict[str, Any]) -> Progress:
 def _field(name: str, value: Any) -> Any:
     expected = _TYPES[name]                # an unknown name raises KeyError: within one version there are none
     if expected == "Mark | None":
-        return Mark(boot=_of(str, value["boot"]), uptime=float(value["uptime"]))
+        return Mark(boot=_of(str, value["boot"]), uptime=_within(number(value["uptime"], _LONGEST_UPTIME), value["uptime"]))
     if name == "owners":
         return tuple(_owner(each) for each in value)
     if name == "prior_labels":
         return {_of(str, key): label if label is None else _of(str, label) for key, label in value.items()}
-    return _of({"str": str, "int": int, "bool": bool}[str(expected)], value)
+    if expected == "int":
+        return _within(whole(value, _MOST), value)
+    return _of({"str": str, "bool": bool}[str(expected)], value)
 
 
 def _owner(row: list[Any]) -> OwnerHealth:
     kind, namespace, name, uid, generation, replicas, ready = row
     return OwnerHealth(
         kind=_of(str, kind), namespace=_of(str, namespace), name=_of(str, name), uid=_of(str, uid),
-        generation=_of(int, generation), replicas=_of(int, replicas), ready=_of(int, ready),
+        generation=_within(whole(generation, _MOST_GENERATIONS), generation),
+        replicas=_within(whole(replicas, _MOST), replicas), ready=_within(whole(ready, _MOST), ready),
     )
+
+
+_MOST = 2**31 - 1                    # of anything that is counted; the API's replicas are int32
+_MOST_GENERATIONS = 2**63 - 1
+_LONGEST_UPTIME = 1e10               # three hundred years; a sum with it is still exact to the second
 
 
 def _of(kind: type, value: Any) -> Any:
     if type(value) is not kind:
-        raise TypeError(f"{value!r} is no {kind.__name__}")
+        raise TypeError(f"{shown(value)} is no {kind.__name__}")
     return value
+
+
+def _within(read: Any, value: Any) -> Any:
+    if read is None:
+        raise ValueError(f"{shown(value)} is no number that is possible here")
+    return read

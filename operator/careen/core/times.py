@@ -1,8 +1,15 @@
-"""Instants as text: RFC 3339 in UTC, the way everything careen writes on objects says when."""
+"""Instants as text: RFC 3339 in UTC, the way everything careen writes on objects says when.
+
+Anybody may have written what is read here. An instant outside the years 1970 to 2200 is none: it is a mistake, and Python's own years end
+at 9999, so that the next sum of such an instant and an interval, or a look at it in another zone, would be an error.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def rfc3339(at: datetime) -> str:
@@ -10,10 +17,21 @@ def rfc3339(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def from_rfc3339(text: str) -> datetime | None:
-    """The instant that the text names, or None when it names none; a text without an offset is none."""
+def from_rfc3339(text: object) -> datetime | None:
+    """The instant that the text names, in UTC; None when it names none. A text without an offset is none, and so is whatever is no text."""
+    if not isinstance(text, str):
+        return None
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return at if at.tzinfo is not None else None
+    return bounded(at) if at.tzinfo is not None else None
+
+
+def bounded(at: datetime) -> datetime | None:
+    """The instant in UTC, or None outside the years that are read; one without a zone is taken for UTC."""
+    known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    try:
+        return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None
+    except OverflowError:
+        return None

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any
 
 from careen.core import keys, lock, order
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
@@ -23,6 +21,7 @@ from careen.core.progress import Progress, to_annotation
 from careen.core.reasons import REASONS, Code
 from careen.core.situation import Situation
 from careen.core.times import from_rfc3339, rfc3339
+from careen.core.untrusted import json_of, short
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 LABEL = {
@@ -233,18 +232,20 @@ def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Ref
 
 def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
     """The refusals that the Node carries; what cannot be read is left out, it is for people only."""
-    try:
-        rows: Any = json.loads(node.annotations.get(keys.REFUSALS, "[]"))
-        return tuple(
-            Refusal(gate=str(row["gate"]), code=Code(row["code"]), sentence=str(row["sentence"]), since=_instant(row.get("since")))
-            for row in rows
-        )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return ()
+    rows = json_of(node.annotations.get(keys.REFUSALS))
+    return tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
 
 
-def _instant(text: Any) -> datetime | None:
-    return from_rfc3339(text) if isinstance(text, str) else None
+def _refusal(row: object) -> Refusal | None:
+    match row:
+        case {"gate": str(gate), "code": str(code), "sentence": str(sentence), **more} if code in _CODES:
+            return Refusal(gate=gate, code=Code(code), sentence=short(sentence), since=from_rfc3339(more.get("since")))
+        case _:
+            return None
+
+
+_CODES = frozenset(Code)
+_MOST_REFUSALS = 50                  # more than there are gates
 
 
 def _refusals_json(refusals: tuple[Refusal, ...]) -> str | None:

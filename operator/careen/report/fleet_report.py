@@ -11,6 +11,7 @@ from careen.core import cordons, keys
 from careen.core.lock import LockContent
 from careen.core.observation import NodeView
 from careen.core.phases import Phase
+from careen.core.progress import UnreadableProgress, from_annotation
 from careen.core.times import from_rfc3339
 from careen.core.writing import stored_refusals
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
@@ -101,10 +102,16 @@ def cordon_of(node: NodeView) -> str:
 
 def reason_of(node: NodeView) -> str:
     """The sentence on the Node, and what else a person looking for a reason would want to see."""
-    parts = [node.annotations.get(keys.REASON, "")]
+    parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
     if keys.HOLD in node.annotations and phase_of(node) == Phase.IDLE:
         parts.append(f"held: {node.annotations[keys.HOLD]}")
     return "; ".join(part for part in parts if part)
+
+
+def unreadable(node: NodeView) -> str:
+    """Why nobody, its own agent included, knows where the node stands; empty when its record can be read."""
+    record = from_annotation(node.annotations.get(keys.PROGRESS))
+    return record.why if isinstance(record, UnreadableProgress) else ""
 
 
 def _since(node: NodeView) -> datetime | None:

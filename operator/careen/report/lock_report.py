@@ -71,7 +71,7 @@ def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClai
     found = (
         StrayClaim(node=entry.node, is_another=entry.node in uids)
         for entry in state.entries
-        if entry.node not in uids or (entry.uid and entry.uid != uids[entry.node])
+        if not entry.is_nameless and (entry.node not in uids or (entry.uid and entry.uid != uids[entry.node]))
     )
     return tuple(dict.fromkeys(found))
 
@@ -97,6 +97,8 @@ def _row(entry: Entry, node: NodeView | None, now: datetime) -> list[str]:
 
 
 def _phase(entry: Entry, node: NodeView | None) -> str:
+    if entry.unread:
+        return "unreadable; counts as a claim"
     if node is None:
         return "no such Node"
     if entry.uid and entry.uid != node.uid:

@@ -83,6 +83,8 @@ class Prometheus:
                 if statuses and statuses[-1] in _REJECTIONS:
                     raise _Rejected(f"status {statuses[-1]}: {self._what_was_shown()}") from error
                 raise
+        if not isinstance(rows, list):
+            raise TypeError("its result is no list")                # an empty object is not an empty list of alerts
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:

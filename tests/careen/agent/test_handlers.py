@@ -175,6 +175,24 @@ def test_kopfs_pauses_never_end() -> None:
     assert [next(pauses) for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
 
 
+@pytest.mark.parametrize(("header", "seconds"), [("3", "3.0"), ("1000000000", "60.0"), ("Fri, 31 Dec 2199 23:59:59 GMT", "60.0"), ("nan", None), ("soon", None)])
+def test_kopf_never_waits_longer_than_a_minute_because_a_server_says_so(header: str, seconds: str | None) -> None:
+    """It would not read the settings again for years."""
+    from kopf._cogs.clients.errors import APITooManyRequestsError
+
+    handlers._bound_retry_after()
+    refused = APITooManyRequestsError({"details": {"retryAfterSeconds": 10**9}}, status=429, headers={"Retry-After": header})  # type: ignore[typeddict-item]
+    assert refused.headers.get("Retry-After") == seconds
+    assert not refused.details
+
+
+@pytest.mark.parametrize("metadata", [{}, {"name": "careen"}, {"name": "careen", "uid": "u"}, {"name": "careen", "resourceVersion": "5"}, {"name": "other", "uid": "u", "resourceVersion": "5"}])
+def test_a_config_map_that_is_not_whole_says_nothing_about_settings(metadata: dict[str, str]) -> None:
+    assert not handlers._is_named({"metadata": metadata}, "careen")
+    assert not handlers._is_named({}, "careen")
+    assert handlers._is_named({"metadata": {"name": "careen", "uid": "u", "resourceVersion": "5"}}, "careen")
+
+
 @pytest.mark.parametrize(("attempt", "is_told"), [(1, False), (4, False), (5, True), (6, False), (100, True), (200, True)])
 def test_retries_are_told_when_they_last_and_not_as_errors(attempt: int, is_told: bool) -> None:
     record = logging.makeLogRecord({"msg": f"Request attempt #{attempt} failed; will retry: GET /x", "levelno": logging.ERROR})

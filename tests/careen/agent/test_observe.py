@@ -182,6 +182,18 @@ async def test_wanted_together_the_lock_is_read_once_and_first(shell: Shell) -> 
     assert shell.requests == [LOCK, "GET /api/v1/nodes"]
 
 
+async def test_many_holders_are_read_by_one_list_and_what_is_no_name_is_not_asked_for(shell: Shell) -> None:
+    """Anybody may have written a lock of thousands of entries."""
+    shell.put_node("n1")
+    rows = [5, {"nodeID": ".."}, *({"nodeID": f"n{number}"} for number in range(1, 3000))]
+    shell.put_daemonset(annotations={KEY: json.dumps({"nodeID": "n1", "maxOwners": 9, "locks": rows})})
+    seen = await add(shell, Evidence.HOLDERS)
+    assert isinstance(seen.holders, Holders)
+    assert [node.name for node in seen.holders.nodes] == ["n1"]
+    assert len(seen.holders.absent) == 2998
+    assert len(shell.requests) < 5
+
+
 async def test_holders_of_a_lock_that_is_not_understood_are_unknown(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_daemonset(annotations={KEY: "garbage"})

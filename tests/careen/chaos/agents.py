@@ -48,12 +48,30 @@ class Fault(StrEnum):
     FAILED_AFTER = "504, everything was done"
     FORBIDDEN = "403 for a moment, as while rights are applied anew"
     PROXY = "a proxy's page with status 200, everything was done"
+    EMPTY_OBJECT = "an empty object with status 200, nothing was done"
+    EMPTY_OBJECT_AFTER = "an empty object with status 200, everything was done"
+    STATUS_200 = "a Status of code 200, nothing was done"
+    STATUS_200_AFTER = "a Status of code 200, everything was done"
+    NULL_ITEMS = "no items with status 200, nothing was done"
+    NULL_ITEMS_AFTER = "no items with status 200, everything was done"
+    LOGIN_JSON = "a proxy's login in JSON with status 200, nothing was done"
+    LOGIN_JSON_AFTER = "a proxy's login in JSON with status 200, everything was done"
+    CUT_SHORT = "the answer ends in the middle, everything was done"
     SLOW = "an answer after twelve seconds"
     OUTAGE = "the API server is down for a minute"
 
 
 OF_PROCESSES = (Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.DIE_LATE, Fault.DIE_LATER)
-OF_READS = (Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.LOST_BEFORE, Fault.THROTTLED, Fault.FAILED, Fault.FORBIDDEN, Fault.PROXY, Fault.SLOW, Fault.OUTAGE)
+WITHOUT_CONTENT = {
+    Fault.EMPTY_OBJECT: b"{}",
+    Fault.STATUS_200: b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":200}',
+    Fault.NULL_ITEMS: b'{"items":null}',
+    Fault.LOGIN_JSON: b'{"error":"login_required","location":"https://sso.example/login","data":{},"status":{"allowed":true}}',
+}
+"""Answers of status 200 that say nothing about what was asked."""
+WITHOUT_CONTENT_AFTER = {Fault[f"{fault.name}_AFTER"]: body for fault, body in WITHOUT_CONTENT.items()}
+
+OF_READS = (*WITHOUT_CONTENT, Fault.CUT_SHORT, Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.LOST_BEFORE, Fault.THROTTLED, Fault.FAILED, Fault.FORBIDDEN, Fault.PROXY, Fault.SLOW, Fault.OUTAGE)
 
 Plan = Callable[[int, str, Request], Fault | None]
 """The number of the request among all agents', the node, the request → what goes wrong."""
@@ -229,7 +247,7 @@ class Wire:
             raise NotSent("connection refused")
         return self._agents.land(self._process.node, request)
 
-    async def _meet(self, fault: Fault, request: Request) -> Response:  # noqa: C901 - a flat list of cases
+    async def _meet(self, fault: Fault, request: Request) -> Response:  # noqa: C901, PLR0912 - a flat list of cases
         agents, node, server = self._agents, self._process.node, self._agents.fleet.server
         if fault in OF_PROCESSES:
             if fault is Fault.DIE_AFTER:
@@ -244,7 +262,7 @@ class Wire:
             agents.go_down(60.0)
         if fault is Fault.SLOW:
             await asyncio.sleep(12.0)
-        if fault in (Fault.LOST_AFTER, Fault.FAILED_AFTER, Fault.PROXY):
+        if fault in (Fault.LOST_AFTER, Fault.FAILED_AFTER, Fault.PROXY, *WITHOUT_CONTENT_AFTER):
             self._pass(request)
         if fault is Fault.LATE:
             agents.hold(node, request)
@@ -252,6 +270,11 @@ class Wire:
             agents.land_later(node, request, 30.0)
         if fault in (Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.LATE, Fault.LATER):
             raise Unclear("connection reset")
+        if (body := (WITHOUT_CONTENT | WITHOUT_CONTENT_AFTER).get(fault)) is not None:
+            return Response(status=200, headers={}, body=body)
+        if fault is Fault.CUT_SHORT:
+            whole = self._pass(request)
+            return Response(status=whole.status, headers=whole.headers, body=whole.body[: len(whole.body) // 2])
         if fault is Fault.PROXY:
             return Response(status=200, headers={}, body=b"<html>please log in</html>")
         if fault is Fault.FORBIDDEN:

@@ -38,7 +38,7 @@ class SmallServer:
     def answer(self, request: Request, actor: str) -> Response:
         """What a real server would send back, whatever the status."""
         try:
-            return self._response(200, self._act(request, actor))
+            return self._response(*self._act(request, actor))
         except ApiError as refusal:
             return self._response(refusal.code, _encode(refusal.status()), {name.lower(): value for name, value in refusal.headers.items()})
 
@@ -49,29 +49,37 @@ class SmallServer:
     def _response(self, code: int, body: bytes, headers: dict[str, str] | None = None) -> Response:
         return Response(status=code, headers={"date": format_datetime(self._wall_clock(), usegmt=True), **(headers or {})}, body=body)
 
-    def _act(self, request: Request, actor: str) -> bytes:
+    def _act(self, request: Request, actor: str) -> tuple[int, bytes]:
         info = request_info(request.method, request.path, request.query)
         assert isinstance(info, RequestInfo)
         if info.verb == "get":
-            return self.verbs.read(info.resource, info.namespace, info.name).whole
+            return 200, self.verbs.read(info.resource, info.namespace, info.name).whole
         if info.verb == "list":
-            return self._list(info, request)
+            return 200, self._list(info, request)
         body: dict[str, Any] = json.loads(request.body or b"{}")
         if info.verb == "patch":
             manager = request.query.get("fieldManager", "careen")
-            return self.verbs.change(info.resource, info.namespace, info.name, _managed(lambda old: merge_patch(old, body), manager), actor=actor).whole
+            changed = self.verbs.change(info.resource, info.namespace, info.name, _managed(lambda old: merge_patch(old, body), manager), actor=actor)
+            return 200, changed.whole
         if info.subresource == "eviction":
             options = DeleteOptions.from_body(body["deleteOptions"], dry_run="dryRun" in request.query)
             evict(self.verbs, info.namespace, info.name, options, actor=actor)
-            return b"{}"
+            return 201, _encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
         if info.resource.plural == "events":
-            return b"{}"                                          # nobody reads them here
+            return 201, self._event(body)
         raise api_errors.unknown_path(request.path)
 
     def _list(self, info: RequestInfo, request: Request) -> bytes:
         selected = object_selector(request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""), info.resource.storage)
         page = self.verbs.page(info.resource, info.namespace, selected=selected)
-        return b'{"metadata":{},"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
+        head = {"kind": f"{info.resource.kind}List", "apiVersion": info.resource.api_version, "metadata": {"resourceVersion": str(page.version)}}
+        return _encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
+
+    def _event(self, body: dict[str, Any]) -> bytes:
+        """As it would have been made; nobody reads Events here, so none is kept."""
+        metadata = body["metadata"]
+        name = metadata.get("name") or f"{metadata['generateName']}{self.store.version}"
+        return _encode({**body, "metadata": {**metadata, "name": name, "uid": f"uid-{name}", "resourceVersion": str(self.store.version)}})
 
     # For everybody who is no agent ---------------------------------------------------------------------------
 

@@ -24,13 +24,21 @@ def test_a_reason_of_several_lines_becomes_one_because_everything_shows_one(desk
 
 def test_the_end_of_a_hold_given_as_an_instant_is_the_one_the_agent_reads(desk: Desk) -> None:
     desk.node("n1")
-    output = desk.ok("hold", "n1", "--reason", "disk swap", "--until", "2999-03-04T18:00:00+02:00")
-    assert output == "Held: disk swap until=2999-03-04T16:00:00Z. n1 does not reboot until `careen unhold n1` or that instant.\n"
+    output = desk.ok("hold", "n1", "--reason", "disk swap", "--until", "2199-03-04T18:00:00+02:00")
+    assert output == "Held: disk swap until=2199-03-04T16:00:00Z. n1 does not reboot until `careen unhold n1` or that instant.\n"
     text = desk.annotations("n1")[keys.HOLD]
-    assert until_of(text) == datetime(2999, 3, 4, 16, tzinfo=UTC)
+    assert until_of(text) == datetime(2199, 3, 4, 16, tzinfo=UTC)
     node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.HOLD: text})
-    assert held_because(node, datetime(2999, 3, 4, 15, 59, tzinfo=UTC)) == "held: disk swap until=2999-03-04T16:00:00Z"
-    assert held_because(node, datetime(2999, 3, 4, 16, 1, tzinfo=UTC)) == ""
+    assert held_because(node, datetime(2199, 3, 4, 15, 59, tzinfo=UTC)) == "held: disk swap until=2199-03-04T16:00:00Z"
+    assert held_because(node, datetime(2199, 3, 4, 16, 1, tzinfo=UTC)) == ""
+
+
+def test_an_end_that_no_agent_would_read_is_refused(desk: Desk) -> None:
+    """An end that cannot be read never comes, so the hold would last for ever without a word."""
+    desk.node("n1")
+    for until in ("2000000h", "2999-03-04T18:00:00Z"):
+        assert desk.run("hold", "n1", "--until", until).exit_code == 2
+    assert keys.HOLD not in desk.annotations("n1")
 
 
 def test_the_end_of_a_hold_given_as_a_duration_counts_from_now(desk: Desk) -> None:
@@ -74,9 +82,9 @@ def test_a_hold_leaves_the_other_annotations_alone(desk: Desk) -> None:
     [
         (["n1"], "Missing option '--reason'"),
         (["n1", "--reason", "  "], "it must be a text"),
-        (["n1", "--reason", "x until=2999-01-01T00:00:00Z"], "may not contain `until=`; use --until for the end"),
+        (["n1", "--reason", "x until=2199-01-01T00:00:00Z"], "may not contain `until=`; use --until for the end"),
         (["n1", "--reason", "x", "--until", "soon"], "'soon' is neither a duration such as 90m or 2h nor an instant with its offset"),
-        (["n1", "--reason", "x", "--until", "2999-01-01T00:00:00"], "nor an instant with its offset"),
+        (["n1", "--reason", "x", "--until", "2199-01-01T00:00:00"], "nor an instant with its offset"),
         (["n1", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "2020-01-01T00:00:00Z is not in the future"),
         (["n1", "--reason", "x", "--until", "0"], "is not in the future"),
         (["n12", "--reason", "x"], "there is no Node 'n12'; did you mean n1?"),

@@ -107,6 +107,15 @@ def test_release_frees_the_claim_of_a_node_that_is_gone(desk: Desk) -> None:
     assert desk.lock_content().holders == ()
 
 
+def test_an_entry_that_nobody_can_read_is_shown_and_freed_by_a_person(desk: Desk) -> None:
+    desk.lock('{"nodeID":"n3","maxOwners":2,"locks":[{"nodeID":"n3","id":"c3"},{"nodeID":7}]}')
+    shown = desk.ok("lock", "show")
+    assert "unreadable entry 1" in shown
+    assert "unreadable; counts as a claim" in shown
+    desk.ok("lock", "release", "unreadable entry 1")
+    assert desk.lock_content().holders == ("n3",)
+
+
 @pytest.mark.parametrize("phase", ["Draining", "Rebooting", "Verifying"])
 def test_release_of_a_working_holder_warns_and_asks(desk: Desk, phase: str) -> None:
     desk.node("n3", phase)

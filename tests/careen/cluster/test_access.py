@@ -18,7 +18,7 @@ async def test_with_every_right_nothing_is_missing(cluster: Cluster) -> None:
 
 
 def rules(*rows: dict[str, list[str]]) -> Response:
-    return answer(201, {"status": {"resourceRules": list(rows), "incomplete": False}})
+    return answer(201, {"kind": "SelfSubjectRulesReview", "metadata": {}, "spec": {}, "status": {"resourceRules": list(rows), "incomplete": False}})
 
 
 EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
@@ -51,7 +51,7 @@ async def test_rules_that_show_every_right_cost_two_requests() -> None:
 )
 async def test_a_rule_is_read_as_the_authorizer_reads_it_and_doubt_is_asked_about(right: Right, rule: dict[str, list[str]], is_shown: bool) -> None:
     namespaces = 2 if right.namespace else 1
-    asked = Scripted(*[rules(rule)] * namespaces, *([] if is_shown else [answer(201, {"status": {"allowed": False}})]))
+    asked = Scripted(*[rules(rule)] * namespaces, *([] if is_shown else [answer(201, {"kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {}, "status": {"allowed": False}})]))
     assert await missing_rights(api_on(asked), (right,)) == (() if is_shown else (right,))
     assert asked.answers == []
 
@@ -59,7 +59,7 @@ async def test_a_rule_is_read_as_the_authorizer_reads_it_and_doubt_is_asked_abou
 async def test_a_right_for_all_namespaces_that_only_a_role_gives_is_asked_about() -> None:
     """A Role in our namespace lets us list pods there; a drain needs them all."""
     in_ours = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}
-    asked = Scripted(rules(in_ours), rules(), answer(201, {"status": {"allowed": False}}))
+    asked = Scripted(rules(in_ours), rules(), answer(201, {"kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {}, "status": {"allowed": False}}))
     assert await missing_rights(api_on(asked), (NODES, LOCK)) == (NODES,)
     assert asked.answers == []
 

@@ -11,7 +11,7 @@ from careen.cluster.evictions import Evicted, evict, eviction
 from careen.core.actions import EvictPod
 from careen.core.memory import EvictAnswer
 from tests.careen.cluster.conftest import Cluster
-from tests.careen.virtual_shell import Scripted, answer, api_on, methods, status
+from tests.careen.virtual_shell import Scripted, an_object, answer, api_on, methods, status
 
 POD = EvictPod(namespace="shop", name="a", uid="u1")
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -87,8 +87,8 @@ async def test_a_pod_that_is_gone_is_gone(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("answers", "outcome"),
     [
-        pytest.param([status(404), answer(200, {"metadata": {"uid": "u1"}})], EvictAnswer.DENIED, id="404, but the pod exists: no eviction API"),
-        pytest.param([status(404), answer(200, {"metadata": {"uid": "u2"}})], EvictAnswer.GONE, id="404, and a successor exists"),
+        pytest.param([status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u1"}))], EvictAnswer.DENIED, id="404, but the pod exists: no eviction API"),
+        pytest.param([status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u2"}))], EvictAnswer.GONE, id="404, and a successor exists"),
         pytest.param([status(404), status(404)], EvictAnswer.GONE, id="404 for the pod, too"),
         pytest.param([status(404), status(403)], EvictAnswer.UNCLEAR, id="404, and the pod cannot be read"),
         pytest.param([status(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")], EvictAnswer.GONE, id="409 because of the UID"),
@@ -98,6 +98,14 @@ async def test_a_pod_that_is_gone_is_gone(cluster: Cluster) -> None:
         pytest.param([status(403, "Forbidden", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook's 403"),
         pytest.param([status(400, "BadRequest", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook's 400"),
         pytest.param([status(500, "InternalError", "failed calling webhook")], EvictAnswer.UNCLEAR, id="a webhook that does not answer"),
+        pytest.param([answer(201, {"kind": "Status", "status": "Success", "code": 201})], EvictAnswer.ACCEPTED, id="a Status of success"),
+        pytest.param([answer(200, {"kind": "Status", "status": "Success", "code": 200})], EvictAnswer.UNCLEAR, id="a Status of another code"),
+        pytest.param([answer(200, {"kind": "Status", "status": "Failure", "code": 201})], EvictAnswer.UNCLEAR, id="a Status of failure with 200"),
+        pytest.param([answer(200, {})], EvictAnswer.UNCLEAR, id="200 without content"),
+        pytest.param([answer(200, an_object("Pod", "a", namespace="shop"))], EvictAnswer.UNCLEAR, id="200 with the pod"),
+        pytest.param([answer(200, {"error": "login_required"})], EvictAnswer.UNCLEAR, id="a login page in JSON"),
+        pytest.param([answer(404, b"no such page"), answer(404, b"no such page")], EvictAnswer.UNCLEAR, id="a proxy's 404 for everything"),
+        pytest.param([status(404), *[answer(200, {})] * 50], EvictAnswer.UNCLEAR, id="404, and then 200 without content"),
         pytest.param([Unclear("reset")], EvictAnswer.UNCLEAR, id="a lost answer"),
         pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="nobody there"),
     ],

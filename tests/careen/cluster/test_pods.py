@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from careen.cluster.errors import NotServed, UnreadableAnswer
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_controller, read_owners
+from careen.core.drain_plan import plan
+from careen.core.memory import Memory
 from careen.core.observation import OwnerHealth, PodView
+from careen.core.policy import DrainPolicy
 from tests.careen.cluster.conftest import Cluster
-from tests.careen.virtual_shell import Scripted, answer, api_on, methods
+from tests.careen.virtual_shell import START, Scripted, a_list, an_object, answer, api_on, methods
 
 
 def controller(kind: str, name: str) -> dict[str, Any]:
@@ -37,6 +41,21 @@ async def test_only_the_pods_bound_to_the_node_are_listed_from_all_namespaces(cl
     assert cluster.wire.asked[0].query["fieldSelector"] == "spec.nodeName=n1"
 
 
+async def test_pods_of_another_node_in_the_answer_are_not_taken_for_pods_of_this_one() -> None:
+    """A proxy that drops the query would have this agent evict the pods of the whole cluster."""
+    written = [{"metadata": {"namespace": "shop", "name": name}, "spec": {"nodeName": node}} for name, node in (("a", "n1"), ("b", "n2"))]
+    with pytest.raises(UnreadableAnswer, match="a pod of n2"):
+        await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", *written)))), "n1")
+
+
+async def test_an_owner_that_is_answered_with_nothing_is_neither_well_nor_gone() -> None:
+    for nothing in ({}, {"items": None}, an_object("ReplicaSet", "other", namespace="shop")):
+        with pytest.raises(UnreadableAnswer):
+            await read_owners(api_on(Scripted(*[answer(200, nothing)] * 50)), [Owner("ReplicaSet", "shop", "web")])
+    with pytest.raises(NotServed):
+        await read_owners(api_on(Scripted(answer(404, b"no such page"))), [Owner("ReplicaSet", "shop", "web")])
+
+
 async def test_a_pod_tells_who_controls_it(cluster: Cluster) -> None:
     cluster.server.seed(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop", **controller("DaemonSet", "agents")}, "spec": {}},
@@ -55,12 +74,23 @@ async def test_a_pod_is_read_as_far_as_a_drain_looks() -> None:
         },
         "spec": {"nodeName": "n1", "priority": 7, "volumes": [{"name": "v", "emptyDir": {}}]}, "status": {"phase": "Pending", "conditions": []},
     }
-    (pod,) = await list_pods_on(api_on(Scripted(answer(200, {"kind": "PodList", "items": [written]}))), "n1")
+    (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod == PodView(
         namespace="shop", name="a", uid="u1", labels={"app": "db"}, phase="Pending", owner_kind="ReplicaSet", owner_name="rs", owner_uid="uid-rs",
         is_mirror=True, has_empty_dir=True, is_ready=False, priority=7, deletion_timestamp=datetime(2026, 3, 4, 12, 0, 30, tzinfo=UTC), deletion_grace_seconds=30,
         created_at=datetime(2026, 3, 4, 11, 0, tzinfo=UTC),
     )
+
+
+@pytest.mark.parametrize(("end", "grace"), [("2311-05-01T00:00:00Z", 2**63 - 1), ("0001-01-01T00:00:00+23:59", -5), ("9999-12-31T23:59:59-23:59", 10**300), ("2026-03-04T12:00:30", 30)])
+async def test_a_pod_that_ends_in_centuries_terminates_and_can_be_planned_with(end: str, grace: int) -> None:
+    """Whoever may make pods chooses the grace period, up to 2⁶³ seconds; the server adds it to the instant of the deletion."""
+    written = {
+        "metadata": {"namespace": "shop", "name": "a", "creationTimestamp": end, "deletionTimestamp": end, "deletionGracePeriodSeconds": grace}, "spec": {"nodeName": "n1"},
+    }
+    (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
+    assert pod.is_terminating
+    assert plan((pod,), DrainPolicy(skip_wait_for_delete_seconds=60.0), Memory(), uptime=0.0, now=START, cordoned_at=START).left == (pod,)
 
 
 @pytest.mark.parametrize(("toleration", "tolerates"), [
@@ -74,8 +104,8 @@ async def test_a_pod_is_read_as_far_as_a_drain_looks() -> None:
     ({"operator": "Equal"}, False),
 ])
 async def test_whether_a_pod_tolerates_a_cordon_is_asked_as_the_scheduler_asks_it(toleration: dict[str, str], tolerates: bool) -> None:
-    written = {"metadata": {"namespace": "shop", "name": "a"}, "spec": {"tolerations": [{"key": "other"}, toleration]}}
-    (pod,) = await list_pods_on(api_on(Scripted(answer(200, {"kind": "PodList", "items": [written]}))), "n1")
+    written = {"metadata": {"namespace": "shop", "name": "a"}, "spec": {"nodeName": "n1", "tolerations": [{"key": "other"}, toleration]}}
+    (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod.tolerates_cordon is tolerates
 
 

@@ -19,6 +19,14 @@ from careen.cluster.errors import (
 from careen.cluster.writes import Landed, Rejected, Stale, StillUnclear, Written, write_guarded
 
 
+async def test_nothing_is_written_without_a_version_to_guard_it() -> None:
+    """The server takes a patch with an empty resourceVersion for one without, and overwrites what others wrote meanwhile."""
+    thing = Thing(plan=[(None, True)])
+    outcome: Written[str] = await write_guarded(version="", write=thing.write, read=thing.read, stands=lambda value: value == "new")
+    assert isinstance(outcome, StillUnclear)
+    assert thing.writes == []
+
+
 def refused(kind: type[Forbidden], code: int) -> ClusterError:
     return kind("PATCH /x", status=code, reason="", message="", retry_after_seconds=None)
 

@@ -55,8 +55,8 @@ def test_a_manual_lock_pauses_in_every_mode(text: str, concurrency: int) -> None
 
 
 @pytest.mark.parametrize("text", [
-    "reboot later", "[]", "null", "3", '{"owner":"n1"}', '{"nodeID":7}', '{"locks":{}}', '{"locks":["n1"]}', '{"nodeID":"n1","metadata":3}',
-    '{"locks":[{"nodeID":"n1","groups":"zone=a"}]}', '{"nodeID":"","next":[1]}', '{"maxOwners":"2","locks":[]}', "[" * 100_000,
+    "reboot later", "[]", "null", "3", '{"owner":"n1"}', '{"nodeID":7}', '{"locks":{}}',
+    '{"nodeID":"","next":[1]}', '{"maxOwners":"2","locks":[]}', "[" * 100_000,
 ])
 def test_content_that_cannot_be_understood_is_said_so(text: str) -> None:
     assert isinstance(lock.parse(text), Garbage)
@@ -254,3 +254,108 @@ def test_two_kured_entries_of_one_node_are_one_holder() -> None:
     assert content.holders == ("n1",)
     assert lock.release_by_hand(content, "n1").entries == ()
     assert replace(content, entries=()).holders == ()
+
+
+# One entry that cannot be read ------------------------------------------------------------------------------------
+
+UNREADABLE = {
+    "a number": 5, "null": None, "a text": "n2", "a list": [], "nothing": {}, "no name": {"id": "c2"}, "an empty name": {"nodeID": ""},
+    "a name that is a number": {"nodeID": 7}, "a name that is a path": {"nodeID": "../pods"}, "two dots": {"nodeID": ".."}, "a long name": {"nodeID": "n" * 300},
+}
+IN_PARTS = {
+    "groups": {"groups": "zone=a"}, "metadata": {"metadata": 3}, "id": {"id": {}}, "uid": {"uid": 1}, "boot": {"boot": []}, "cordoned": {"cordoned": "yes"},
+    "created": {"created": 5}, "zone": {"zone": 1}, "limit": {"limit": "2"}, "a limit of 400 digits": {"limit": 10**400}, "a truth for a limit": {"limit": True},
+    "failed": {"failed": {}},
+}
+
+
+def beside(row: Any) -> str:
+    """A lock of three places with an entry that can be read and this one."""
+    return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
+
+
+@pytest.mark.parametrize("row", [*UNREADABLE.values(), *({"nodeID": "n2", **part} for part in IN_PARTS.values())], ids=[*UNREADABLE, *IN_PARTS])
+def test_an_entry_that_cannot_be_read_is_a_claim_beside_the_others_and_stays_as_it_stands(row: Any) -> None:
+    content = understood(beside(row))
+    assert content.entries[0].node == "n1"
+    assert len(content.holders) == 2
+    assert lock.free_slots(replace(content, entries=tuple(replace(each, failed="") for each in content.entries)), 3) == 1
+    written = lock.render(replace(content, waiting=3))
+    assert json.loads(written or "")["locks"][1] == row
+    assert understood(written).entries[1] == content.entries[1]
+
+
+@pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_entry_whose_node_cannot_be_read_is_nobodys_and_a_person_can_release_it(row: Any) -> None:
+    content = understood(beside(row))
+    assert content.nodes == ("n1",)
+    (nameless,) = [entry for entry in content.entries if entry.is_nameless]
+    assert understood(lock.render(lock.release_by_hand(content, nameless.node))).holders == ("n1",)
+
+
+@pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_entry_whose_node_cannot_be_read_stays_one_claim_when_the_others_are_gone(row: Any) -> None:
+    alone = lock.render(lock.remove(understood(beside(row)), "n1", "c1"))
+    for _ in range(3):
+        assert len(understood(alone).holders) == 1
+        alone = lock.render(understood(alone))
+    assert lock.free_slots(understood(alone), 1) == 0
+
+
+@pytest.mark.parametrize("part", IN_PARTS.values(), ids=IN_PARTS)
+def test_of_an_entry_that_is_read_in_parts_the_node_is_known(part: dict[str, Any]) -> None:
+    content = understood(beside({"nodeID": "n2", "id": "c2", **part}))
+    assert content.nodes == ("n1", "n2")
+
+
+def test_a_mark_of_failure_that_cannot_be_read_is_one() -> None:
+    assert [entry.node for entry in understood(beside({"nodeID": "n2", "failed": {}})).failed] == ["n2"]
+
+
+def test_its_own_holder_mends_an_entry() -> None:
+    content = understood(beside({"nodeID": "n2", "id": "c2", "boot": 5}))
+    assert not [entry for entry in lock.put_back(content, an_entry("n2", "c2"), 3).entries if entry.unread]
+
+
+# Bounds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [10**6, 10**18])
+def test_a_lock_of_a_million_owners_stays_within_what_annotations_can_hold(most: int) -> None:
+    content = lock.pause(understood(json.dumps({"maxOwners": most, "locks": []})), "x" * 10**6, 2)
+    assert len(lock.render(content) or "") < 128 * 1024
+
+
+def test_lines_and_those_passed_over_are_written_up_to_a_bound() -> None:
+    names = tuple(f"node-{number}.{'x' * 200}" for number in range(5000))
+    content = lock.pass_over(lock.name_next(LockContent(), names, 5000, "2026-01-01T00:00:00Z"), names)
+    assert len(lock.render(content) or "") < 128 * 1024
+    assert content.next == names[:256]
+
+
+def test_who_has_just_not_come_is_remembered_before_those_of_long_ago() -> None:
+    before = lock.pass_over(LockContent(), [f"a{number}" for number in range(300)])
+    assert "z" in lock.pass_over(before, ["z"]).passed
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text(max_size=5) | st.sampled_from(["n1", "manual", "", "c1"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([
+        "nodeID", "locks", "id", "uid", "groups", "boot", "cordoned", "created", "limit", "zone", "failed", "metadata", "maxOwners", "next", "passed", "waiting",
+        "abreast", "reason", "nextAt",
+    ]), inner, max_size=6), max_leaves=25,
+)
+
+
+@given(values.map(json.dumps) | st.text(max_size=30))
+def test_whatever_is_understood_is_written_and_then_understood_alike(text: str) -> None:
+    """No claim is lost or doubled by writing."""
+    content = lock.parse(text)
+    if isinstance(content, Garbage):
+        return
+    again = lock.parse(lock.render(content))
+    assert isinstance(again, LockContent)
+    assert len(again.entries) == len(content.entries)
+    assert again.nodes == content.nodes
+    assert again.is_paused == content.is_paused
+    assert lock.confirms(LockReading(content=text, resource_version="1", daemonset_uid="u"), "n1", "c1") in (True, False)

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from careen.core.observation import OwnerHealth
 from careen.core.progress import Mark, Progress, UnreadableProgress, from_annotation, to_annotation
 
+counts = st.integers(0, 2**31 - 1)
 marks = st.builds(Mark, boot=st.text(), uptime=st.floats(0, 1e9).map(lambda seconds: round(seconds, 3)))
 owners = st.builds(
-    OwnerHealth, kind=st.text(), namespace=st.text(), name=st.text(), uid=st.text(), generation=st.integers(), replicas=st.integers(), ready=st.integers(),
+    OwnerHealth, kind=st.text(), namespace=st.text(), name=st.text(), uid=st.text(), generation=st.integers(0, 2**63 - 1), replicas=counts, ready=counts,
 )
 by_type = {
-    "str": st.text(), "int": st.integers(), "bool": st.booleans(), "Mark | None": st.none() | marks,
+    "str": st.text(), "int": counts, "bool": st.booleans(), "Mark | None": st.none() | marks,
     "Mapping[str, str | None]": st.dictionaries(st.text(), st.none() | st.text()), "tuple[OwnerHealth, ...]": st.lists(owners, max_size=3).map(tuple),
 }
 records = st.builds(Progress, **{each.name: by_type[str(each.type)] for each in fields(Progress)})

@@ -92,6 +92,10 @@ async def test_a_url_with_a_path_is_kept(serve: Serve) -> None:
         pytest.param(b"", 503, id="not ready"),
         pytest.param(b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}}', 200, id="rows without a name"),
         pytest.param(b"[]", 200, id="something else altogether"),
+        pytest.param(b'{"status":"success","data":{"result":{}}}', 200, id="an empty object for a list"),
+        pytest.param(b'{"status":"success","data":{"result":""}}', 200, id="an empty text for a list"),
+        pytest.param(b'{"status":"success","data":{"result":null}}', 200, id="nothing for a list"),
+        pytest.param(b"{}", 200, id="an empty object"),
     ],
 )
 async def test_an_answer_that_is_not_a_list_of_alerts_is_unknown(serve: Serve, body: bytes, status: int) -> None:

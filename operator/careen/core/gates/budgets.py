@@ -74,11 +74,12 @@ def works(node: NodeView) -> bool:
 
 
 def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, down: dict[str, str]) -> Refusal | None:
+    nameless = {entry.node for entry in content.entries if entry.is_nameless}       # of any group, for all that is known
     labelled = {node.name: set(groups(node, situation.policy)) for node in fleet.nodes}
     for entry in content.entries:
         labelled.setdefault(entry.node, set()).update(entry.groups)
     for group, most in sorted(groups(situation.node, situation.policy).items()):
-        members = {name: why for name, why in down.items() if group in labelled.get(name, ())}
+        members = {name: why for name, why in down.items() if group in labelled.get(name, ()) or name in nameless}
         if len(members) + 1 > most:
             return _no(Code.BUDGET_SPENT, f"{_reasons(members)}; the budget {group} allows {most}")
     return None

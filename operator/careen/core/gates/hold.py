@@ -13,6 +13,7 @@ from careen.core.observation import NodeView, NotAsked, Unknown
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.times import from_rfc3339
+from careen.core.untrusted import short
 
 _UNTIL = re.compile(r"(?:^|[\s,;])until=(\S+)")
 
@@ -39,7 +40,7 @@ def held_because(node: NodeView, now: datetime) -> str:
     until = until_of(text)
     if until is not None and until <= now:
         return ""
-    return f"held: {text.strip()}" if text.strip() else "held, no reason given"
+    return f"held: {short(text.strip())}" if text.strip() else "held, no reason given"
 
 
 def until_of(text: str) -> datetime | None:

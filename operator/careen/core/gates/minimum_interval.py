@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 
 from careen.core import keys
@@ -13,6 +12,7 @@ from careen.core.observation import NodeView
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.times import from_rfc3339, rfc3339
+from careen.core.untrusted import object_of
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
@@ -29,10 +29,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 def last_reboot(node: NodeView) -> datetime | None:
     """When the node last rebooted, as its annotation says; None when it does not say."""
-    try:
-        return from_rfc3339(json.loads(node.annotations[keys.LAST_REBOOT])["at"])
-    except (KeyError, ValueError, TypeError, RecursionError):
-        return None
+    return from_rfc3339(object_of(node.annotations.get(keys.LAST_REBOOT)).get("at"))
 
 
 GATE = Gate(name="minimum-interval", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=nothing)

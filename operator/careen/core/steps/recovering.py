@@ -33,7 +33,8 @@ def decide(situation: Situation) -> Decision | None:
     entries = content.entries_of(situation.node.name)
     if not entries:
         return _lone_cordon(situation)
-    return _from_careen(situation, content, entries[0]) if entries[0].id else _from_kured(situation, content, entries[0])
+    # An own entry of which not all can be read tells no more than kured's does.
+    return _from_careen(situation, content, entries[0]) if entries[0].id and not entries[0].unread else _from_kured(situation, content, entries[0])
 
 
 def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
@@ -45,10 +46,10 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
     node = situation.node
     uncordon = PatchNode(purpose="undo kured's cordon", resource_version=node.resource_version, unschedulable=False)
     return stay(
-        situation, Code.ENTRY_RELEASED, "kured left its lock on this node: taken back", look=0.0, is_silent=True,
+        situation, Code.ENTRY_RELEASED, ("kured left its lock on this node: taken back" if not entry.unread else "an entry of this node that cannot be read was removed from the lock"), look=0.0, is_silent=True,
         actions=(
-            *((uncordon,) if node.unschedulable and not entry.cordoned else ()),
-            write_lock(situation, "release what kured left", lock.remove(content, node.name, "")),
+            *((uncordon,) if node.unschedulable and not entry.cordoned and not entry.unread else ()),
+            write_lock(situation, "release what kured left", lock.remove(content, node.name, entry.id)),
         ),
     )
 

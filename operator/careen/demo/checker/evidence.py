@@ -99,7 +99,7 @@ def claim_on(node: Mapping[str, Any]) -> str:
     """The claim id that stands on the Node, empty for none."""
     try:
         record = json.loads(((node.get("metadata") or {}).get("annotations") or {}).get("careen.dev/progress", "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     return str(record.get("claim", "")) if isinstance(record, dict) else ""
 
@@ -111,10 +111,10 @@ def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
         return {}
     try:
         lock = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    rows = lock.get("locks", [lock])
-    return {row["nodeID"]: str(row.get("id", "")) for row in rows if row.get("nodeID") not in ("", "manual", None)}
+    rows = [row for row in lock.get("locks", [lock]) or () if isinstance(row, dict) and isinstance(row.get("nodeID"), str)]
+    return {row["nodeID"]: str(row.get("id", "")) for row in rows if row["nodeID"] not in ("", "manual")}
 
 
 def lock_writes(evidence: Evidence) -> Iterator[tuple[Write, dict[str, str], dict[str, str]]]:

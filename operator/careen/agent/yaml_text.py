@@ -1,0 +1,100 @@
+"""YAML that people write, read within bounds: every way in which it cannot be read is a `BadYaml` that says where.
+
+PyYAML's safe loader builds only plain values, but its constructors raise whatever they meet (`2026-13-45`, `!!bool maybe`), nesting ends in a
+RecursionError, and a few aliases of aliases are gigabytes once somebody walks through them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+_DEEPEST = 40                        # settings are three levels deep, a scheduler's configuration about eight; aliases count
+_MOST_VALUES = 100_000               # with every alias counted as often as it is used
+_MOST_DIGITS = 2**63                 # no setting is a number beyond it, and text of one with thousands of digits is an error in itself
+
+
+class BadYaml(ValueError):
+    """The text cannot be read; the message says where, and quotes nothing: the text may hold a secret."""
+
+
+def load(text: str) -> Any:
+    """The value that the text writes. Raises `BadYaml`."""
+    try:
+        _refuse_depth(yaml.SafeLoader(text))
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _refuse_weight(node)
+        value = loader.construct_document(node)
+        _refuse_numbers(value, set())
+    except BadYaml:
+        raise
+    except yaml.YAMLError as error:
+        raise BadYaml(_words(error)) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError):
+        raise BadYaml("a value is not what its tag or its form says, such as a date that no calendar has") from None
+    return value
+
+
+def _refuse_depth(loader: yaml.SafeLoader) -> None:
+    """The parser keeps its place in a list and not on the stack, so it alone can be asked how deep the text goes."""
+    depth = 0
+    while loader.check_event():
+        event = loader.get_event()  # type: ignore[no-untyped-call]
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise BadYaml(f"line {event.start_mark.line + 1}: nested more than {_DEEPEST} deep")
+
+
+def _refuse_weight(root: yaml.Node) -> None:
+    """Values and depth as they are for whoever walks through the result, where an alias counts wherever it is used."""
+    known: dict[int, tuple[int, int]] = {}
+    above: set[int] = set()
+
+    def weigh(node: yaml.Node) -> tuple[int, int]:
+        if id(node) in above:
+            raise BadYaml(f"line {node.start_mark.line + 1}: it contains itself")
+        if id(node) not in known:
+            above.add(id(node))
+            inside = [weigh(each) for each in _children(node)]
+            above.remove(id(node))
+            known[id(node)] = 1 + sum(values for values, _ in inside), 1 + max((depth for _, depth in inside), default=0)
+        values, depth = known[id(node)]
+        if values > _MOST_VALUES or depth > _DEEPEST + 1:
+            raise BadYaml(f"line {node.start_mark.line + 1}: aliases make it more than {_MOST_VALUES} values, or more than {_DEEPEST} deep")
+        return values, depth
+
+    weigh(root)
+
+
+def _children(node: yaml.Node) -> Iterable[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return (each for pair in node.value for each in pair)
+    return node.value if isinstance(node, yaml.SequenceNode) else ()
+
+
+def _refuse_numbers(value: Any, seen: set[int]) -> None:
+    """Numbers that no setting can be, of which the next step would be an error: infinite, none, or of thousands of digits."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadYaml("a number is infinite, or none")
+    if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
+        raise BadYaml("a number has too many digits")
+    if isinstance(value, dict | list | set | tuple) and id(value) not in seen:
+        seen.add(id(value))
+        for each in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
+            _refuse_numbers(each, seen)
+
+
+def _words(error: yaml.YAMLError) -> str:
+    """Where, and what the parser says of it; the error's own text quotes the line."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"character {error.position + 1} is one that YAML does not have"
+    mark = getattr(error, "problem_mark", None)
+    problem = re.sub(r"'[^']{2,}'|\"[^\"]{2,}\"", "…", str(getattr(error, "problem", None) or ""))
+    return ": ".join(part for part in (f"line {mark.line + 1}, column {mark.column + 1}" if mark else "", problem) if part) or "the parser does not say why"

@@ -1,0 +1,66 @@
+"""Something between the agents and the API server answers 200 and says nothing: single answers, and spells of them.
+
+Such an answer is neither yes nor no. Nothing may follow from it: no Node is free of pods, of foreign taints or of a claim because `{}` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from careen.cluster.transport import Request
+from careen.core.policy import Budget, BudgetKind
+from tests.careen.chaos.agents import WITHOUT_CONTENT, WITHOUT_CONTENT_AFTER, Fault
+from tests.careen.chaos.test_every_call import can_meet
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World
+
+SHAPES = (
+    Shape(nodes=1), Shape(nodes=2), Shape(nodes=3, concurrency=2, replicas_per_node=2),
+    Shape(nodes=4, zones=2, concurrency=2, zone_limit=1, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),)),
+)
+STORM_SECONDS = 400.0
+FAULTS = (*WITHOUT_CONTENT, *WITHOUT_CONTENT_AFTER, Fault.CUT_SHORT)
+FOREIGN = {"key": "example.com/gpu", "value": "broken", "effect": "NoExecute"}
+
+
+async def storm(fault: Fault, seed: int) -> World:
+    """Of the answers each twentieth is nothing, and in three spells of up to a minute each one is, for one node or all."""
+    chance = random.Random(seed)
+    shape = SHAPES[seed % len(SHAPES)]
+    spells = [(begin, begin + chance.uniform(2.0, 60.0), chance.choice((*shape.names, ""))) for begin in (chance.uniform(0.0, 200.0) for _ in range(3))]
+    is_calm = False
+
+    def plan(_number: int, node: str, request: Request) -> Fault | None:
+        if is_calm or not can_meet(request, fault):
+            return None
+        is_in_spell = any(begin <= world.now < end and each in ("", node) for begin, end, each in spells)
+        return fault if is_in_spell or chance.random() < 0.05 else None
+
+    world = World(shape, plan=plan, seed=seed)
+    for name in shape.names:
+        world.server.change("nodes", name, lambda old: {**old, "spec": {**old.get("spec", {}), "taints": [FOREIGN]}}, actor="person")
+        world.at(chance.uniform(3.0, 60.0), world.fleet.hosts[name].needs_reboot)
+    world.initial = {node["metadata"]["name"]: node for node in world.server.all("nodes")}
+    await asyncio.sleep(STORM_SECONDS)
+    is_calm = True
+    await world.until_home(900.0)
+    world.stop()
+    return world
+
+
+def unguarded(world: World) -> list[str]:
+    """Patches that any state of the object would have taken."""
+    return [line for line in world.agents.trace if ": PATCH " in line and '"resourceVersion":""' in line]
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
+def test_answers_without_content_break_no_rule_and_the_fleet_comes_home(fault: Fault, seed: int) -> None:
+    world = run_virtually(storm(fault, seed))
+    broken = world.verdict(but=("taint",))                        # a spell may keep a taint away for a minute
+    broken += [f"no resourceVersion guards: {line[:200]}" for line in unguarded(world)]
+    assert not broken, world.told(broken)

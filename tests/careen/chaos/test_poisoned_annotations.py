@@ -1,0 +1,109 @@
+"""Somebody writes nonsense on one Node, or into one entry of the lock: that node alone is unknown, and the others go their way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from tests.careen.chaos import people
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World
+from tests.careen.core.test_untrusted import HUGE
+
+RECORDS = {
+    "a number of 400 digits": '{"version":1,"phase":"Draining","claim":"c","boot_left":"b","drain_started":{"boot":"b","uptime":' + HUGE + "}}",
+    "infinity": '{"version":1,"claimed":{"boot":"b","uptime":1e999}}',
+    "half of a surrogate pair": '{"version":1,"need_since":"\\ud800"}',
+    "nesting without end": '{"version":' * 5_000,
+    "no JSON": "please",
+}
+OTHERS = {
+    keys.REFUSALS: '[{"gate":"hold","code":"held","sentence":"s","since":"0001-01-01T00:00:00+23:59"}]',
+    keys.LAST_REBOOT: '{"at":"9999-12-31T23:59:59-23:59","seconds":' + HUGE + "}",
+    keys.SINCE: "0001-01-01T00:00:00+23:59",
+    keys.FORECAST: '{"pods":{"shop/web-1":[[]]},"at":5}',
+    keys.MOVES: HUGE,
+}
+ENTRIES: dict[str, Any] = {
+    "a number": 5, "an object without a name": {"id": {}}, "a path for a name": {"nodeID": ".."}, "a boot that is a list": {"nodeID": "n3", "boot": []},
+    "a limit of 400 digits": {"nodeID": "n3", "id": "c", "limit": 10**400},
+}
+TWO_OF_THREE = Shape(nodes=3, concurrency=2)
+
+
+async def beside_a_poisoned_node(record: str) -> World:
+    """n3 carries the label of a node at work and a record that nobody can read; it needs no reboot itself."""
+    world = World(TWO_OF_THREE)
+    people.annotate(world, "n3", keys.PROGRESS, record)
+    world.server.change("nodes", "n3", lambda old: people._with(old, "labels", {keys.REBOOT_LABEL: "in-progress"}), actor="person")
+    world.initial = {node["metadata"]["name"]: node for node in world.server.all("nodes")}
+    await asyncio.sleep(6.0)
+    for name in ("n1", "n2"):
+        world.fleet.hosts[name].needs_reboot()
+    await asyncio.sleep(300.0)
+    world.stop()
+    return world
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
+def test_the_others_reboot_one_after_the_other_beside_a_record_that_nobody_can_read(record: str) -> None:
+    """It may be a claim, so it takes the second place; the first is free."""
+    world = run_virtually(beside_a_poisoned_node(record))
+    broken = world.verdict(but=("taint", "finished", "tidy"))
+    assert not broken, world.told(broken)
+    assert [event.host for event in world.fleet.log if event.what == "booted"] in (["n1", "n2"], ["n2", "n1"])
+
+
+async def with_poison_everywhere() -> World:
+    """On each Node beside its record, again and again, in whatever phase it is."""
+    world = World(TWO_OF_THREE)
+
+    def poison() -> None:
+        for name in TWO_OF_THREE.names:
+            for key, text in OTHERS.items():
+                people.annotate(world, name, key, text)
+
+    for second in range(0, 200, 7):
+        world.at(float(second), poison)
+    await world.all_need_a_reboot()
+    await world.until_home(600.0)
+    world.stop()
+    return world
+
+
+def test_what_stands_beside_the_records_keeps_nobody_from_its_reboot() -> None:
+    world = run_virtually(with_poison_everywhere())
+    broken = [each for each in world.verdict(but=("taint", "explained", "foreign")) if not each.startswith("end: ") or "annotations" not in each]
+    assert not broken, world.told(broken)
+    assert len([event for event in world.fleet.log if event.what == "booted"]) == 3
+
+
+async def beside_an_unreadable_entry(row: Any) -> World:
+    world = World(TWO_OF_THREE)
+    lock = {"nodeID": "", "maxOwners": 2, "locks": [row]}
+    world.server.change("daemonsets", "careen", lambda old: people._with(old, "annotations", {people.LOCK: json.dumps(lock)}), actor="person", namespace="careen")
+    await asyncio.sleep(6.0)
+    for name in ("n1", "n2"):
+        world.fleet.hosts[name].needs_reboot()
+    await asyncio.sleep(300.0)
+    world.note(json.dumps(world.lock())[:400])
+    world.stop()
+    return world
+
+
+@pytest.mark.parametrize("row", ENTRIES.values(), ids=ENTRIES.keys())
+def test_the_others_reboot_one_after_the_other_beside_an_entry_that_nobody_can_read(row: Any) -> None:
+    world = run_virtually(beside_an_unreadable_entry(row))
+    assert world.broken == []
+    assert world.agents.broken_turns() == []
+    log = [(event.what, event.host) for event in world.fleet.log if event.what in ("asked", "booted")]
+    assert sorted(log) == [("asked", "n1"), ("asked", "n2"), ("booted", "n1"), ("booted", "n2")], world.told([])
+    if isinstance(row, dict) and row.get("nodeID") == "n3":
+        assert world.lock().get("locks", []) == [], "n3 knows that it holds no claim, and removes the entry"
+    else:
+        assert [what for what, _ in log] == ["asked", "booted", "asked", "booted"], "both places were taken although the entry fills one"
+        assert world.lock().get("locks", []) == [row], "nobody can know who holds it, so only a person may remove it"
