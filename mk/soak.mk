@@ -6,7 +6,7 @@ EVERY ?= 10
 
 .PHONY: soak
 soak: $(INSTALLED) ## faults, deaths and people at every moment, with SEEDS=200 storms of each kind
-	CAREEN_CHAOS_SEEDS=$(SEEDS) CAREEN_CHAOS_EVERY=$(EVERY) CAREEN_MODEL_SEEDS=$$(($(SEEDS) / 10 + 1)) \
+	CHAOS_SEEDS=$(SEEDS) CHAOS_EVERY=$(EVERY) MODEL_SEEDS=$$(($(SEEDS) / 10 + 1)) \
 		$(PYTHON) -m pytest -q -n $(TEST_WORKERS) --dist worksteal tests/careen/chaos tests/careen/core/test_model.py $(TEST_FLAGS)
 
 # On the real control plane: agents are killed and the API server is restarted for so many seconds.
@@ -14,7 +14,7 @@ SOAK_SECONDS ?= 900
 SOAK_SEED ?= 1
 
 .PHONY: soak-cluster
-soak-cluster: export CAREEN_SOAK_SECONDS = $(SOAK_SECONDS)
-soak-cluster: export CAREEN_SOAK_SEED = $(SOAK_SEED)
+soak-cluster: export SOAK_SECONDS = $(SOAK_SECONDS)
+soak-cluster: export SOAK_SEED = $(SOAK_SEED)
 soak-cluster: ## the same on a real control plane, for SOAK_SECONDS=900
 	$(MAKE) test-cluster STORIES=tests/cluster/test_soak.py CLUSTER_WORKERS=1

@@ -6,7 +6,8 @@
     commit     Reserve, Permit, PreBind, Bind, PostBind: `commit` runs them for callers that place the pod
 
 Every node is searched and scored. The real scheduler stops early in clusters of 100 nodes and more, from a start that depends on what it did before
-(pkg/scheduler/schedule_one.go); with percentageOfNodesToScore 100 and parallelism 1 it decides as this cycle does.
+(pkg/scheduler/schedule_one.go); with percentageOfNodesToScore 100 and parallelism 1 it decides as this cycle does. `CycleResult.sample` says
+where it may have stopped before it saw every node that fits.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from scheduler_core.plugins import IN_TREE
 from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.plugins.default_profile import default_plugins
 from scheduler_core.plugins.volume_binding import VolumePlan
+from scheduler_core.sampling import FEWEST_NODES, nodes_to_find
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 
@@ -117,6 +119,7 @@ class Scheduler:
         diagnosis = runner.search(state, pod, nodes, nominated)
         if honors_nomination and self._nominated_node_passes(pod, diagnosis):
             return CycleResult(pod, diagnosis, node=pod.nominated_node_name, best=(pod.nominated_node_name,), state=state)
+        sample = self._sample(pod, diagnosis)
         self._ask_extenders(pod, diagnosis)
         passed = diagnosis.passed
         if not len(passed):
@@ -126,7 +129,19 @@ class Scheduler:
             only = names[passed[0]]
             return CycleResult(pod, diagnosis, node=only, best=(only,), state=state)
         table = runner.score(state, pod, NodeList(nodes.snapshot, None if len(passed) == len(nodes) else passed, nodes.rules))
-        return self._choose(pod, diagnosis, self._with_extender_scores(pod, table), state)
+        chosen = self._choose(pod, diagnosis, self._with_extender_scores(pod, table), state)
+        # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
+        return replace(chosen, sample=sample) if sample and len(chosen.best) < len(passed) else chosen
+
+    def _sample(self, pod: Pod, diagnosis: Diagnosis) -> Sample | None:
+        """What the real scheduler looks at where it is less than all that passed the filters. Extenders see only what it found."""
+        searched = len(diagnosis.searched)
+        if searched < FEWEST_NODES:
+            return None
+        profile = self.configuration.profile(pod.spec.scheduler_name)
+        wanted = nodes_to_find(searched, self.configuration.nodes_percentage(profile) if profile else 0)
+        feasible = len(diagnosis.passed)
+        return Sample(wanted, feasible) if feasible > wanted else None
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
         """Whether the pod's nominated node, asked first and alone, lets it in; an extender that fails here only costs the node its first refusal."""
@@ -234,12 +249,21 @@ def _sealed(diagnosis: Diagnosis) -> Diagnosis:
     return diagnosis
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The real scheduler stops when it has found `looked_at` of the `feasible` nodes."""
+
+    looked_at: int
+    feasible: int
+
+
 @dataclass(frozen=True, kw_only=False)
 class CycleResult:
     """What the cycle decided about one pod. Per-node answers are worked out when they are asked for.
 
     `node` None: it fits nowhere now. `best`: all nodes of the highest total, sorted; which of them the real scheduler takes can depend on chance.
-    `sentence`: its words when nothing fits. `error`: a plugin could not answer.
+    `sentence`: its words when nothing fits. `error`: a plugin could not answer. `sample`: the real scheduler looks at fewer nodes than fit, so
+    that it may take one that is not in `best`; None when it sees them all.
     """
 
     pod: Pod
@@ -251,6 +275,7 @@ class CycleResult:
     sentence: str = ""
     error: str = ""
     state: CycleState | None = None
+    sample: Sample | None = None
 
     @property
     def prefilter(self) -> Verdict | None:

@@ -13,6 +13,7 @@ import msgspec
 
 from scheduler_core.model import wire
 from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.job_from_manifest import index_failures
 from scheduler_core.model.labels import (
     NOTHING,
     NodeAffinity,
@@ -27,6 +28,7 @@ from scheduler_core.model.manifest_fields import (
     labels_of,
     node_affinity,
     seconds,
+    template_node,
 )
 from scheduler_core.model.node import Node, NodeImage
 from scheduler_core.model.pod import (
@@ -159,6 +161,7 @@ class PodReader:
             preempted_by_scheduler=told[1],
             resize=self._shared_resize(status, spec) if status else None,
             generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses) if status and status.resource_claim_statuses else (),
+            index_failures=index_failures(meta.annotations) if meta.annotations else 0,
         )
 
     def _what_conditions_tell(self, conditions: tuple[wire.WireCondition, ...] | None) -> tuple[bool, bool]:
@@ -419,7 +422,10 @@ def budget(written: wire.WireBudget) -> DisruptionBudget:
 def selecting_controller(kind: str, written: wire.WireSelectingController) -> SelectingOwner:
     spec = written.spec or wire.WireSelectorSpec()
     meta = written.metadata
-    return SelectingOwner(kind=kind, api_version="apps/v1", namespace=meta.namespace or "default", name=meta.name, selector=label_selector(spec.selector), replicas=spec.replicas)
+    return SelectingOwner(
+        kind=kind, api_version="apps/v1", namespace=meta.namespace or "default", name=meta.name, selector=label_selector(spec.selector),
+        replicas=spec.replicas, bound_to=template_node(spec.template),
+    )
 
 
 def label_selecting(kind: str, written: wire.WireLabelSelecting) -> SelectingOwner:
@@ -433,4 +439,5 @@ def label_selecting(kind: str, written: wire.WireLabelSelecting) -> SelectingOwn
         selector=equality_selector(pairs) if pairs else NOTHING,
         selects_by_labels=None if pairs is None else tuple(sorted(pairs.items())),
         replicas=spec.replicas,
+        bound_to=template_node(spec.template),
     )

@@ -139,3 +139,8 @@ API_NAME: Final = {
     "vsphere_volume": "vsphereVolume",
     "portworx_volume": "portworxVolume",
 }
+
+
+def template_node(template: wire.WireTemplate | None) -> str:
+    """The node that a pod template names: its pods are bound there without a scheduler. Empty as a rule."""
+    return template.spec.node_name if template is not None and template.spec is not None else ""

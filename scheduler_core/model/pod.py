@@ -202,6 +202,7 @@ class Pod:
     preempted_by_scheduler: bool = False
     resize: PodResize | None = None
     generated_claims: tuple[tuple[str, str | None], ...] = ()
+    index_failures: int = 0          # how often pods of its index of an Indexed Job failed before it
 
     @property
     def key(self) -> str:

@@ -11,7 +11,7 @@ from scheduler_core.model.labels import LabelSelector
 class SelectingOwner:
     """A Service, ReplicationController, ReplicaSet or StatefulSet. `service_labels` is a Service's or RC's plain selector, else None.
 
-    `replicas` is what the spec asks for, None where the kind has none.
+    `replicas` is what the spec asks for, None where the kind has none. `bound_to` is the node that its pod template names.
     """
 
     kind: str
@@ -21,3 +21,4 @@ class SelectingOwner:
     selector: LabelSelector
     selects_by_labels: tuple[tuple[str, str], ...] | None = None
     replicas: int | None = None
+    bound_to: str = ""

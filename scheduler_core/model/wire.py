@@ -277,11 +277,22 @@ class WireNode(Wire, frozen=True):
     status: WireNodeStatus | None = None
 
 
+class WireTemplateSpec(Wire, frozen=True):
+    """spec of a pod template, as far as it names a node."""
+
+    node_name: str = ""
+
+
+class WireTemplate(Wire, frozen=True):
+    spec: WireTemplateSpec | None = None
+
+
 class WireSelectorSpec(Wire, frozen=True):
     """spec of a ReplicaSet or StatefulSet."""
 
     selector: WireSelector | None = None
     replicas: int | None = None
+    template: WireTemplate | None = None
 
 
 class WireSelectingController(Wire, frozen=True):
@@ -294,11 +305,57 @@ class WireLabelledSpec(Wire, frozen=True):
 
     selector: Pairs | None = None
     replicas: int | None = None
+    template: WireTemplate | None = None
 
 
 class WireLabelSelecting(Wire, frozen=True):
     metadata: WireMeta = WireMeta()
     spec: WireLabelledSpec | None = None
+
+
+class WireExitCodes(Wire, frozen=True):
+    operator: str = ""
+    values: tuple[int, ...] | None = None
+
+
+class WirePodConditionPattern(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class WireFailureRule(Wire, frozen=True):
+    action: str = ""
+    on_exit_codes: WireExitCodes | None = None
+    on_pod_conditions: tuple[WirePodConditionPattern, ...] | None = None
+
+
+class WireFailurePolicy(Wire, frozen=True):
+    rules: tuple[WireFailureRule, ...] | None = None
+
+
+class WireJobSpec(Wire, frozen=True):
+    parallelism: int | None = None
+    completions: int | None = None
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
+    pod_failure_policy: WireFailurePolicy | None = None
+    suspend: bool | None = None
+    managed_by: str | None = None
+    template: WireTemplate | None = None
+
+
+class WireJobStatus(Wire, frozen=True):
+    failed: int | None = None
+    failed_indexes: str | None = None
+    succeeded: int | None = None
+    conditions: tuple[WireCondition, ...] | None = None
+
+
+class WireJob(Wire, frozen=True):
+    metadata: WireMeta = WireMeta()
+    spec: WireJobSpec | None = None
+    status: WireJobStatus | None = None
 
 
 class WireBudgetSpec(Wire, frozen=True):

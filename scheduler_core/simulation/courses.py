@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evictions import BudgetLedger, EvictionRefusal
+from scheduler_core.simulation.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.replacements import Recreation, recreation_of, replacement_of
 from scheduler_core.snapshot.snapshot import Snapshot
 
@@ -71,6 +72,7 @@ class Course:
     ending: tuple[Pod, ...] = ()           # evicted in this round, still on the node
     afterwards: tuple[Pod, ...] = ()       # evicted in this round, their replacements to come when they are gone
     at_last: tuple[Pod, ...] = ()          # evicted in any round, their replacements to come when all is over
+    jobs: JobsAfter | None = None          # what the evictions make of the Jobs; None as long as no Job's pod was evicted
     healthy: tuple[Pod, ...] = ()          # of whom a replacement landed in this round: it counts for the budgets of the next
     pool: tuple[str, ...] = ()             # who comes next in an order that cannot be known
     postponed: tuple[str, ...] = ()        # of the pool: who comes only after the evictions of the next round
@@ -169,7 +171,8 @@ class Course:
             self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
             self.line = self._who_waited     # they have stood in the queue for longer
         elif self.at_last:
-            self.pool = tuple(self._enqueue(pod) for pod in self.at_last)
+            self.jobs = after_evictions(self.world.objects.jobs, self.at_last)
+            self.pool = tuple(self._enqueue(pod) for pod in self.at_last if pod.key not in self.jobs.lost)
             self.at_last = ()
         else:
             self.is_over = True

@@ -7,22 +7,27 @@ of it, is in `courses.py`; a replacement is judged by its controller's timing (`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.cycle import CycleResult, Sample, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.courses import Course, Displaced, follow, kind_of
 from scheduler_core.simulation.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
+from scheduler_core.simulation.jobs import JobsAfter, job_of
 from scheduler_core.simulation.landings import Landing, landings
 from scheduler_core.simulation.remedies import remedies
 from scheduler_core.simulation.replacements import (
+    BOUND,
     Recreation,
     StaysBecause,
+    beside_the_bound,
     ends_already,
     eviction_order,
+    is_bound,
     moves_all,
     recreation_of,
     why_it_stays,
@@ -77,15 +82,33 @@ def run_drain(
 
     `with_pending`: the pods of the snapshot that have no node look for one beside those that the drain displaces.
     """
+    stays = beside_the_bound(snapshot.objects, stays)
     courses = follow(_first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending), most_courses)
     told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), tries_remedies, stays)
     notes, main = tuple(told.notes()), courses[0]
     forecasts = tuple(
         Forecast(node=name, made_at=made_at, pods=tuple(told.outcomes(name)), notes=notes, courses=len(courses), already_pending=len(snapshot.pending)) for name in node_names
     )
-    spent = main.ledger.budgets()
-    world = main.world if spent == snapshot.objects.budgets else main.world.with_objects(budgets=spent)
-    return FinishedDrain(forecasts=forecasts, world=world, displaced=tuple(main.displaced.values()))
+    return FinishedDrain(forecasts=forecasts, world=_left_by(main, snapshot), displaced=tuple(main.displaced.values()))
+
+
+def _left_by(main: Course, before: Snapshot) -> Snapshot:
+    """The cluster after the course: budgets spent, failures counted by their Jobs, and the other pods of Jobs that failed gone as well."""
+    world, spent = main.world, main.ledger.budgets()
+    if spent != before.objects.budgets:
+        world = world.with_objects(budgets=spent)
+    if main.jobs is not None:
+        for pod in _gone_with_their_jobs(main.jobs, world):
+            world = world.without_pod(pod.key)
+        world = world.with_objects(jobs=main.jobs.jobs)
+    return world
+
+
+def _gone_with_their_jobs(after: JobsAfter, world: Snapshot) -> list[Pod]:
+    """The pods that a Job still had when the evictions made it fail: its controller deletes them."""
+    if not after.failing:
+        return []
+    return [pod for pod in world.placed_pods if (job := job_of(after.jobs, pod)) is not None and job.key in after.failing]
 
 
 def _first_course(snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause, *, with_pending: bool) -> Course:
@@ -137,7 +160,7 @@ class _Told:
 
     def _outcome(self, pod: Pod) -> PodForecast:
         if why := why_it_stays(pod, self.stays):
-            return _say(pod, Outcome.STAYS, why)
+            return _say(pod, Outcome.STAYS, why, is_bound=is_bound(self.before.objects, pod) and why == BOUND)
         refusal = self.courses[0].refused.get(pod.key)
         if refusal and not refusal.is_never and (kept := self._kept_by_the_drain(refusal)):
             return _say(pod, Outcome.BLOCKED, kept, is_never=True, budget=refusal.budget)
@@ -145,6 +168,9 @@ class _Told:
             return _say(pod, Outcome.BLOCKED, refusal.sentence, is_never=refusal.is_never, budget=refusal.budget, remedies=(refusal.remedy,) if refusal.remedy else ())
         if recreation_of(pod) is Recreation.NEVER:
             return _say(pod, Outcome.LOST, "has no controller that would recreate it")
+        jobs = self.courses[0].jobs
+        if jobs is not None and pod.key in jobs.lost:
+            return _say(pod, Outcome.LOST, jobs.lost[pod.key])
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
@@ -173,8 +199,9 @@ class _Told:
         result, nodes = each.result, tuple(sorted(landing.nodes))
         assert result is not None, "every replacement was judged at least once"
         if result.node is None:
-            return _say(each.pod, Outcome.MOVES, f"preempts its way onto {listed(nodes, 'or')}", landing=nodes, is_cut=landing.is_cut)
-        return _say(each.pod, Outcome.MOVES, _landing_sentence(result.best, nodes), landing=nodes, is_cut=landing.is_cut, **_scores(result))
+            return _say(each.pod, Outcome.MOVES, f"preempts its way onto {listed(nodes, 'or')}", landing=nodes, is_cut=landing.is_open)
+        sentence = _landing_sentence(result.best, nodes) + _sample_clause(landing.sample)
+        return _say(each.pod, Outcome.MOVES, sentence, landing=nodes, is_cut=landing.is_open, **_scores(result))
 
     def _homeless(self, landing: Landing, course: Course, each: Displaced) -> PodForecast:
         pod, result, nodes = landing.main.pod, each.result, tuple(sorted(landing.nodes))
@@ -184,7 +211,7 @@ class _Told:
             return _say(pod, Outcome.RETURNS, "only this node can hold it: it waits out the reboot")
         ways_out = remedies(self.scheduler, course.world, each.replacement, result, frozenset(self.node_names)) if self.tries_remedies else ()
         sentence = f"finds room or not, as earlier ties fall: {result.sentence}" if nodes else result.sentence
-        return _say(pod, Outcome.PENDING, sentence, remedies=ways_out, landing=nodes, is_cut=landing.is_cut)
+        return _say(pod, Outcome.PENDING, sentence, remedies=ways_out, landing=nodes, is_cut=landing.is_open)
 
     def _returning(self, course: Course) -> frozenset[str]:
         """The replacements that wait out the reboot in this course."""
@@ -193,6 +220,14 @@ class _Told:
             homeless = [each.replacement for each in course.displaced.values() if not (each.landed or each.unknown or each.waited)]
             known = self.returning[id(course)] = who_returns(self.scheduler, course.world, self.node_names, homeless)
         return known
+
+    def _job_notes(self) -> Iterable[str]:
+        main = self.courses[0]
+        if main.jobs is None:
+            return
+        gone = Counter(f"{pod.namespace}/{pod.owner.name}" for pod in _gone_with_their_jobs(main.jobs, main.world) if pod.owner)
+        for job, number in sorted(gone.items()):
+            yield f"Job {job} would fail, and {counted(number, 'other pod')} of it would end"
 
     def notes(self) -> Iterable[str]:
         """Who else would be moved, and what was left out."""
@@ -204,10 +239,24 @@ class _Told:
             elif each.pod.node_name not in mine:
                 where = f"moves to {each.replacement.node_name}" if each.landed else "would stay pending"
                 yield f"{each.pod.key} on {each.pod.node_name} would be preempted and {where}"
+        yield from self._job_notes()
+        ailing = sorted(pod.key for name in self.node_names for pod in self.before.pods_on(name) if _is_ailing_daemon(pod))
+        if ailing:
+            yield f"{counted(len(ailing), 'DaemonSet pod')} of the node {'is' if len(ailing) == 1 else 'are'} not ready already: {shortened(ailing)}"
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):
             yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} ending already"
+        if samples := [landing.sample for landing in self.landings.values() if landing.sample]:
+            looked_at, feasible = min(each.looked_at for each in samples), max(each.feasible for each in samples)
+            yield (
+                f"kube-scheduler looks at {looked_at} of up to {feasible} nodes that fit: {counted(len(samples), 'pod')} may land on nodes that are not "
+                f"named; with percentageOfNodesToScore: 100 it looks at all of them, and the forecast is exact"
+            )
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):
             yield f"there are more courses than the {len(self.courses)} that were followed: {counted(cut, 'pod')} may land on nodes that are not named"
+
+
+def _is_ailing_daemon(pod: Pod) -> bool:
+    return pod.owner is not None and pod.owner.kind == "DaemonSet" and not (pod.is_ready or pod.terminating)
 
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
@@ -217,9 +266,18 @@ def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
     return f"{told}, or on {listed(others, 'or')} if an earlier tie falls otherwise" if others else told
 
 
+def _sample_clause(sample: Sample | None) -> str:
+    return f"; kube-scheduler looks at {sample.looked_at} of the {sample.feasible} nodes that fit" if sample else ""
+
+
 def listed(names: Sequence[str], word: str) -> str:
     """"a", "a or b", "a, b or c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def shortened(names: Sequence[str], most: int = 3) -> str:
+    """"a, b, c and 4 more"."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def counted(number: int, noun: str) -> str:

@@ -19,7 +19,7 @@ class Outcome(StrEnum):
     RETURNS = "returns"      # only this node can hold it: it waits out the reboot and comes back
     PENDING = "pending"      # a replacement fits nowhere; the sentence says why, per plugin
     BLOCKED = "blocked"      # a disruption budget or a webhook says no; `is_never` tells never-as-things-stand from not-now
-    LOST = "lost"            # no controller recreates it
+    LOST = "lost"            # no controller recreates it: it has none, or its Job fails or has ended
     UNKNOWN = "unknown"      # another scheduler, unallocated devices, scheduling gates: not predictable here
 
 
@@ -52,7 +52,7 @@ class PodForecast:
     """One pod's outcome and the evidence for it.
 
     `landing` holds every node that has the highest score, alone or among equals, in some course of the ties before, sorted by name.
-    `is_cut` says that more courses were possible than were followed, so that a node may be missing there.
+    `is_cut` says that a node may be missing there: more courses were possible than were followed, or the scheduler looks at fewer nodes than fit.
     `loses_data` is set when the pod's emptyDir goes with it, whatever the outcome. `score` is that highest score, None where one node
     alone could take the pod and nothing was scored; `runner_up` is the best of the others. `remedies` are single changes that would
     place a pending pod, each tried.
@@ -72,6 +72,7 @@ class PodForecast:
     runner_up: RunnerUp | None = None
     remedies: tuple[str, ...] = ()
     is_cut: bool = False
+    is_bound: bool = False           # stays because its owner's template names this node: an eviction would not get rid of it
 
     @property
     def title(self) -> str:
@@ -137,18 +138,14 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
     }
     if pod.landing:
         mapping["landing"] = list(pod.landing)
-    if pod.is_never:
-        mapping["never"] = True
+    flags = {"never": pod.is_never, "losesData": pod.loses_data, "cut": pod.is_cut, "bound": pod.is_bound}
+    mapping |= {name: True for name, is_set in flags.items() if is_set}
     if pod.owner:
         mapping["owner"] = pod.owner
-    if pod.loses_data:
-        mapping["losesData"] = True
     if pod.score is not None:
         mapping["score"] = pod.score
     if pod.runner_up:
         mapping["runnerUp"] = {"node": pod.runner_up.node, "score": pod.runner_up.score}
-    if pod.is_cut:
-        mapping["cut"] = True
     if pod.remedies:
         mapping["remedies"] = list(pod.remedies)
     if pod.budget:
@@ -167,6 +164,7 @@ def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:
         outcome=Outcome(mapping["outcome"]), sentence=mapping["sentence"],
         landing=tuple(mapping.get("landing", ())), is_never=mapping.get("never", False),
         owner=mapping.get("owner", ""), loses_data=mapping.get("losesData", False), is_cut=mapping.get("cut", False),
+        is_bound=mapping.get("bound", False),
         score=mapping.get("score"), remedies=tuple(mapping.get("remedies", ())),
         runner_up=runner_up and RunnerUp(node=runner_up["node"], score=runner_up["score"]),
         budget=budget and BudgetNumbers(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from scheduler_core.cycle import Sample
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.courses import Course, Displaced
 
@@ -18,18 +19,26 @@ from scheduler_core.simulation.courses import Course, Displaced
 class Landing:
     """One displaced pod over all courses. `main` is what becomes of it where the scheduler's own pick is taken at each tie.
 
-    `nodes` are those it may take, `homeless` the first course in which it takes none, with what it is there.
+    `nodes` are those it may take, `homeless` the first course in which it takes none, with what it is there. `is_cut`: courses were left out
+    before it; `sample`: in a course the scheduler looks at fewer nodes than fit. Either way a node may be missing from `nodes`.
     """
 
     main: Displaced
     nodes: set[str] = field(default_factory=set)
     homeless: tuple[Course, Displaced] | None = None
     is_cut: bool = False
+    sample: Sample | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may land on a node that is not in `nodes`."""
+        return self.is_cut or self.sample is not None
 
     def add(self, course: Course, each: Displaced) -> None:
         """What stands for this pod in one more course."""
         self.nodes.update(each.choices)
         self.is_cut = self.is_cut or each.is_after_cut
+        self.sample = self.sample or (each.result.sample if each.result else None)
         if not each.landed and self.homeless is None:
             self.homeless = (course, each)
 

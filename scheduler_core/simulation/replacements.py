@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from scheduler_core.model.pod import Pod
+
+if TYPE_CHECKING:
+    # At run time not: an agent needs the rules for pods alone, and not what this loads.
+    from scheduler_core.snapshot.cluster_objects import ClusterObjects
 
 
 class Recreation(Enum):
@@ -47,10 +52,26 @@ def why_it_stays(pod: Pod, rule: StaysBecause) -> str:
     return rule(pod)
 
 
+BOUND = "comes again on this node whenever it is evicted: its owner's template names the node (spec.nodeName)"
+
+
+def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
+    """Whether the pod's controller makes it on this very node, and no scheduler is asked."""
+    owner = pod.owner
+    return owner is not None and bool(pod.node_name) and objects.bound.get((owner.kind, pod.namespace, owner.name)) == pod.node_name
+
+
+def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
+    """The rule, and that no drain gets rid of a pod that is bound to its node."""
+    if not objects.bound:
+        return rule
+    return lambda pod: rule(pod) or (BOUND if is_bound(objects, pod) else "")
+
+
 def replacement_of(pod: Pod) -> Pod:
     """The pod as its controller would make it anew: same labels and spec, another identity, no status.
 
-    A StatefulSet's keeps its name. What an in-place resize had changed is gone, because controllers build from their template;
+    A StatefulSet's keeps its name; a Job's has one failure more behind it. What an in-place resize had changed is gone, because controllers build from their template;
     generated claims (ephemeral volumes, resource claim templates) are made anew under new names.
     """
     keeps_name = recreation_of(pod) is Recreation.AFTER_IT_IS_GONE
@@ -59,6 +80,7 @@ def replacement_of(pod: Pod) -> Pod:
         name=pod.name if keeps_name else f"{pod.name}~",   # "~" is in no API name, so it collides with none
         uid=f"{pod.uid}~", node_name="", nominated_node_name="", phase="Pending", terminating=False,
         start_time=None, is_ready=False, preempted_by_scheduler=False, resize=None, generated_claims=(),
+        index_failures=pod.index_failures + 1,
     )
 
 

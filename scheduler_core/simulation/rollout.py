@@ -321,6 +321,7 @@ class _Rollout:
     def _moved(self, each: Displaced, *, choices: int, is_preempted: bool) -> None:
         self.moves.append(Move(
             pod=each.pod.key, source=each.pod.node_name, target=each.replacement.node_name, at=self.now, choices=choices, is_preempted=is_preempted,
+            is_open=each.result is not None and each.result.sample is not None,
         ))
 
     def _place_homeless(self) -> None:

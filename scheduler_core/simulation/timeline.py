@@ -50,13 +50,17 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One pod that found another node. `pod` is the name it had at the beginning, `choices` how many nodes were equally good."""
+    """One pod that found another node. `pod` is the name it had at the beginning, `choices` how many nodes were equally good.
+
+    `is_open`: the scheduler looks at fewer nodes than fit, so that it may take another one.
+    """
 
     pod: str
     source: str
     target: str
     at: datetime
     choices: int = 1
+    is_open: bool = False
     is_preempted: bool = False       # it did not stand on a drained node; a displaced pod took its place
 
 

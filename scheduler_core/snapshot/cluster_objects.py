@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from scheduler_core.model.devices import DeviceClass, ResourceClaim
 from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.job import Job
 from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.model.volumes import (
     CSIDriver,
@@ -26,6 +27,7 @@ class ClusterObjects:
     """Claims, volumes, classes, services, controllers, budgets and namespaces. Keys are "namespace/name", or the name alone.
 
     `namespaces` maps a name to its labels. `owners` are services and controllers by namespace, in the order in which they were given.
+    `bound` are the controllers whose pod template names a node: kind, namespace and name, and that node's name.
     """
 
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -40,6 +42,8 @@ class ClusterObjects:
     attachments: tuple[VolumeAttachment, ...] = ()
     resource_claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
     device_classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    bound: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         """The namespace's labels; none for a namespace that is not known, as in the scheduler."""

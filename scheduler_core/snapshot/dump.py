@@ -24,6 +24,7 @@ _MAGIC: Final = "careen-snapshot"
 # A page of 500 objects is a few megabytes. A longer line is no dump of ours, and must not fill the memory of whoever opens it.
 _LONGEST_LINE: Final = 64 * 2**20
 _KEPT_ANNOTATIONS: Final = frozenset({
+    "batch.kubernetes.io/job-index-failure-count",
     "kubernetes.io/config.mirror",
     "volume.kubernetes.io/selected-node",
     "pv.kubernetes.io/bind-completed",

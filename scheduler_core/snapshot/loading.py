@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from scheduler_core.model import from_manifest as read
+from scheduler_core.model import job_from_manifest, wire, wire_storage
 from scheduler_core.model import storage_from_manifest as storage
-from scheduler_core.model import wire, wire_storage
 from scheduler_core.model.manifest_error import FieldError, ManifestError
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
@@ -25,7 +25,10 @@ from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.snapshot import Snapshot
 
-_GROUPS: Final = {"ReplicaSet": "apps", "StatefulSet": "apps", "ReplicationController": "", "Service": "", "Pod": "", "Node": "", "Namespace": ""}
+_GROUPS: Final = {"ReplicaSet": "apps", "StatefulSet": "apps", "ReplicationController": "", "Service": "", "Pod": "", "Node": "", "Namespace": "", "Job": "batch"}
+
+
+_CONTROLLERS: Final = ("ReplicationController", "ReplicaSet", "StatefulSet")
 
 
 class Collector:
@@ -110,7 +113,7 @@ class Collector:
             return {value.key: value for value in self._others.get(kind, ())}
 
         owners: dict[str, list[SelectingOwner]] = {}
-        for kind in ("Service", "ReplicationController", "ReplicaSet", "StatefulSet"):
+        for kind in ("Service", *_CONTROLLERS):
             for owner in self._others.get(kind, ()):
                 owners.setdefault(owner.namespace, []).append(owner)
         return ClusterObjects(
@@ -126,6 +129,12 @@ class Collector:
             attachments=tuple(self._others.get("VolumeAttachment", ())),
             resource_claims=by_key("ResourceClaim"),
             device_classes=by_name("DeviceClass"),
+            jobs=(jobs := by_key("Job")),
+            bound={
+                (kind, each.namespace, each.name): each.bound_to
+                for kind, several in (*((kind, self._others.get(kind, ())) for kind in _CONTROLLERS), ("Job", jobs.values()))
+                for each in several if each.bound_to
+            },
         )
 
 
@@ -158,6 +167,7 @@ def _kinds(pods: read.PodReader) -> Mapping[str, _Kind]:
         "ReplicationController": _Kind(wire.WireLabelSelecting, lambda w: read.label_selecting("ReplicationController", w)),
         "ReplicaSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("ReplicaSet", w)),
         "StatefulSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("StatefulSet", w)),
+        "Job": _Kind(wire.WireJob, job_from_manifest.job),
         "PodDisruptionBudget": _Kind(wire.WireBudget, read.budget),
         "PersistentVolumeClaim": _Kind(wire_storage.WireClaim, storage.claim),
         "PersistentVolume": _Kind(wire_storage.WirePersistentVolume, storage.persistent_volume),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,12 @@ import yaml
 
 from careen.agent.metrics import Metrics
 from careen.core.gates import GATES
+from careen.core.gates.alerts import blocks
+from careen.core.observation import Alert
 from careen.core.phases import Phase
+from careen.core.policy import AlertPolicy
 from tests.architecture.source_tree import ROOT
+from tests.patience import run
 
 RULES: dict[str, Any] = yaml.safe_load((ROOT / "manifests" / "alerts" / "alerts.yaml").read_text())["spec"]
 ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
@@ -40,8 +43,28 @@ def test_an_alert_asks_for_phases_and_gates_that_exist(alert: dict[str, Any]) ->
     assert gates <= {gate.name for gate in GATES}
 
 
-def test_the_alert_gate_can_leave_all_of_them_out_by_one_expression() -> None:
-    assert [name for name in names if not re.match("^Careen", name)] == []
+@pytest.mark.parametrize("name", names)
+def test_no_alert_of_careens_own_keeps_a_node_from_its_reboot(name: str) -> None:
+    assert not blocks(Alert(name=name), AlertPolicy())
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=names)
+def test_an_alert_is_one_for_each_node_however_many_pods_tell_of_it(alert: dict[str, Any]) -> None:
+    """Labels of the agent's pod, container and instance would start it anew with each new pod."""
+    left = outside_of_aggregations(alert["expr"])
+    assert "careen_" not in left, left
+    assert set(re.findall(r"\w+", " ".join(re.findall(r"\bby \(([^)]*)\)", alert["expr"])))) <= {"node", "holder", "service"}
+
+
+def outside_of_aggregations(expression: str) -> str:
+    """What is left of an expression without its `max by (…) (…)` and the like."""
+    while begin := re.search(r"\b(?:max|min|sum)(?: by \([^)]*\))? ?\(", expression):
+        end, depth = begin.end(), 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(expression[end], 0)
+            end += 1
+        expression = expression[: begin.start()] + expression[end:]
+    return expression
 
 
 def test_every_phase_under_a_claim_is_watched_for_being_held_too_long() -> None:
@@ -50,9 +73,84 @@ def test_every_phase_under_a_claim_is_watched_for_being_held_too_long() -> None:
         assert phase.value in held["expr"]
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool on the PATH")
+# ---- by Prometheus itself: `make test-cluster` installs it, and `promtool` with it ----
+
+with_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool, which comes with Prometheus; `make test-cluster` installs it")
+
+
+@pytest.mark.cluster
+@with_promtool
 def test_prometheus_accepts_the_rules(tmp_path: Path) -> None:
     file = tmp_path / "rules.yaml"
     file.write_text(yaml.safe_dump(RULES))
-    done = subprocess.run(["promtool", "check", "rules", str(file)], capture_output=True, text=True, timeout=60, check=False)
+    done = run(["promtool", "check", "rules", str(file)])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# Minute by minute, with the clock at 0 when a test begins; `_` is a scrape that finds nothing. An agent is replaced at each `|`:
+# its pod's name, and so every series, is a new one from there on.
+DAY, HOUR = 24 * 60, 60
+
+
+def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"') -> list[dict[str, str]]:
+    """One series for each pod (from minute, to minute, value) of the same node's agent."""
+    return [
+        {"series": f'{metric}{{{labels},pod="careen-{number}"}}', "values": " ".join(filter(None, [f"_x{start}" if start else "", f"{value:.0f}x{end - start}", "stale"]))}
+        for number, (start, end, value) in enumerate(pods)
+    ]
+
+
+# Who is told of it, at which minutes: alert, what is scraped, {minute: labels of the alerts that fire}.
+STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str]]]]] = {
+    "a need of a week, whose agent is replaced every second day": (
+        "CareenRebootOverdue",
+        series("careen_need_since_seconds", *((day * DAY, (day + 2) * DAY - 3, 0) for day in range(0, 10, 2))),
+        {6 * DAY: [], 7 * DAY + 30: [{"node": "n1"}], 8 * DAY: [{"node": "n1"}], 8 * DAY + 30: [{"node": "n1"}]},
+    ),
+    "a need that is gone": (
+        "CareenRebootOverdue", series("careen_need_since_seconds", (0, 8 * DAY, 0)), {8 * DAY: [{"node": "n1"}], 8 * DAY + 30: []},
+    ),
+    "a drain of three hours, whose agent is replaced every half hour": (
+        "CareenClaimHeldLong",
+        [
+            *series("careen_phase_since_seconds", *((at, at + 28, 0) for at in range(0, 4 * HOUR, 30))),
+            *series("careen_phase", *((at, at + 28, 1) for at in range(0, 4 * HOUR, 30)), labels='node="n1",phase="Draining"'),
+        ],
+        {2 * HOUR - 5: [], 2 * HOUR + 20: [{"node": "n1"}], 3 * HOUR + 20: [{"node": "n1"}]},
+    ),
+    "a node that only waits, for hours": (
+        "CareenClaimHeldLong",
+        [*series("careen_phase_since_seconds", (0, 6 * HOUR, 0)), *series("careen_phase", (0, 6 * HOUR, 1), labels='node="n1",phase="Waiting"')],
+        {5 * HOUR: []},
+    ),
+    "two agents of one node, for a moment": (
+        "CareenNodeFailed", series("careen_phase", (0, 60, 1), (30, 60, 1), labels='node="n1",phase="Failed"'), {40: [{"node": "n1"}]},
+    ),
+    "a holder that does not come back, seen by two others while its own agent is dead": (
+        "CareenHolderOverdue",
+        [*series("careen_overdue_holder_timestamp_seconds", (0, 60, 0), labels='node="n2",holder="n1"'), *series("careen_overdue_holder_timestamp_seconds", (3, 60, 0), labels='node="n3",holder="n1"')],
+        {4: [], 10: [{"holder": "n1"}], 70: []},
+    ),
+    "settings that no agent can use": (
+        "CareenSettingsUnusable",
+        [*series("careen_config_ok", (0, 60, 0)), *series("careen_config_ok", (0, 60, 0), labels='node="n2"')],
+        {10: [{}]},
+    ),
+}
+
+
+@pytest.mark.cluster
+@with_promtool
+@pytest.mark.parametrize("story", STORIES)
+def test_an_alert_fires_when_it_should_and_once(tmp_path: Path, story: str) -> None:
+    alert, scraped, moments = STORIES[story]
+    (rule,) = (rule for rule in ALERTS if rule["alert"] == alert)
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "careen", "rules": [{**rule, "annotations": {}}]}]}))
+    expected = [
+        {"eval_time": f"{minute}m", "alertname": alert, "exp_alerts": [{"exp_labels": {**rule["labels"], **labels}} for labels in fired]}
+        for minute, fired in moments.items()
+    ]
+    told = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [{"interval": "1m", "input_series": scraped, "alert_rule_test": expected}]}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(told))
+    done = run(["promtool", "test", "rules", "test.yaml"], cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.source_tree import ROOT
+from tests.patience import run
 
 PARTS = ("install", "check", "test", "test-cluster")
 
@@ -26,7 +27,7 @@ def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.Co
     )
     for program in programs.iterdir():
         program.chmod(0o755)
-    return subprocess.run(["bash", ".ci/run"], cwd=tmp_path, env={"PATH": f"{programs}:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60, check=False)
+    return run(["bash", ".ci/run"], cwd=tmp_path, env={"PATH": f"{programs}:/usr/bin:/bin"})
 
 
 def test_it_passes_when_every_part_passes(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ echo "12 passed in $*"
 def test_a_test_that_fails_beside_others_is_run_once_more_alone(tmp_path: Path, stories: str, second: int, code: int, is_alone: bool) -> None:
     run_with_a_make_that(tmp_path)
     (tmp_path / "bin" / "make").write_text(_FLAKES.format(stories=stories, second=second))
-    done = subprocess.run(["bash", ".ci/run"], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60, check=False)
+    done = run(["bash", ".ci/run"], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"})
     assert done.returncode == code, done.stdout + done.stderr
     assert ("== failed beside others, now once more alone: tests/cluster/test_x.py::a tests/cluster/test_x.py::b" in done.stdout) is is_alone
     assert ("STORIES=tests/cluster/test_x.py::a tests/cluster/test_x.py::b" in done.stdout) is is_alone
@@ -74,6 +75,6 @@ def test_the_scripts_are_executable_and_strict() -> None:
 
 
 def test_help_lists_every_target_that_the_readme_names() -> None:
-    done = subprocess.run(["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    done = run(["make", "--no-print-directory", "help"], cwd=ROOT)
     listed = {line.split()[0] for line in done.stdout.splitlines()[1:]}
     assert {"help", "install", "demo", "test", "test-cluster", "check", "bench", "image"} <= listed

@@ -6,7 +6,6 @@ import importlib.util
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import click
@@ -16,11 +15,13 @@ from careen.cli import cli
 from careen.core.reasons import Code
 from careen.demo.testing import server_in_thread
 from tests.architecture.source_tree import ROOT
+from tests.patience import run
 
 PAGES = sorted(
     path
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("manifests/*.md"), *ROOT.glob("scheduler_core/*.md"), *ROOT.glob("bench/**/*.md"), *ROOT.glob("operator/*.md"), *ROOT.glob("tests/**/*.md"))
 )
+
 ids = [str(path.relative_to(ROOT)) for path in PAGES]
 
 
@@ -117,7 +118,7 @@ def test_the_line_of_the_readme_shows_a_roll_out(tmp_path: Path) -> None:
             {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}},
         )
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-        done = subprocess.run(shlex.split(columns_line()), env={"KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path), "PATH": str(Path(shutil.which("kubectl") or "").parent)}, capture_output=True, text=True, timeout=60, check=False)
+        done = run(shlex.split(columns_line()), env={"KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path), "PATH": str(Path(shutil.which("kubectl") or "").parent)})
     assert done.stderr == ""
     assert [line.split(maxsplit=3) for line in done.stdout.splitlines()] == [
         ["NODE", "PHASE", "SINCE", "REASON"],

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.source_tree import ROOT
+from tests.patience import run
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 INSTALLED = Path(sysconfig.get_paths()["purelib"])
@@ -45,7 +46,7 @@ def slim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_in_the_image(slim: Path, program: str) -> subprocess.CompletedProcess[str]:
     # -S: nothing of the real site-packages comes in by a side door.
     path = os.pathsep.join(map(str, (ROOT / "operator", ROOT, slim)))
-    return subprocess.run([sys.executable, "-S", "-c", program], env={"PYTHONPATH": path, "PATH": "/nonexistent"}, cwd=slim, capture_output=True, text=True, timeout=100, check=False)
+    return run([sys.executable, "-S", "-c", program], env={"PYTHONPATH": path, "PATH": "/nonexistent"}, cwd=slim)
 
 
 def test_the_agent_is_complete_without_what_the_image_leaves_out(slim: Path, tmp_path: Path) -> None:

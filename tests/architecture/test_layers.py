@@ -15,6 +15,7 @@ import pytest
 from careen.agent.forecast_order import Order
 from scheduler_core.snapshot.dump import Header, write_dump
 from tests.architecture.source_tree import PACKAGES, ROOT, modules
+from tests.patience import run
 
 CONTRACTS = ROOT / "tests" / "architecture" / "contracts.toml"
 LINT = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
@@ -22,9 +23,9 @@ LINT = "import sys; from importlinter.cli import lint_imports_command; sys.exit(
 
 def lint(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, folder / "operator")))}
-    return subprocess.run(
+    return run(
         [sys.executable, "-c", LINT, "--config", str(CONTRACTS), "--no-cache", "--no-logo", *options],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False,
+        cwd=folder, env=environment,
     )
 
 
@@ -107,7 +108,7 @@ HEAVY = {"apprise", "numpy", "rich", "pandas", "prometheus_api_client", "kuberne
 
 def loaded_after(statement: str, *suspects: str) -> set[str]:
     program = f"{statement}\nimport sys, json\nprint(json.dumps(sorted(set(sys.modules) & set({list(suspects)!r}))))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = run([sys.executable, "-c", program], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout.splitlines()[-1]))
 

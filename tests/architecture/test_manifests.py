@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
+import tomllib
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -18,7 +18,9 @@ from careen.agent.settings import DEFAULTS, SETTINGS, Settings, flag
 from careen.agent.settings_sources import Source, resolve
 from careen.cli import lock_place
 from careen.cluster.access import Right, needed_rights
+from careen.host import inhibitors
 from tests.architecture.source_tree import ROOT, modules
+from tests.patience import run
 
 MANIFESTS = ROOT / "manifests"
 
@@ -169,6 +171,11 @@ def test_the_folders_that_the_agent_looks_at_by_default_are_mounted() -> None:
     assert mounted == {f"{root}{path}": path for path in (str(Path(DEFAULTS["reboot_sentinel"]).parent), DEFAULTS["host_lock_dir"])}
 
 
+def test_those_who_hold_up_a_shutdown_can_be_seen_through_what_is_mounted_already() -> None:
+    mounted = [f"{mount['mountPath'].removeprefix('/host')}/" for mount in CONTAINER["volumeMounts"]]
+    assert any(folder.startswith(tuple(mounted)) for folder in inhibitors.FOLDERS)
+
+
 def test_the_metrics_port_is_the_one_that_the_agent_opens() -> None:
     assert CONTAINER["ports"] == [{"name": "metrics", "containerPort": DEFAULTS["metrics_port"]}]
     assert {CONTAINER[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"metrics"}
@@ -195,7 +202,55 @@ def test_kustomize_builds_the_base() -> None:
     ]
     (agent,) = (each for each in built if each["kind"] == "DaemonSet")
     assert agent["spec"]["selector"] == AGENT["spec"]["selector"]
-    assert agent["spec"]["template"]["spec"]["containers"][0]["image"].startswith("careen:")
+    assert agent["spec"]["template"]["spec"]["containers"][0]["image"] == PLACEHOLDER
+
+
+# ---- the image: there is none but the reader's own ----
+
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+PLACEHOLDER = f"careen.invalid/careen:{VERSION}"
+
+
+def images_in(value: Any) -> Iterator[str]:
+    """Every image that a manifest names, and what a kustomization puts in its place."""
+    if isinstance(value, dict):
+        if isinstance(value.get("image"), str):
+            yield value["image"]
+        for each in value.get("images") or () if value.get("kind") in {"Kustomization", "Component"} else ():
+            yield f"{each.get('newName', each['name'])}:{each.get('newTag', '')}"
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from images_in(each)
+
+
+def test_no_manifest_names_an_image_that_somebody_else_could_own() -> None:
+    """A name without a registry is one of the default registry, where anybody could take it; the container is privileged."""
+    named = {image for file in MANIFESTS.rglob("*.yaml") for each in yaml.safe_load_all(file.read_text()) for image in images_in(each)}
+    assert named == {PLACEHOLDER}
+
+
+def commands_of_the_readme() -> list[str]:
+    section = (ROOT / "README.md").read_text().split("## Install")[1].split("## ")[0]
+    return section.split("```console\n")[1].split("```")[0].splitlines()
+
+
+def test_the_readme_builds_pushes_and_applies_one_and_the_same_image() -> None:
+    build, push, apply = commands_of_the_readme()
+    own = push.removeprefix("docker push ")
+    assert own.endswith(f"/careen:{VERSION}")
+    assert build == f"make image IMAGE={own}"
+    assert apply == f"kubectl kustomize manifests | sed 's#{PLACEHOLDER}#{own}#' | kubectl apply -f -"
+    assert f"newName: {own.rpartition(':')[0]}\n    newTag: \"{VERSION}\"" in (MANIFESTS / "README.md").read_text()
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_what_the_readme_applies_runs_the_readers_own_image() -> None:
+    _, push, apply = commands_of_the_readme()
+    done = run(["sh", "-c", apply.removesuffix(" | kubectl apply -f -")], cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert set(images_in(list(yaml.safe_load_all(done.stdout)))) == {push.removeprefix("docker push ")}
 
 
 @pytest.mark.kubectl
@@ -238,6 +293,6 @@ def overlay(tmp_path: Path, component: str) -> list[dict[str, Any]]:
 
 
 def kustomize(folder: Path) -> list[dict[str, Any]]:
-    done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, timeout=60, check=False)
+    done = run(["kubectl", "kustomize", str(folder)])
     assert done.returncode == 0, done.stderr
     return [each for each in yaml.safe_load_all(done.stdout) if each]

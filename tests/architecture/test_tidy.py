@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 
 import pytest
 
 from careen.cli import COMMANDS
 from tests.architecture.source_tree import PACKAGES, ROOT, Module, all_modules, modules
+from tests.patience import run
 
 
 def test_the_folder_operator_is_no_package() -> None:
@@ -20,7 +20,7 @@ def test_the_folder_operator_is_no_package() -> None:
 
 def test_pythons_own_operator_module_wins_at_the_top_of_the_repository() -> None:
     program = "import operator; assert operator.itemgetter(0)([7]) == 7 and not hasattr(operator, '__path__')"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    done = run([sys.executable, "-c", program], cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 

@@ -15,7 +15,7 @@ from tests.cluster.harness.control_plane import ControlPlane
 from tests.cluster.harness.drains import Drainer, apply, careen_engine, sweep
 from tests.cluster.harness.varied import NAMESPACE, varied_cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.cluster
 
 SEEDS = (21, 22)
 DRAINS = 3

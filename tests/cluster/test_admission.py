@@ -13,7 +13,7 @@ from tests.cluster.harness.cluster import CAREEN, LOCK_ANNOTATION
 from tests.cluster.harness.control_plane import REPOSITORY
 from tests.cluster.harness.story import Story
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.cluster
 
 POLICIES = [each for each in yaml.safe_load_all((REPOSITORY / "manifests" / "admission" / "policies.yaml").read_text()) if each]
 GROUP = "/apis/admissionregistration.k8s.io/v1"

@@ -11,7 +11,7 @@ from tests.cluster.harness.prometheus import Prometheus
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import SHOP, bare_pod, budget, deployment, on_node
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 
 def is_tainted_and_says(story: Story, host: Host, code: str, *words: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 
 def test_a_node_that_never_comes_back_halts_the_roll_out(story: Story) -> None:

@@ -14,7 +14,7 @@ from tests.cluster.harness.rules import broken
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.cluster
 
 # An agent without manners: reboots whenever the sentinel is there.
 RUDE = 'while :; do [ -e "$1" ] && { "$2"; sleep 60; }; sleep 0.1; done'

@@ -8,7 +8,7 @@ from tests.cluster.harness.hosts import Host
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment, on_node
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 
 def is_through(story: Story, hosts: list[Host]) -> None:

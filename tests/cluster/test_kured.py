@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.harness.cluster import CAREEN
 from tests.cluster.harness.story import Story
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 CREATED = "2026-01-05T03:14:15.926535897Z"
 

@@ -11,7 +11,7 @@ from tests.cluster.harness.hosts import Host
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
+pytestmark = pytest.mark.cluster
 
 
 def somebody_drains_slowly(story: Story, hosts: list[Host]) -> Host:

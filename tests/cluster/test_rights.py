@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.harness.cluster import manifest_files
 from tests.cluster.harness.story import Story
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.cluster
 
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/careen"
 

@@ -19,7 +19,7 @@ from tests.cluster.harness.workloads import (
     zone_spread,
 )
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.cluster
 
 SHOP = (
     daemon_set("log-shipper", cpu="100m"),

@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.harness.figures import down_spans, most_at_once
 from tests.cluster.harness.story import Story
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
+pytestmark = pytest.mark.cluster
 
 
 def most_down(story: Story, since: float = 0.0, until: float = math.inf) -> int:

@@ -150,7 +150,7 @@ def test_clusters_above_and_far_above_a_hundred_nodes_are_among_the_goldens() ->
 @pytest.mark.parametrize("name", ["small", "large"])
 def test_the_judge_gives_the_real_schedulers_answer_to_every_golden_case(name: str) -> None:
     with gzip.open(GOLDENS / f"{name}.jsonl.gz") as questions:
-        ran = subprocess.run(judges.OURS, input=questions.read(), capture_output=True, timeout=100, check=False, cwd=GOLDENS.parents[1])
+        ran = subprocess.run(judges.OURS, input=questions.read(), capture_output=True, check=False, cwd=GOLDENS.parents[1])
     assert ran.returncode == 0, ran.stderr.decode()[-2000:]
     got = {answer["id"]: answer["answers"] for answer in map(json.loads, ran.stdout.splitlines())}
     departures = [
@@ -183,6 +183,6 @@ def test_the_order_of_scalars_alone_is_no_difference_but_their_place_is() -> Non
 
 def test_a_case_depends_on_its_seed_and_number_alone() -> None:
     command = [sys.executable, "-m", "tests.oracle.generate", "5", "3"]
-    first, again = (subprocess.run(command, capture_output=True, timeout=60, check=True, cwd=GOLDENS.parents[1]).stdout for _ in range(2))
+    first, again = (subprocess.run(command, capture_output=True, check=True, cwd=GOLDENS.parents[1]).stdout for _ in range(2))
     assert first == again
     assert len({json.loads(line)["id"] for line in first.splitlines()}) == 3

@@ -196,6 +196,8 @@ class Applier:
         hands = self._hands
         if self._confirmed_at is None or hands.api.clock.monotonic() - self._confirmed_at >= order.within_seconds:
             return Stop("the confirmation of the claim is too old to reboot on")
+        if order.send_before is not None and hands.host.uptime() >= order.send_before:
+            return Stop("the announcement of the reboot is too old to reboot on")
         self._set_memory(before_reboot_asked(self._memory))
         match await hands.host.ask_reboot():
             case reboot.Asked():
@@ -239,6 +241,7 @@ class Applier:
                 jitter=hands.chance(),
                 detail=result.detail,
                 retry_after_seconds=result.retry_after_seconds,
+                comer_of=pod.comer_of,
             )
         )
 

@@ -45,7 +45,7 @@ class Mistake:
 class ChildForecaster:
     """The agent's forecasts of its own node, counted."""
 
-    def __init__(self, *, kubeconfig: str, limits: Callable[[], Limits], clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, *, kubeconfig: str, limits: Callable[[], Limits | Unknown], clock: Clock, metrics: Metrics) -> None:
         self._kubeconfig = kubeconfig
         self._limits = limits
         self._clock = clock
@@ -54,7 +54,8 @@ class ChildForecaster:
     async def forecast(self, node: str) -> Forecast | Unknown:
         """Where each pod of the node would land, or why that cannot be told."""
         began = self._clock.monotonic()
-        answer = await forecast_together([node], self._limits(), kubeconfig=self._kubeconfig)
+        limits = self._limits()
+        answer = limits if isinstance(limits, Unknown) else await forecast_together([node], limits, kubeconfig=self._kubeconfig)
         made = answer[0] if isinstance(answer, tuple) else Unknown(answer.why)
         self._metrics.forecast_seconds.labels(node).observe(self._clock.monotonic() - began)
         self._metrics.forecasts.labels(node, "unknown" if isinstance(made, Unknown) else "made").inc()

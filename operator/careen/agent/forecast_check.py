@@ -53,7 +53,8 @@ def finished_drain(turned: Turned) -> Drain | None:
     if not isinstance(record, Progress) or record.phase != Phase.SETTLING.value:
         return None
     since, landings = from_rfc3339(record.drain_started_at), _landings(node.annotations.get(keys.FORECAST))
-    return Drain(landings, record.owners, since) if since and landings and record.owners else None
+    owners = tuple(owner for owner in record.owners if owner.kind != "DaemonSet")     # none of its pods moved
+    return Drain(landings, owners, since) if since and landings and owners else None
 
 
 async def check(api: ApiServer, drain: Drain, metrics: Metrics, node: str) -> None:

@@ -21,6 +21,7 @@ from careen.agent.forecast_order import Order
 from careen.cluster.lean_client import load_lean_client
 
 if TYPE_CHECKING:
+    from scheduler_core.config.configuration import Configuration
     from scheduler_core.simulation.replacements import StaysBecause
     from scheduler_core.snapshot.snapshot import Snapshot  # at run time only where numpy may be loaded
 
@@ -68,7 +69,6 @@ def _die_with_parent() -> None:
 
 
 def _answer(order: Order) -> dict[str, Any]:
-    from scheduler_core.config.configuration import Configuration
     from scheduler_core.simulation.drain import simulate_drain
     from scheduler_core.simulation.replacements import moves_all
     from scheduler_core.snapshot.dump import UnreadableDumpError
@@ -80,7 +80,10 @@ def _answer(order: Order) -> dict[str, Any]:
     if order.dump and (absent := [name for name in order.nodes if name not in snapshot.columns.row_of]):
         return {"mistake": f"{order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} of this dump"}
     version, note = supported(release)
-    configuration = Configuration.from_mapping(_yaml(order.scheduler_config)) if order.scheduler_config else None
+    try:
+        configuration = _configuration(order.scheduler_config) if order.scheduler_config else None
+    except _NoConfigurationError as error:
+        return {"unknown": f"--scheduler-config names what is no KubeSchedulerConfiguration: {error}"}
     stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
     made = simulate_drain(snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version, stays=stays)
     unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
@@ -140,10 +143,18 @@ def supported(version: str) -> tuple[str, str]:
         return newest, f"the cluster runs {version or 'an unnamed release'}; forecast as its scheduler were that of {newest}"
 
 
-def _yaml(text: str) -> Any:
-    from careen.agent import yaml_text
+class _NoConfigurationError(Exception):
+    """The text is not what it should be; the agent judges short ones itself, when it takes its settings."""
 
-    return yaml_text.load(text)
+
+def _configuration(text: str) -> Configuration:
+    from careen.agent import yaml_text
+    from scheduler_core.config.configuration import Configuration
+
+    try:
+        return Configuration.from_mapping(yaml_text.load(text))
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        raise _NoConfigurationError(f"{type(error).__name__}: {error}") from None
 
 
 if __name__ == "__main__":

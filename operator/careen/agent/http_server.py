@@ -23,6 +23,7 @@ class Heartbeat:
         self._due = monotonic() + 60.0
         self._doing = "starting"
         self._is_ready = False
+        self._held = ""
 
     def expect_within(self, seconds: float, doing: str) -> None:
         """The next sign comes within `seconds`; `doing` is what will have taken so long if it does not."""
@@ -32,6 +33,13 @@ class Heartbeat:
         """A whole turn was made."""
         self._is_ready = True
 
+    def hold_readiness(self, why: str) -> None:
+        """Not ready as long as there is a reason: the agent works, but not as it is meant to.
+
+        Empty: there is none any more.
+        """
+        self._held = why
+
     def health(self) -> tuple[bool, str]:
         """Whether the loop makes progress, and what it is doing."""
         late = self._monotonic() - self._due
@@ -40,7 +48,7 @@ class Heartbeat:
     def readiness(self) -> tuple[bool, str]:
         """Whether the agent has made a turn and goes on making them."""
         alive, doing = self.health()
-        return alive and self._is_ready, doing
+        return alive and self._is_ready and not self._held, self._held or doing
 
 
 class HttpServer:

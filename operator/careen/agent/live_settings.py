@@ -1,6 +1,8 @@
 """The settings in force, and what a changed ConfigMap does to them: all of it or nothing.
 
-A bad edit leaves everything as it was and is told; settings that cannot change while the agent runs wait for its restart.
+A bad edit leaves everything as it was and is told. So does the end of the ConfigMap: `kubectl replace --force` takes
+it away for a moment, and every gate that stands in it would open. Settings that cannot change while the agent runs
+wait for its restart.
 """
 
 from __future__ import annotations
@@ -8,13 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from careen.agent import yaml_text
+from careen.agent import last_good, scheduler_config, yaml_text
+from careen.agent.last_good import LastGood
 from careen.agent.settings import SETTINGS, Settings, flag
 from careen.agent.settings_policy import policy_of
 from careen.agent.settings_sources import BadSettings, Resolved, resolve
+from careen.core.observation import Unknown
 from careen.core.policy import Policy
 
 _LOG = logging.getLogger("careen.config")
@@ -42,13 +45,30 @@ class Given:
 class LiveSettings:
     """The effective settings. `offer` is the only way they change."""
 
-    def __init__(self, given: Given, config_map: SeenConfigMap | None, *, config_map_name: str) -> None:
-        """Raises `BadSettings`: at the start there is nothing older that could stay in force."""
+    def __init__(
+        self,
+        given: Given,
+        config_map: SeenConfigMap | None,
+        *,
+        config_map_name: str,
+        instead: LastGood | None = None,
+    ) -> None:
+        """`instead` is in force, whatever the ConfigMap says or does not, until one that can be used is offered.
+
+        Raises `BadSettings`: at the start there is nothing older that could stay in force.
+        """
         self._given = given
         self._name = config_map_name
-        self._data = config_map.data if config_map else {}
-        self.resolved = self._resolve(self._data)
-        self._policy = policy_of(self.resolved.settings)
+        self._seen = config_map
+        self._instead = instead
+        self._scheduler_text = ""
+        self._waiting: tuple[str, ...] = ()
+        if instead is None:
+            self.resolved = self._resolve(self._data)
+            self._scheduler_text = self._read_scheduler_config(self.resolved, self._data, is_new=True)
+        else:
+            self.resolved = instead.resolved
+        self._policy = self._policy_of(self.resolved)
 
     @property
     def settings(self) -> Settings:
@@ -61,33 +81,93 @@ class LiveSettings:
         return self._policy
 
     @property
-    def scheduler_config(self) -> str:
-        """The scheduler's configuration as text: of the ConfigMap's key, or of a file. Raises OSError, KeyError."""
+    def stands_in(self) -> str:
+        """Why older settings stand in for the ConfigMap's; empty when they do not."""
+        return self._instead.why if self._instead else ""
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Settings that the ConfigMap has changed and that take effect when the agent starts again."""
+        return self._waiting
+
+    @property
+    def config_map_uid(self) -> str:
+        """Of the ConfigMap that was read last; empty when none was."""
+        return self._seen.uid if self._seen else ""
+
+    @property
+    def scheduler_config(self) -> str | Unknown:
+        """The scheduler's configuration: as it was in the ConfigMap's key when it was taken into force, or as
+        it is in the file now."""
         where = self.settings.scheduler_config
-        if where.startswith("configmap:"):
-            return self._data[where.removeprefix("configmap:")]
-        if not where:
-            return ""
-        return Path(where).read_text(encoding="utf-8")
+        if scheduler_config.is_key(where) and self._instead is None:
+            return self._scheduler_text
+        try:
+            return scheduler_config.read(where, {}, self._name)
+        except scheduler_config.Unusable as error:
+            return Unknown(f"--scheduler-config {error}")
 
     def offer(self, config_map: SeenConfigMap | None) -> tuple[str, ...]:
         """Takes the ConfigMap's settings into force. The problems if they cannot be used: then nothing has changed."""
-        data = config_map.data if config_map else {}
-        if data == self._data:
+        if config_map is None:
+            return self._missed()
+        if self._instead is None and self._seen is not None and config_map.data == self._data:
+            self._seen = config_map
             return ()
         try:
-            resolved = self._resolve(data)
+            resolved = self._resolve(config_map.data)
+            is_new = resolved.settings.scheduler_config != self.settings.scheduler_config
+            text = self._read_scheduler_config(resolved, config_map.data, is_new=is_new)
         except BadSettings as error:
             return error.problems
+        self._take(config_map, resolved, text)
+        return ()
+
+    def _missed(self) -> tuple[str, ...]:
+        """The ConfigMap was deleted. Where none was ever seen there is nothing to lose."""
+        if self._seen is None and self._instead is None:
+            return ()
+        remedy = "create it again; an empty one, or a restart of the agents, makes them forgotten"
+        return (f"ConfigMap {self._name} was deleted, and its settings stay in force: {remedy}",)
+
+    def _take(self, config_map: SeenConfigMap, resolved: Resolved, text: str) -> None:
         changed = _changed(self.settings, resolved.settings)
         waiting = [name for name in changed if not SETTINGS[name].is_live]
         # What cannot change now keeps its value, so that the policy and the parts built from it stay of one piece.
         settings = replace(resolved.settings, **{name: getattr(self.settings, name) for name in waiting})
+        self._seen, self._instead, self._waiting = config_map, None, tuple(waiting)
+        if "scheduler_config" not in waiting:
+            self._scheduler_text = text
         self.resolved = replace(resolved, settings=settings)
-        self._policy = policy_of(settings)
-        self._data = data
+        self._policy = self._policy_of(resolved)
         _tell(changed, waiting, resolved)
-        return ()
+
+    def _policy_of(self, resolved: Resolved) -> Policy:
+        """`resolved`: what an agent that starts now would take, and what it is to find on the Node if it
+        cannot."""
+        policy, instead = policy_of(self.settings), self._instead
+        if instead is None:
+            return replace(policy, kept_settings=last_good.to_annotation(resolved))
+        return replace(
+            policy, kept_settings=instead.text, settings_problem=instead.why, are_settings_whole=instead.is_whole
+        )
+
+    @property
+    def _data(self) -> Mapping[str, str]:
+        return self._seen.data if self._seen else {}
+
+    def _read_scheduler_config(self, resolved: Resolved, data: Mapping[str, str], *, is_new: bool) -> str:
+        """What the setting names.
+
+        A file is judged when it is named, and read again for each forecast. Raises `BadSettings`.
+        """
+        where = resolved.settings.scheduler_config
+        if not is_new and not scheduler_config.is_key(where):
+            return ""
+        try:
+            return scheduler_config.read_judged(where, data, self._name)
+        except scheduler_config.Unusable as error:
+            raise BadSettings([f"{resolved.origins['scheduler_config'].where} {error}"]) from None
 
     def _resolve(self, data: Mapping[str, str]) -> Resolved:
         return resolve(

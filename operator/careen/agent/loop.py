@@ -11,7 +11,7 @@ from careen.agent.metrics import Metrics
 from careen.agent.need_watch import FILE_SECONDS, NeedWatch
 from careen.agent.turn import Mind, Turned
 from careen.cluster.transport import Clock
-from careen.core import order
+from careen.core import on_record, order
 from careen.core.policy import Policy
 
 _LOG = logging.getLogger("careen.loop")
@@ -146,7 +146,8 @@ class Loop:
         decision, node = turned.decision, self._place.node
         self._metrics.show_need(turned.observation.need)
         if turned.phase is not None:
-            self._metrics.show_phase(turned.phase, at=self._clock.now().timestamp())
+            self._metrics.show_phase(turned.phase, at=self._clock.now().timestamp(), recorded=on_record.phase_since(turned.observation.node, turned.phase))
+        self._metrics.show_need_since(on_record.need_since(turned.observation.node))
         self._metrics.show_refusals(decision.refusals)
         self._metrics.show_overdue(decision.memory.overdue)
         if not turned.is_told:

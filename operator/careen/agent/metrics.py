@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.process_collector import ProcessCollector
 
 from careen.core.decision import Refusal
-from careen.core.observation import Need, NeedAnswer
+from careen.core.observation import Need, NeedAnswer, SelfTest
 from careen.core.phases import Phase
 from careen.core.times import from_rfc3339
 
@@ -25,9 +25,10 @@ class Metrics:
         self._node = node
         self._registry = registry
         self._required = Gauge("kured_reboot_required", "OS requires reboot due to software updates.", ["node"], registry=registry)
+        self._need_since = Gauge("careen_need_since_seconds", "Since when the host has asked for a reboot, as the Node's record says (unix time).", ["node"], registry=registry)
         self._need_unknown = Gauge("careen_need_unknown", "1 while it cannot be told whether the host asks for a reboot.", ["node"], registry=registry)
         self._phase = Gauge("careen_phase", "1 for the phase the node is in.", ["node", "phase"], registry=registry)
-        self._phase_since = Gauge("careen_phase_since_seconds", "When this process first saw the present phase (unix time).", ["node"], registry=registry)
+        self._phase_since = Gauge("careen_phase_since_seconds", "Since when the present phase stands, as the Node says; where it says nothing, when this process first saw it (unix time).", ["node"], registry=registry)
         self._refused = Gauge("careen_refused", "1 for each gate that refuses now.", ["node", "gate", "code"], registry=registry)
         self._refused_since = Gauge("careen_refused_since_seconds", "Since when each gate has refused (unix time).", ["node", "gate", "code"], registry=registry)
         self.turns = Counter("careen_turns", "Turns, by how they ended: done, stopped (an action did not surely succeed), broken (a bug).", ["node", "end"], registry=registry)
@@ -43,11 +44,13 @@ class Metrics:
         self.forecast_overdue = Gauge("careen_forecast_overdue", "1 while the forecast has refused for longer than --forecast-patience.", ["node"], registry=registry)
         self.forecast_pods = Counter("careen_forecast_pods", "Evicted pods whose landing was forecast, by where their replacements went: hit, miss; superseded where the forecast does not speak of it.", ["node", "result"], registry=registry)
         self.messages = Counter("careen_messages", "Messages to people, by service and result: sent, failed.", ["node", "service", "result"], registry=registry)
-        self._config_ok = Gauge("careen_config_ok", "0 while the ConfigMap holds settings that cannot be used; the last good ones stay in force.", ["node"], registry=registry)
+        self._config_ok = Gauge("careen_config_ok", "0 while the ConfigMap cannot be used, was deleted, or names no lock of ours; the last good settings stay in force.", ["node"], registry=registry)
         self._single = Gauge("careen_only_agent", "1 while this process holds the host's lock for agents, 0 while another does, -1 if there is none.", ["node"], registry=registry)
         self.missing_rights = Gauge("careen_missing_rights", "How many rights the agent lacks.", ["node"], registry=registry)
-        self.self_test_problems = Gauge("careen_self_test_problems", "How many things the start found wrong with the host: sentinel, boot id, the way to reboot.", ["node"], registry=registry)
         self._overdue = Gauge("careen_overdue_holder_timestamp_seconds", "Since when a holder of a claim has been overdue, as this node reads it in the lock (unix time).", ["node", "holder"], registry=registry)
+        self._self_test_problems = Gauge("careen_self_test_problems", "How many things are wrong with the host: sentinel and boot id at the start, the way to reboot as last tested.", ["node"], registry=registry)
+        self._shutdown_unheard = Gauge("careen_shutdown_unheard", "1 while somebody holds up a shutdown through systemd-logind whom the signal method would go past: the kubelet, say.", ["node"], registry=registry)
+        self._problems_besides = 0
         self._shown_phase: Phase | None = None
 
     def show_need(self, need: Need) -> None:
@@ -56,14 +59,21 @@ class Metrics:
             self._required.labels(self._node).set(need.answer is NeedAnswer.YES)
         self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
 
-    def show_phase(self, phase: Phase, *, at: float) -> None:
-        """The phase the node stands in, and since when if it changed."""
-        if phase is self._shown_phase:
-            return
-        for each in Phase:
-            self._phase.labels(self._node, each.value).set(each is phase)
-        self._phase_since.labels(self._node).set(at)
-        self._shown_phase = phase
+    def show_need_since(self, since: float | None) -> None:
+        """Since when the need stands on the Node; without one the series goes away."""
+        self._need_since.clear()
+        if since is not None:
+            self._need_since.labels(self._node).set(since)
+
+    def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
+        """The phase the node stands in; since `recorded`, which outlives the process, or else since it was first shown, `at`."""
+        if phase is not self._shown_phase:
+            for each in Phase:
+                self._phase.labels(self._node, each.value).set(each is phase)
+            self._phase_since.labels(self._node).set(at)
+            self._shown_phase = phase
+        if recorded is not None:
+            self._phase_since.labels(self._node).set(recorded)
 
     def show_refusals(self, refusals: Iterable[Refusal]) -> None:
         """The gates that refuse now; the others' series go away."""
@@ -84,6 +94,13 @@ class Metrics:
     def show_config(self, *, ok: bool) -> None:
         """Whether the ConfigMap's settings are in force."""
         self._config_ok.labels(self._node).set(ok)
+
+    def show_self_test(self, test: SelfTest, *, besides: int | None = None) -> None:
+        """What is known against a reboot; `besides`: how many other problems the start found, kept for later
+        calls."""
+        self._problems_besides = self._problems_besides if besides is None else besides
+        self._self_test_problems.labels(self._node).set(self._problems_besides + bool(test.obstacle))
+        self._shutdown_unheard.labels(self._node).set(bool(test.warning))
 
     def show_only_agent(self, value: int) -> None:
         """Whether this process is the only agent of the host."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from careen.agent.few_at_a_time import all_or_none
 from careen.agent.need_watch import NeedWatch
+from careen.agent.self_test import SelfTests
 from careen.cluster.api import ApiServer
 from careen.cluster.errors import ClusterError
 from careen.cluster.evictions import Evicted, evict
@@ -20,7 +21,7 @@ from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, read_node
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
-from careen.core import drain_plan, keys, lock
+from careen.core import baseline, drain_plan, keys, lock
 from careen.core.actions import EvictPod
 from careen.core.memory import EvictAnswer, Memory
 from careen.core.observation import (
@@ -75,6 +76,7 @@ class Senses:
     api: ApiServer
     host: Host
     need: NeedWatch
+    self_tests: SelfTests
     lock: LockStore
     forecaster: Forecaster
     alerts: Callable[[], AlertSource | None]
@@ -93,6 +95,7 @@ class Observer:
             Evidence.NODE: self._fresh_node,
             Evidence.BOOT_ID: self._boot_id,
             Evidence.NEED: self._need,
+            Evidence.SELF_TEST: self._self_test,
             Evidence.LOCK: self._lock,
             Evidence.PEERS: self._peers,
             Evidence.HOLDERS: self._holders,
@@ -169,6 +172,9 @@ class Observer:
     async def _need(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"need": await self._senses.need.read()}
 
+    async def _self_test(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"self_test": await self._senses.self_tests.read()}
+
     async def _lock(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"lock": await _known(self._senses.lock.read())}
 
@@ -239,15 +245,17 @@ class Observer:
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Before the drain the owners of the pods that would be evicted; from then on those in the record, if any."""
+        """Before the claim the owners that may bind a pod to this node, before the drain those of the pods that would be evicted; from then on those
+        in the record, if any."""
         record = from_annotation(seen.node.annotations.get(keys.PROGRESS)) if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
-            recorded = [Owner(each.kind, each.namespace, each.name) for each in record.owners]
+            recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
             return {"owners": await _known(read_owners(self._senses.api, recorded))}
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "owners": Unknown("the pods of this node are not known")}
-        owners = owners_of(drain_plan.to_evict(seen.pods, policy.drain))
+        choose = drain_plan.to_evict if _recorded_phase(seen.node) is Phase.CLAIMING else drain_plan.may_be_bound
+        owners = owners_of(choose(seen.pods, policy.drain))
         return {"pods": seen.pods, "owners": await _known(read_owners(self._senses.api, owners))}
 
     async def _with_pods(self, seen: Observation, policy: Policy) -> Observation:
@@ -282,6 +290,7 @@ _EVICTABLE = {
     EvictAnswer.GONE: Evictable.GONE,
     EvictAnswer.BUDGET: Evictable.BUDGET,
     EvictAnswer.DENIED: Evictable.DENIED,
+    EvictAnswer.BARRED: Evictable.BARRED,
     EvictAnswer.UNCLEAR: Evictable.UNKNOWN,
 }
 

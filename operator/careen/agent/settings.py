@@ -65,7 +65,7 @@ class Settings:
     boot_id_file: str = _ours(boot_id.DEFAULT_FILE, kinds.PATH, "File with the host's boot id.", live=False)
 
     # How it reboots
-    reboot_method: str = _kured("command", kinds.word("command", "signal"), "Reboot by command, or by a signal to PID 1.", live=False)
+    reboot_method: str = _kured("command", kinds.word("command", "signal"), "Reboot by command, or by a signal to PID 1. The signal goes past systemd-logind: a kubelet with shutdownGracePeriod does not see the shutdown.", live=False)
     reboot_command: str = _kured("/bin/systemctl reboot", kinds.COMMAND, "The command of method command.", live=False)
     reboot_signal: int = _kured(39, kinds.whole_number(1, 64), "The signal of method signal; 39 is SIGRTMIN+5, systemd's reboot.", live=False)
     reboot_timeout: float = _ours(60.0, kinds.DEADLINE, "How long the reboot command may run before its outcome counts as unclear.", live=False)
@@ -91,6 +91,7 @@ class Settings:
     drain_timeout: float = _kured(0.0, kinds.DURATION, "How long a drain may take before it is undone; 0: no limit.")
     drain_grace_period: int = _kured(-1, kinds.whole_number(-1), "Grace seconds of evicted pods; -1: each pod's own, 0: at once.")
     drain_pod_selector: Selector | None = _kured(None, kinds.SELECTOR, "Evict only pods that match; the others still run when the node reboots.")
+    pods_bound_to_node: str = _ours("refuse", kinds.word("refuse", "stay"), "Pods whose owner's template names this node (spec.nodeName), so that they come back whenever they are evicted: refuse to drain, or leave the pods that were created so on the node, as DaemonSet pods are.")
     drain_parallel: int = _ours(1, kinds.whole_number(1, 100), "How many evictions are under way at once. One after another they go in the order that the forecast counts on.")
     skip_wait_for_delete_timeout: int = _kured(0, kinds.whole_number(0), "Do not wait for pods that have been terminating for more than so many seconds; 0: always wait.")
     force_reboot: bool = _kured(False, kinds.SWITCH, "Reboot even if --drain-timeout passed before the node was empty; never if the cordon failed.")
@@ -115,7 +116,7 @@ class Settings:
     prometheus_ca_file: str = _ours("", kinds.PATH, "File with the certificates that Prometheus' own is checked against; empty: those of the image.")
     prometheus_client_certificate_file: str = _ours("", kinds.PATH, "File with the certificate that the agent shows to Prometheus; empty: none.")
     prometheus_client_key_file: str = _ours("", kinds.PATH, "File with its key; empty: it stands in the certificate's file.")
-    alert_filter_regexp: re.Pattern[str] | None = _kured(None, kinds.REGEXP, "Alert names to ignore.")
+    alert_filter_regexp: re.Pattern[str] | None = _kured(None, kinds.REGEXP, "Alert names to ignore; careen's own, Careen…, are ignored anyway.")
     alert_filter_match_only: bool = _kured(False, kinds.SWITCH, "The other way round: only alerts that match forbid a reboot.")
     alert_firing_only: bool = _kured(False, kinds.SWITCH, "Pending alerts do not count.")
     forecast: str = _ours("refuse", kinds.word("refuse", "warn", "off"), "Where would the node's pods land: refuse to drain on a bad forecast, only tell, or make none.")

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from careen.agent.settings import Settings
-from careen.core.policy import AlertPolicy, DrainPolicy, ForecastPolicy, LatePolicy, Order, Policy, SettlePolicy, Window
+from careen.core.policy import (
+    AlertPolicy,
+    BoundPods,
+    DrainPolicy,
+    ForecastPolicy,
+    LatePolicy,
+    Order,
+    Policy,
+    SettlePolicy,
+    Window,
+)
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -28,6 +38,7 @@ def policy_of(settings: Settings) -> Policy:
         forecast_unknown_allowed=settings.forecast_unknown_allowed,
         drain=_drain(settings),
         reboot_delay_seconds=settings.reboot_delay,
+        reboot_command_seconds=settings.reboot_timeout,
         reboot_deadline_seconds=settings.reboot_deadline,
         reboot_loop_limit=settings.reboot_loop_limit,
         verify_timeout_seconds=settings.verify_timeout,
@@ -58,5 +69,6 @@ def _drain(settings: Settings) -> DrainPolicy:
         skip_wait_for_delete_seconds=float(settings.skip_wait_for_delete_timeout),
         force_reboot=settings.force_reboot,
         force_past_budgets=settings.force_reboot_past_budgets,
+        bound_pods=BoundPods(settings.pods_bound_to_node),
         parallel=settings.drain_parallel,
     )

@@ -1,8 +1,9 @@
 """Builds every part of an agent and hands each what it needs; nothing else does.
 
-The order of the start: who am I and where is the API server (flags, environment) → the ConfigMap's settings, waited for
-until they are known → the host's lock for agents → turns. Only after the first turn come kopf and the review of rights:
-a node that has just rebooted is given back first.
+The order of the start: who am I and where is the API server (flags, environment) → whose lock → the ConfigMap's settings, both waited
+for until they are known → the host's lock for agents → turns. Only after the first turn come kopf and the review of rights: a node that
+has just rebooted is given back first. That also goes before a lock and settings that cannot be had: a node under a claim is brought home
+with the settings that the claim began with, and begins nothing new.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ import asyncio
 import logging
 import random
 import signal
-import socket
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from careen.agent import forecast_check, handlers, lock_place, logs
+from careen.agent import forecast_check, handlers, logs
 from careen.agent.apply import Hands
 from careen.agent.clock import SystemClock
 from careen.agent.forecast import ChildForecaster, Limits
@@ -29,19 +29,21 @@ from careen.agent.messages import Messenger
 from careen.agent.metrics import Metrics
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
-from careen.agent.settings import Settings
-from careen.agent.settings_sources import BadSettings, Source, resolve
+from careen.agent.self_test import SelfTests
+from careen.agent.settings import Settings, flag
+from careen.agent.settings_sources import Source, resolve
+from careen.agent.start import Start
 from careen.agent.turn import Mind, Turned
-from careen.cluster import objects
 from careen.cluster.access import missing_rights, needed_rights
 from careen.cluster.api import ApiServer
 from careen.cluster.client import ClientTransport, connect
-from careen.cluster.errors import ClusterError, NotFound
+from careen.cluster.errors import ClusterError
 from careen.cluster.events import Subject, post_event
 from careen.cluster.lock_store import LockStore
 from careen.cluster.transport import Request, Response
-from careen.core.observation import NodeView
+from careen.core.observation import NeedAnswer, NodeView, Unknown
 from careen.core.phases import Phase
+from careen.core.reasons import Code, event_reason
 from careen.host import single_agent
 from careen.host.commands import HostExec
 from careen.host.node_host import Host, LocalHost
@@ -53,9 +55,9 @@ _LOG = logging.getLogger("careen.agent")
 STOP_SECONDS = 3.0
 MESSAGE_SECONDS = 1.5
 _RETRY_SECONDS = 2.0
-_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _RIGHTS_SECONDS = 600.0
 _RIGHTS_UNKNOWN_SECONDS = 60.0
+_TEST_AGAIN_SECONDS = 60.0
 
 
 class Agent:
@@ -67,7 +69,7 @@ class Agent:
         # Without the ConfigMap only what must be known before it: the rest is judged when it has been read.
         resolved = resolve(flags=given.flags, environment=given.environment, is_whole=False)
         self._basics = resolved.settings
-        self._is_place_given = all(resolved.origins[name].source is not Source.DEFAULT for name in ("ds_namespace", "ds_name"))
+        is_place_given = all(resolved.origins[name].source is not Source.DEFAULT for name in ("ds_namespace", "ds_name"))
         self._node = self._basics.node_id
         self._clock = SystemClock()
         self._transport: ClientTransport = connect(Path(self._basics.kubeconfig) if self._basics.kubeconfig else None, part="agent")
@@ -78,18 +80,22 @@ class Agent:
         self._background: set[asyncio.Task[object]] = set()
         self._loop: Loop | None = None
         self._messages: Messenger | None = None
+        self._stopping = asyncio.Event()
+        self._start = Start(
+            given=given, basics=self._basics, is_place_given=is_place_given, api=self._api, clock=self._clock, metrics=self._metrics,
+            heartbeat=self._heartbeat, in_background=self._in_background,
+        )
 
     async def run(self) -> None:
         """Works until SIGTERM or SIGINT. Raises `BadSettings` if the ConfigMap's first settings cannot be used."""
-        stopping = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+            asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
         server = self._serve()
         work = asyncio.create_task(self._work())
-        stopped = asyncio.create_task(stopping.wait())
+        stopped = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if stopping.is_set():
+            if self._stopping.is_set():
                 await self._end(work)
             else:
                 await work
@@ -113,26 +119,30 @@ class Agent:
         _LOG.info("told to stop; whoever starts next goes on from what stands on the Node and in the lock")
 
     async def _work(self) -> None:
-        await self._make_sure_of_the_lock()
-        live = await self._first_settings()
+        await self._start.make_sure_of_the_lock()
+        live = await self._start.first_settings()
         settings = live.settings
         held = await self._become_only_agent(settings)
         host = _host(settings)
         lock = LockStore(self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation)
         need = NeedWatch(host, self._clock, is_command=bool(settings.reboot_sentinel_command), period_seconds=lambda: live.settings.period)
-        mind = Mind(Observer(self._senses(live, host, lock, need)), self._hands(live, host, lock))
+        tests = SelfTests(host, self._clock)
+        observer = Observer(self._senses(live, host, lock, need, tests))
+        if self._start.node_read is not None:
+            observer.saw_node(*self._start.node_read)
+        mind = Mind(observer, self._hands(live, host, lock))
         patience = ForecastPatience(lambda: live.settings.forecast_patience)
         loop = Loop(
             mind=mind,
-            policy=lambda: live.policy,
+            policy=lambda: self._start.policy_of(live),
             need=need,
             clock=self._clock,
             chance=random.random,
             place=self._place,
             metrics=self._metrics,
             heartbeat=self._heartbeat,
-            after_first_turn=lambda: self._after_first_turn(live, host, mind, loop),
-            after_turn=lambda turned: self._after_turn(patience, turned),
+            after_first_turn=lambda: self._after_first_turn(live, self._test_host(host, need, tests), mind, loop),
+            after_turn=lambda turned: self._after_turn(patience, tests, turned),
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
         )
         self._loop = loop
@@ -150,51 +160,6 @@ class Agent:
             return None
         _LOG.info("metrics, health and readiness on port %s", server.port)
         return server
-
-    async def _make_sure_of_the_lock(self) -> None:
-        """Before the first write: an agent with another lock than its fellows would not see their claims. Raises `BadSettings`."""
-        basics = self._basics
-        named = lock_place.Place(basics.ds_namespace, basics.ds_name)
-        while True:
-            self._heartbeat.expect_within(120.0, f"looking whose lock {named} carries")
-            try:
-                judged = await lock_place.judge(
-                    self._api, named, is_given=self._is_place_given, pod=None if basics.kubeconfig else _own_pod(self._given.environment), annotation=basics.lock_annotation,
-                )
-            except ClusterError as error:
-                _LOG.warning("whose lock %s carries is not known yet, so nothing is done: %s", named, error)
-                await self._clock.sleep(_RETRY_SECONDS)
-                continue
-            if judged.refusal:
-                raise BadSettings([judged.refusal])
-            if judged.remark:
-                _LOG.warning("%s", judged.remark)
-            return
-
-    async def _first_settings(self) -> LiveSettings:
-        """Waits until it is known what the ConfigMap says: a window or a gate in it must hold from the first turn on."""
-        name = self._config_map_title()
-        while True:
-            self._heartbeat.expect_within(120.0, f"reading ConfigMap {name}")
-            try:
-                live = LiveSettings(self._given, await self._read_config_map(), config_map_name=name)
-            except ClusterError as error:
-                _LOG.warning("settings are not known yet, so nothing is done: %s", error)
-                await self._clock.sleep(_RETRY_SECONDS)
-                continue
-            self._metrics.show_config(ok=True)
-            for note in live.resolved.notes:
-                _LOG.warning("%s", note)
-            return live
-
-    async def _read_config_map(self) -> SeenConfigMap | None:
-        if not self._basics.config_map:
-            return None
-        try:
-            found = await self._api.get(f"/api/v1/namespaces/{self._basics.ds_namespace}/configmaps/{self._basics.config_map}", objects.ConfigMap)
-        except NotFound:
-            return None
-        return SeenConfigMap(uid=found.metadata.uid, resource_version=found.metadata.resource_version, data=found.data or {})
 
     async def _become_only_agent(self, settings: Settings) -> single_agent.Held | None:
         """Waits for another agent of this host to end. Where no lock can be had, the API's versions must do."""
@@ -217,14 +182,13 @@ class Agent:
         self._metrics.show_only_agent(-1)
         return None
 
-    def _after_first_turn(self, live: LiveSettings, host: Host, mind: Mind, loop: Loop) -> None:
-        self._in_background(self._test_host(host))
+    def _after_first_turn(self, live: LiveSettings, test: Coroutine[Any, Any, None], mind: Mind, loop: Loop) -> None:
+        self._in_background(test)
+        if self._start.lock_problem:
+            self._in_background(self._start.judge_lock_again(live, loop.wake))
         if self._basics.config_map:
             self._follow_config_map(live, loop)
         self._in_background(self._review_rights(live, mind))
-
-    def _config_map_title(self) -> str:
-        return f"{self._basics.ds_namespace}/{self._basics.config_map}"
 
     def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
         ours = asyncio.get_running_loop()
@@ -236,24 +200,39 @@ class Agent:
         )
 
     def _config_map_changed(self, live: LiveSettings, loop: Loop, seen: SeenConfigMap | None) -> None:
-        problems = live.offer(seen)
-        self._metrics.show_config(ok=not problems)
+        stood_in, problems = live.stands_in, live.offer(seen)
+        self._start.show_settings(live, problems)
         if not problems:
             loop.wake()
+            if stood_in:
+                self._leave_older_settings(live)
             return
-        sentence = f"the settings were left as they are, because the new ones cannot be used: {'; '.join(problems)}"
+        sentence = "; ".join(problems)
+        if seen is not None:
+            sentence = f"the settings were left as they are, because the new ones cannot be used: {sentence}"
         _LOG.error("%s", sentence)
-        subject = Subject(kind="ConfigMap", name=self._basics.config_map, namespace=self._basics.ds_namespace, uid=seen.uid if seen else "")
-        # Every agent of the fleet sees the same edit: whoever comes first tells it.
-        once = f"{seen.uid}/{seen.resource_version}" if seen else ""
-        self._in_background(post_event(self._api, subject, reason="BadSettings", sentence=sentence, is_warning=True, host=self._node, once=once))
+        self._start.tell_bad_settings(live, seen, sentence)
 
-    async def _test_host(self, host: Host) -> None:
+    def _leave_older_settings(self, live: LiveSettings) -> None:
+        _LOG.info("the settings of ConfigMap %s can be used again", self._start.config_map)
+        if live.waiting:
+            # Parts that were built from the older ones cannot follow; the next process goes on with the
+            # claim, if there is one.
+            _LOG.info("starts again, because that is what %s needs", ", ".join(map(flag, live.waiting)))
+            self._stopping.set()
+
+    async def _test_host(self, host: Host, need: NeedWatch, tests: SelfTests) -> None:
         """Says at the start what would otherwise show on the day of the reboot."""
-        problems = await host.self_test()
-        self._metrics.self_test_problems.labels(self._node).set(len(problems))
+        asked, boot = await need.read(), host.read_boot_id()
+        problems = [asked.detail] if asked.answer is NeedAnswer.UNKNOWN else []
+        problems += [boot.why] if isinstance(boot, Unknown) else []
         for problem in problems:
             _LOG.error("self-test: %s", problem)
+        self._metrics.show_self_test(await tests.read(), besides=len(problems))
+        while tests.last is not None and tests.last.obstacle:
+            # A waiting node tries it by itself; an idle one would name a trouble that is over.
+            await self._clock.sleep(_TEST_AGAIN_SECONDS)
+            await tests.read()
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
         """Names missing rights, once when nothing is in progress, and again as long as some are missing.
@@ -282,7 +261,7 @@ class Agent:
 
     # ---- the parts ----
 
-    def _senses(self, live: LiveSettings, host: Host, lock: LockStore, need: NeedWatch) -> Senses:
+    def _senses(self, live: LiveSettings, host: Host, lock: LockStore, need: NeedWatch, tests: SelfTests) -> Senses:
         settings = live.settings
         return Senses(
             node_name=self._node,
@@ -291,6 +270,7 @@ class Agent:
             api=self._api,
             host=host,
             need=need,
+            self_tests=tests,
             lock=lock,
             forecaster=ChildForecaster(kubeconfig=settings.kubeconfig, limits=lambda: _limits(live), clock=self._clock, metrics=self._metrics),
             alerts=lambda: _alerts(live.settings),
@@ -319,7 +299,7 @@ class Agent:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _after_turn(self, patience: ForecastPatience, turned: Turned) -> None:
+    def _after_turn(self, patience: ForecastPatience, tests: SelfTests, turned: Turned) -> None:
         is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now, turned.phase)
         self._metrics.forecast_overdue.labels(self._node).set(is_over)
         node = turned.observation.node
@@ -328,8 +308,22 @@ class Agent:
             subject = Subject(kind="Node", name=node.name, uid=node.uid)
             # Once, also when the agent is started anew meanwhile: what it remembers is since when.
             self._in_background(post_event(self._api, subject, reason="ForecastOverdue", sentence=sentence, is_warning=True, host=self._node, once=str(patience.since)))
+        if isinstance(node, NodeView):
+            self._tell_self_test(tests, node)
         if drain := forecast_check.finished_drain(turned):
             self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
+
+    def _tell_self_test(self, tests: SelfTests, node: NodeView) -> None:
+        """As Events of the Node, long before there is a need; and in the metrics."""
+        if tests.last is None:
+            return
+        self._metrics.show_self_test(tests.last)
+        subject, news = Subject(kind="Node", name=node.name, uid=node.uid), tests.news()
+        for reason, sentence in ((event_reason(Code.REBOOT_IMPOSSIBLE), news.obstacle), ("ShutdownUnheard", news.warning)):
+            if sentence:
+                self._in_background(
+                    post_event(self._api, subject, reason=reason, sentence=sentence, is_warning=True, host=self._node, once=sentence)
+                )
 
     async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
         """For what is nice to have: a server that does not answer is no news here."""
@@ -341,15 +335,6 @@ class Agent:
     def _count(self, request: Request, response: Response | None) -> None:
         status = str(response.status) if response is not None else "lost"
         self._metrics.requests.labels(self._node, request.method, status).inc()
-
-
-def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:
-    """As the pod tells it: its namespace by the service account's files, its name by POD_NAME, or as its host name."""
-    try:
-        namespace = _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
-    except OSError:
-        namespace = ""
-    return lock_place.OwnPod(namespace=namespace, name=environment.get("POD_NAME") or socket.gethostname())
 
 
 def _host(settings: Settings) -> LocalHost:
@@ -382,9 +367,11 @@ def _alerts(settings: Settings) -> AlertSource | None:
     return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout, access=access)
 
 
-def _limits(live: LiveSettings) -> Limits:
-    settings = live.settings
+def _limits(live: LiveSettings) -> Limits | Unknown:
+    settings, configuration = live.settings, live.scheduler_config
+    if isinstance(configuration, Unknown):
+        return configuration
     return Limits(
-        seconds=settings.forecast_timeout, memory_bytes=settings.forecast_memory, scheduler_config=live.scheduler_config,
+        seconds=settings.forecast_timeout, memory_bytes=settings.forecast_memory, scheduler_config=configuration,
         drain_pod_selector=settings.drain_pod_selector,
     )

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from careen.cli.files import try_folder, why
+
 if TYPE_CHECKING:
     from careen.demo.progress_report import Progress
     from careen.demo.rollout import Rollout, RolloutPlan, Verdict
@@ -41,6 +43,12 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
     return value
 
 
+class _NoVerdict(click.ClickException):
+    """Nothing was judged, so nobody may read a broken rule from it. Not known, as for `careen forecast`."""
+
+    exit_code = 4
+
+
 @click.command()
 @click.option("--nodes", type=click.IntRange(1, 200), default=12, show_default=True, help="How many nodes, each with an agent process of its own.")
 @click.option("--seed", type=int, default=1, show_default=True, help="What chance is drawn from: boot ids, timings, faults, ties of the scheduler.")
@@ -50,31 +58,36 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
 @click.option("--serve", is_flag=True, help="Leave the cluster up with nothing to do, for kubectl; Ctrl-C ends it.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server on 127.0.0.1; 0 takes any free one.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the agents' logs, the hosts and the audit in this folder.")
-@click.option("--patience", type=click.FloatRange(min=0), help="Longest time for the roll-out in seconds; by default it grows with the number of nodes.")
+@click.option("--patience", type=click.FloatRange(min=0), help="Longest time for the roll-out in seconds; by default it grows with the number of nodes and follows the computer: longer on a busy one, anew after each reboot.")
 @click.option("--plain", is_flag=True, help="Lines instead of a live table, as when the output is no terminal.")
 def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: str, serve: bool, port: int, keep: Path | None, patience: float | None, plain: bool) -> None:
     """Every node of an embedded cluster asks for a reboot; real agents carry it out, and a judge watches.
 
-    The exit code is 0 only if every rule held. Try `careen demo --serve` and kubectl to look around.
+    Exit code 0: every rule held; 1: a rule was broken; 4: no verdict, because the cluster or an agent did not come up, a part of the
+    demo broke or --keep could not be written, and the sentence says which and why; 130: stopped by Ctrl-C. Try `careen demo --serve`
+    and kubectl to look around.
     """
     from careen.demo.cluster import PartDied
+    from careen.demo.patience import GaveUp
     from careen.demo.rollout import RolloutPlan
 
     plan = RolloutPlan(nodes=nodes, seed=seed, concurrency=concurrency, has_faults=faults, broken_rule=broken_rule, port=port, taint_seconds=_TAINT_SECONDS_WITH_FAULTS if faults else _TAINT_SECONDS,
-                       patience_seconds=_default_patience(nodes, broken_rule) if patience is None else patience)
+                       patience_seconds=_default_patience(nodes, broken_rule) if patience is None else patience, is_patience_exact=patience is not None)
     with contextlib.ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="careen-demo-", ignore_cleanup_errors=True)))
         _make(folder)
         try:
             code = asyncio.run(_until_stopped(plan, folder, serve=serve, plain=plain, is_kept=keep is not None))
-        except TimeoutError as error:
-            raise click.ClickException(f"the embedded cluster did not come up: {error}") from error
+        except GaveUp as error:
+            raise _NoVerdict(f"no verdict: {error}") from error
         except PartDied as error:
-            raise click.ClickException(f"{error}; nothing that was seen here proves anything") from error
+            raise _NoVerdict(f"{error}; nothing that was seen here proves anything") from error
         except OSError as error:
+            if error.filename is not None:
+                raise _NoVerdict(f"cannot write {error.filename}: {why(error)}; nothing was judged") from error
             if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 raise
-            raise click.ClickException(f"port {port} of 127.0.0.1 cannot be had: {os.strerror(error.errno)}; leave --port out to take any free one") from error
+            raise _NoVerdict(f"port {port} of 127.0.0.1 cannot be had: {os.strerror(error.errno)}; leave --port out to take any free one") from error
     sys.exit(code)
 
 
@@ -83,6 +96,10 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise click.BadParameter(f"{folder} cannot be made: {error.strerror}", param_hint="--keep") from error
+    try:
+        try_folder(folder)
+    except OSError as error:
+        raise click.BadParameter(f"{folder} cannot be written to: {why(error)}", param_hint="--keep") from error
 
 
 def _default_patience(nodes: int, broken_rule: str) -> float:
@@ -114,10 +131,11 @@ async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_
             return await _serve(rollout, folder)
         with _shown(plain=plain) as show:
             verdict = await rollout.run(show)
-        if is_kept:
-            _keep_evidence(rollout, folder)
+        not_kept = _keep_evidence(rollout, folder) if is_kept else ""
         _tell(verdict)
-        return 1 if verdict.broken else 0
+        if not_kept:
+            click.echo(f"Error: {not_kept}", err=True)
+        return 1 if verdict.broken else _NoVerdict.exit_code if not_kept else 0
 
 
 async def _serve(rollout: Rollout, folder: Path) -> int:
@@ -146,13 +164,18 @@ def _shown(*, plain: bool) -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def _keep_evidence(rollout: Rollout, folder: Path) -> None:
+def _keep_evidence(rollout: Rollout, folder: Path) -> str:
+    """Writes what the verdict rests on; what went wrong, or nothing. The verdict is told in any case."""
     from careen.demo.audit import journal_line
 
-    with (folder / "requests.jsonl").open("w") as file:
-        file.writelines(record.as_line() + "\n" for record in rollout.cluster.api.requests)
-    with (folder / "journal.jsonl").open("w") as file:
-        file.writelines(journal_line(change) + "\n" for change in rollout.cluster.api.store.journal)
+    try:
+        with (folder / "requests.jsonl").open("w") as file:
+            file.writelines(record.as_line() + "\n" for record in rollout.cluster.api.requests)
+        with (folder / "journal.jsonl").open("w") as file:
+            file.writelines(journal_line(change) + "\n" for change in rollout.cluster.api.store.journal)
+    except OSError as error:
+        return f"the evidence could not be kept in {folder}: {why(error)}"
+    return ""
 
 
 def _tell(verdict: Verdict) -> None:

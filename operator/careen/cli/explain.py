@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from careen.agent.forecast_child import supported
+from careen.cli.files import dump_of, text_of
 from careen.cli.options import Connection, connection_options, output_option, show
 from careen.report.explain_report import explain_json, explain_text
 from scheduler_core.config.configuration import Configuration
@@ -15,7 +16,6 @@ from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.record import explain as explain_pod
-from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 if TYPE_CHECKING:
@@ -54,11 +54,7 @@ async def _from_cluster(cluster: Cluster) -> World:
 
 
 def _from_dump(path: Path) -> World:
-    try:
-        with path.open("rb") as file:
-            dump = read_dump(file)
-    except UnreadableDumpError as error:
-        raise click.UsageError(f"{path}: {error}") from error
+    dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
     _say(note)
     return dump.snapshot, version
@@ -75,7 +71,7 @@ def _configuration(path: Path | None) -> Configuration | None:
     from careen.agent import yaml_text
 
     try:
-        return Configuration.from_mapping(yaml_text.load(path.read_text()))
+        return Configuration.from_mapping(yaml_text.load(text_of(path, "--scheduler-config")))
     except (ConfigurationError, yaml_text.BadYaml) as error:
         raise click.UsageError(f"{path}: {error}") from error
 

@@ -12,6 +12,7 @@ import click
 
 from careen.agent.clock import SystemClock
 from careen.agent.forecast import Limits, Mistake, forecast_together
+from careen.cli.files import text_of, try_to_read
 from careen.cli.options import Connection, connection_options, output_option, show
 from careen.core.observation import Unknown
 from careen.report.forecast_report import NOT_KNOWN, exit_code_of_all, forecasts_json, forecasts_text
@@ -52,7 +53,9 @@ def forecast(connection: Connection, *, nodes: tuple[str, ...], dump: Path | Non
     predicted, or the forecast could not be made.
     """
     names = tuple(dict.fromkeys(nodes))
-    text = scheduler_config.read_text() if scheduler_config else ""
+    text = text_of(scheduler_config, "--scheduler-config") if scheduler_config else ""
+    if dump:
+        try_to_read(dump, "--from")
     limits = Limits(seconds=timeout, memory_bytes=MEMORY_BYTES, scheduler_config=text)
     asked = asyncio.run(_from_dump(names, dump, limits)) if dump else connection.ask(lambda cluster: _from_cluster(cluster, names, limits))
     made = asked.answer

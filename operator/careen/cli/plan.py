@@ -20,6 +20,7 @@ from careen.agent.settings_sources import BadSettings, resolve
 from careen.cli.agents_policy import Agents, agents_of
 from careen.cli.agents_settings import ANY_NODE
 from careen.cli.connection import Cluster, look_at_lock
+from careen.cli.files import Written, dump_of, text_of, why
 from careen.cli.options import Connection, connection_options, output_option, show
 from careen.cli.progress import told
 from careen.cluster.nodes import list_nodes
@@ -45,7 +46,6 @@ from scheduler_core.model.node import Node
 from scheduler_core.simulation.movable import movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Timeline
-from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
 from scheduler_core.snapshot.snapshot import Snapshot
 
 # Exit codes for scripts, as those of `careen forecast`.
@@ -102,7 +102,7 @@ class _World:
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="Plan with another value of an agents' setting, such as concurrency=3 or end-time=06:00; repeatable.")
 @click.option("--days", type=click.FloatRange(min=0.01, max=366), default=30.0, show_default=True, help="How many days to simulate at most.")
 @click.option("--scheduler-config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.")
-@click.option("--report", type=click.Path(dir_okay=False, writable=True, path_type=Path), metavar="FILE.html", help="Also write one self-contained page with the timeline, the moves and the risks.")
+@click.option("--report", type=Written(), metavar="FILE.html", help="Also write one self-contained page with the timeline, the moves and the risks.")
 @output_option
 @connection_options
 def plan(
@@ -113,15 +113,16 @@ def plan(
     """The whole roll-out beforehand: which node when, what moves, what is at risk, and whether it fits the window. Nothing is changed.
 
     Each drain is simulated on the cluster that the ones before left. Exit code 0: every node reboots within one window and no pod is
-    left without room. 3: something of that does not hold, and the plan says what.
+    left without room. 3: something of that does not hold, and the plan says what. 1: it could not be made, or --report not written.
     """
     changed = _changed(assignments)
+    given_config = _configuration(text_of(scheduler_config, "--scheduler-config"), str(scheduler_config)) if scheduler_config else None
     world = _from_dump(dump) if dump else connection.ask(_from_cluster)
     policy = policy_of(_with(world.agents.settings, changed))
     chosen = _chosen(world, nodes, waiting=waiting)
     world, notes = _nobody_at_work(world, chosen)
     durations, assumed = _durations(world, policy, boot=boot, drain=drain, settle=settle, handover=handover)
-    scheduler = Scheduler(_configuration(scheduler_config, world.agents.scheduler_config), world.version)
+    scheduler = Scheduler(given_config or _configuration(world.agents.scheduler_config, "the scheduler configuration of the agents"), world.version)
     stays = rule_of(policy.drain)
     moves = movable_pods(world.snapshot, stays)
 
@@ -139,11 +140,21 @@ def plan(
         timeline=simulate(wanted), line=wanted, agents_line=policy_of(_with(world.agents.settings, {})).order, concurrency=policy.concurrency, zone=policy.window.zone, others=others,
         notes=(*assumed, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
     )
-    if report:
-        report.write_text(plan_html(made), encoding="utf-8")
-        click.echo(f"The report is in {report}.", err=True)
+    not_written = _write_report(report, made) if report else ""
     show(output, text=lambda width: plan_text(made, width=width), value=lambda: plan_json(made))
+    if not_written:
+        raise click.ClickException(not_written)
     raise click.exceptions.Exit(0 if is_clean(made) else NOT_CLEAN)
+
+
+def _write_report(path: Path, made: Plan) -> str:
+    """Writes the page; what went wrong, or nothing. The plan is printed in any case: it took long to make."""
+    try:
+        path.write_text(plan_html(made), encoding="utf-8")
+    except OSError as error:
+        return f"the report could not be written: {path}: {why(error)}; the plan itself is above"
+    click.echo(f"The report is in {path}.", err=True)
+    return ""
 
 
 # ---- what is planned on ----
@@ -165,11 +176,7 @@ async def _from_cluster(cluster: Cluster) -> _World:
 
 
 def _from_dump(path: Path) -> _World:
-    try:
-        with path.open("rb") as file:
-            dump = read_dump(file)
-    except UnreadableDumpError as error:
-        raise click.UsageError(f"{path}: {error}") from error
+    dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
     notes = ["a dump has no annotations: holds, measured durations and the age of needs are not known", *([note] if note else []), *_unread(dump.snapshot)]
     return _World(
@@ -260,14 +267,13 @@ def _durations(world: _World, policy: Policy, *, boot: float | None, drain: floa
     return durations, notes
 
 
-def _configuration(path: Path | None, text_of_agents: str) -> Configuration | None:
-    text = path.read_text() if path else text_of_agents
+def _configuration(text: str, where: str) -> Configuration | None:
     if not text:
         return None
     try:
         return Configuration.from_mapping(yaml_text.load(text))
     except (ConfigurationError, yaml_text.BadYaml) as error:
-        raise click.UsageError(f"{path or 'the scheduler configuration of the agents'}: {error}") from error
+        raise click.UsageError(f"{where}: {error}") from error
 
 
 def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:

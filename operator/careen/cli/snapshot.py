@@ -11,6 +11,7 @@ from typing import IO
 import click
 
 from careen.cli.connection import Cluster
+from careen.cli.files import Written, why
 from careen.cli.options import cluster_command
 from careen.cluster.snapshot_reader import again_if_expired, pages, server_version
 from careen.core.times import rfc3339
@@ -19,7 +20,7 @@ from scheduler_core.snapshot.dump import DumpWriter, Header
 
 
 @click.command()
-@click.option("--file", "-f", "target", type=click.Path(dir_okay=False, writable=True, path_type=Path), metavar="FILE", help="Where to write it; otherwise standard output.")
+@click.option("--file", "-f", "target", type=Written(), metavar="FILE", help="Where to write it; otherwise standard output.")
 @cluster_command
 async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
     """Write what a forecast reads of the cluster: `careen snapshot > dump.json.gz`.
@@ -51,5 +52,8 @@ def _hand_on(whole: IO[bytes], target: Path | None) -> None:
     if target is None:
         shutil.copyfileobj(whole, sys.stdout.buffer)
         return
-    with target.open("wb") as file:
-        shutil.copyfileobj(whole, file)
+    try:
+        with target.open("wb") as file:
+            shutil.copyfileobj(whole, file)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {target}: {why(error)}") from error

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from careen.cli.connection import Cluster, look_at_lock
 from careen.cli.options import cluster_command, output_option, show
 from careen.cluster.nodes import list_nodes
 from careen.report.fleet_report import fleet_json, fleet_text
+from careen.report.headline import asks_for_policy, headline, headline_json, headline_text
+
+if TYPE_CHECKING:
+    from careen.core.policy import Policy
 
 
 @click.command()
@@ -15,13 +21,22 @@ from careen.report.fleet_report import fleet_json, fleet_text
 @output_option
 @cluster_command
 async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
-    """Every node's phase, since when, its turn and the reason; who holds the lock, who is next."""
+    """Every node's phase, since when, its turn and the reason; who holds the lock, who is next. Above them, when nothing moves: why."""
     # The lock first: a claim that is given back between the two reads is then shown on a node that still carries it.
     lock = await look_at_lock(cluster)
     nodes = await list_nodes(cluster.api)
     now = cluster.clock.now()
-    show(
-        output,
-        text=lambda width: fleet_text(nodes, lock.state, now, only_busy=busy, width=width),
-        value=lambda: fleet_json(nodes, lock.state, raw_lock=lock.raw, only_busy=busy),
-    )
+    found = headline(nodes, lock.state, now, await _policy(cluster) if asks_for_policy(nodes) else None)
+
+    def text(width: int | None) -> str:
+        fleet = fleet_text(nodes, lock.state, now, only_busy=busy, width=width)
+        return f"{headline_text(found, now, width=width)}\n\n{fleet}" if found else fleet
+
+    show(output, text=text, value=lambda: {"headline": headline_json(found), **fleet_json(nodes, lock.state, raw_lock=lock.raw, only_busy=busy)})
+
+
+async def _policy(cluster: Cluster) -> Policy | None:
+    """What the agents obey; loaded only where it is asked for."""
+    from careen.cli.agents_policy import agents_of
+
+    return (await agents_of(cluster)).policy

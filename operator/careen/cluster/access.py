@@ -69,6 +69,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
 FORECAST_RIGHTS: tuple[Right, ...] = tuple(
     Right(verb="list", resource=resource, group=group, because=f"the forecast {why}")
     for group, resource, why in (
+        ("batch", "jobs", "says which evicted pods a Job does not replace"),
         ("policy", "poddisruptionbudgets", "says which budgets hold an eviction"),
         ("", "namespaces", "resolves namespace selectors of pod affinity"),
         ("", "services", "finds the default spread constraints of a pod"),

@@ -23,6 +23,12 @@ from careen.core.memory import EvictAnswer
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 # Priority and fairness answers 429 as well, without naming a budget.
 _BUDGET = re.compile(r"disruption budget|DisruptionBudget", re.IGNORECASE)
+# How admission words its no, whatever status a webhook chose for it: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, and
+# plugin/policy/validating. A webhook that does not answer is "failed calling webhook" instead.
+_DENIED = re.compile(r"denied (?:the )?request", re.IGNORECASE)
+_WEBHOOK = re.compile(r"admission webhook", re.IGNORECASE)
+# How the authorizer words it: apiserver pkg/endpoints/handlers/responsewriters/errors.go. The eviction itself was never looked at.
+_NO_RIGHT = re.compile(r"\bcannot \w+ resource\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +51,24 @@ async def evict(api: ApiServer, pod: EvictPod, *, dry_run: bool = False) -> Evic
         return await _explain_not_found(api, path, pod, error)
     except Conflict as error:
         return _explain_conflict(error)
-    except TooManyRequests as error:
-        answer = EvictAnswer.BUDGET if _BUDGET.search(error.message) else EvictAnswer.UNCLEAR
-        return _said(answer, error)
-    except ServerFailed as error:
-        return _said(EvictAnswer.DENIED if _TWO_BUDGETS in error.message else EvictAnswer.UNCLEAR, error)
     except Refused as error:
-        return _said(EvictAnswer.DENIED, error)
+        return _said(_judged(error), error)
     except ClusterError as error:
         return Evicted(answer=EvictAnswer.UNCLEAR, detail=str(error))
     return Evicted(answer=EvictAnswer.ACCEPTED)
+
+
+def _judged(error: Refused) -> EvictAnswer:
+    """Who said no: a budget, admission, somebody before them, or nobody who has seen the eviction."""
+    if isinstance(error, TooManyRequests) and _BUDGET.search(error.message):
+        return EvictAnswer.BUDGET
+    if _DENIED.search(error.message) or (isinstance(error, ServerFailed) and _TWO_BUDGETS in error.message):
+        return EvictAnswer.DENIED
+    if isinstance(error, TooManyRequests | ServerFailed):
+        return EvictAnswer.UNCLEAR
+    # A 403 with a reason (a proxy's page has none) comes from the authorizer, or else from admission or from the eviction itself.
+    is_forbidden = error.status == 403 and bool(error.reason) and not _NO_RIGHT.search(error.message)
+    return EvictAnswer.DENIED if is_forbidden or _WEBHOOK.search(error.message) else EvictAnswer.BARRED
 
 
 def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
@@ -82,7 +96,7 @@ async def _explain_not_found(api: ApiServer, path: str, pod: EvictPod, error: No
         return Evicted(answer=EvictAnswer.UNCLEAR, detail=str(again))
     if head.metadata.uid != pod.uid:
         return Evicted(answer=EvictAnswer.GONE, detail="another pod bears this name now")
-    return Evicted(answer=EvictAnswer.DENIED, detail=f"the pod exists, but its eviction was answered with: {error}")
+    return Evicted(answer=EvictAnswer.BARRED, detail=f"the pod exists, but its eviction was answered with: {error}")
 
 
 def _explain_conflict(error: Conflict) -> Evicted:

@@ -13,7 +13,7 @@ from careen.cluster.api import ApiServer
 from careen.cluster.errors import NotFound
 from careen.cluster.writes import Written, write_guarded
 from careen.core.actions import PatchNode
-from careen.core.keys import FIELD_MANAGER, REBOOT_LABEL
+from careen.core.keys import FIELD_MANAGER, REBOOT_LABEL, TAINT_MANAGER
 from careen.core.observation import Gone, NodeView, Taint
 
 NODES = "/api/v1/nodes"
@@ -63,6 +63,8 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
 
 def _manager(patch: PatchNode) -> dict[str, str]:
     """Named where it may have to be proven later; elsewhere the server takes the user agent's name."""
+    if patch.adds_taint:
+        return {"fieldManager": TAINT_MANAGER}
     return {"fieldManager": FIELD_MANAGER} if patch.unschedulable is not None else {}
 
 

@@ -133,9 +133,26 @@ class Pod(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     status: PodStatus = PodStatus()
 
 
+class BoundSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    """The spec of a pod template, as far as it names a node."""
+
+    node_name: str = ""
+
+
+class BoundTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    spec: BoundSpec = BoundSpec()
+
+
+class PlacedPod(Pod, gc=False, frozen=True, rename="camel"):
+    """A Pod with the record of who set what: for the pods of one node, because it is as long as the rest."""
+
+    metadata: ManagedMeta = ManagedMeta()
+
+
 class ReplicasSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     replicas: int | None = None
     parallelism: int | None = None    # a Job's number of pods
+    template: BoundTemplate | None = None
 
 
 class ReplicasStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -205,20 +222,22 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
         unschedulable=bool(node.spec.unschedulable),
         ready=_is_true(node.status.conditions, "Ready"),
         boot_id=node.status.node_info.boot_id,
-        cordoned_by=_cordoned_by(node),
+        cordoned_by=_set_by(node, "f:unschedulable") if node.spec.unschedulable else (),
+        tainted_by=_set_by(node, "f:taints") if node.spec.taints else (),
     )
 
 
-def _cordoned_by(node: Node) -> tuple[str, ...]:
-    """Whoever set `spec.unschedulable`; empty when the Node is not cordoned, or the server does not tell."""
-    if not isinstance(node, ManagedNode) or not node.spec.unschedulable:
+def _set_by(node: Node, field: str) -> tuple[str, ...]:
+    """Whoever set this field of the spec as it stands; empty when the server does not tell."""
+    if not isinstance(node, ManagedNode):
         return ()
-    return tuple(sorted({each.manager for each in node.metadata.managed_fields or () if not each.subresource and _sets_cordon(each)}))
+    return tuple(sorted({each.manager for each in node.metadata.managed_fields or () if not each.subresource and _sets(each, field)}))
 
 
-def _sets_cordon(managed: ManagedFields) -> bool:
+def _sets(managed: ManagedFields, field: str) -> bool:
+    """Whether this manager set a field of the spec."""
     try:
-        return "f:unschedulable" in msgspec.json.decode(managed.fields, type=_SpecFields).spec
+        return field in msgspec.json.decode(managed.fields, type=_SpecFields).spec
     except msgspec.MsgspecError:
         return False
 
@@ -244,6 +263,7 @@ def pod_view(pod: Pod) -> PodView:
         deletion_grace_seconds=_grace(meta.deletion_grace_period_seconds),
         created_at=None if meta.creation_timestamp is None else bounded(meta.creation_timestamp),
         tolerates_cordon=any(_tolerates_cordon(each) for each in pod.spec.tolerations or ()),
+        came_bound=_came_bound(pod),
     )
 
 
@@ -257,6 +277,14 @@ def _grace(seconds: float | None) -> float | None:
 
 
 _LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0   # whoever may make pods chooses it, up to 2⁶³ seconds
+
+
+def _came_bound(pod: Pod) -> bool | None:
+    """Whether `spec.nodeName` belongs to whoever created the pod. A scheduler sets it through `pods/binding`, which nobody is recorded for
+    (pkg/registry/core/pod/storage/storage.go)."""
+    if not isinstance(pod, PlacedPod) or not pod.metadata.managed_fields:
+        return None
+    return any(not each.subresource and _sets(each, "f:nodeName") for each in pod.metadata.managed_fields)
 
 
 def _tolerates_cordon(toleration: Toleration) -> bool:
@@ -282,6 +310,7 @@ def owner_health(kind: str, workload: Workload) -> OwnerHealth:
         generation=workload.metadata.generation,
         replicas=1 if wanted is None else wanted,
         ready=ready or 0,
+        bound_to=workload.spec.template.spec.node_name if workload.spec.template is not None else "",
     )
 
 

@@ -38,7 +38,7 @@ class Owner(NamedTuple):
 
 async def list_pods_on(api: ApiServer, node: str) -> tuple[PodView, ...]:
     """Every pod bound to the node, in all namespaces. `spec.nodeName` is indexed in the server's cache of pods."""
-    found = await api.items(PODS, objects.Pod, query={"fieldSelector": f"spec.nodeName={node}"})
+    found = await api.items(PODS, objects.PlacedPod, query={"fieldSelector": f"spec.nodeName={node}"})
     refuse_others((f"a pod of {pod.spec.node_name or 'no node'}" for pod in found if pod.spec.node_name != node), f"GET {PODS} of {node}")
     return tuple(objects.pod_view(pod) for pod in found)
 
@@ -59,14 +59,15 @@ def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
 
 
 async def read_owners(api: ApiServer, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
-    """Each owner's health as it is now; one that does not exist any more, or whose kind has no replicas, is left out."""
+    """Each owner's health as it is now; one that is gone or being deleted, or whose kind has no replicas, is left out."""
     wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
     for owner in owners:
         if owner.kind in WORKLOAD_KINDS:
             wanted[owner.kind, owner.namespace].add(owner.name)
     found: list[OwnerHealth] = []
     for (kind, namespace), names in sorted(wanted.items()):
-        found.extend(objects.owner_health(kind, workload) for workload in await _read_workloads(api, kind, namespace, names))
+        workloads = await _read_workloads(api, kind, namespace, names)
+        found.extend(objects.owner_health(kind, each) for each in workloads if each.metadata.deletion_timestamp is None)
     return tuple(sorted(found, key=lambda health: (health.kind, health.namespace, health.name)))
 
 

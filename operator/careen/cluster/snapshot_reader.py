@@ -46,9 +46,15 @@ VOLUMES = (
 DEVICE_VERSIONS = ("v1", "v1beta2", "v1beta1")
 DEVICES = ("/apis/resource.k8s.io/{version}/resourceclaims", "/apis/resource.k8s.io/{version}/deviceclasses")
 
+# Looked at only for pods of Jobs: does the Job replace a pod that is evicted.
+JOBS = ("/apis/batch/v1/jobs",)
+
 # As they stand in the JSON of a pod. A pod that merely says one of these in an annotation costs some requests, no more.
-_VOLUME_MARKS = (b'"persistentVolumeClaim"', b'"ephemeral"')
-_DEVICE_MARK = b'"resourceClaims"'
+_ON_REFERENCE = (
+    ((b'"Job"',), JOBS),
+    ((b'"persistentVolumeClaim"', b'"ephemeral"'), VOLUMES),
+    ((b'"resourceClaims"',), DEVICES),
+)
 
 
 async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
@@ -64,25 +70,28 @@ async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
 
 async def pages(api: ApiServer) -> AsyncIterator[bytes]:
     """Raw list bodies, nodes first. Raises `ClusterError`: a snapshot with a hole would be a wrong forecast."""
-    has_volumes = has_devices = False
+    referred: set[str] = set()
     for path in ALWAYS:
         async for page in api.pages(path):
             if path == PODS:
-                has_volumes = has_volumes or any(mark in page for mark in _VOLUME_MARKS)
-                has_devices = has_devices or _DEVICE_MARK in page
+                referred.update(_referred_to(page))
             yield page
-    if has_volumes:
-        for path in VOLUMES:
-            async for page in api.pages(path):
-                yield page
-    if has_devices:
-        for path in DEVICES:
-            async for page in _served_pages(api, path):
-                yield page
+    for path in (path for _, paths in _ON_REFERENCE for path in paths if path in referred):
+        async for page in _served_pages(api, path):
+            yield page
+
+
+def _referred_to(page: bytes) -> set[str]:
+    """The lists that the pods of this page make necessary."""
+    return {path for marks, paths in _ON_REFERENCE if any(mark in page for mark in marks) for path in paths}
 
 
 async def _served_pages(api: ApiServer, path: str) -> AsyncIterator[bytes]:
-    """Pages of the first version that the server knows; nothing if it knows none."""
+    """Pages of the list; of one that had several versions those of the first that the server knows, nothing if it knows none."""
+    if "{version}" not in path:
+        async for page in api.pages(path):
+            yield page
+        return
     for version in DEVICE_VERSIONS:
         try:
             async for page in api.pages(path.format(version=version)):

@@ -20,7 +20,8 @@ class PatchNode:
     """One JSON merge patch of the own Node, with `metadata.resourceVersion`: all of it lands, or nothing.
 
     `None` as a label's or annotation's value removes the key. `taints` is the whole list (a merge patch replaces lists); None
-    leaves it. 409 stops the turn. `send_before` is an uptime after which the request must not be sent any more.
+    leaves it. 409 stops the turn. `send_before` is an uptime after which the request must not be sent any more. A patch that `adds_taint`
+    is sent under a name that proves it later.
     """
 
     purpose: str
@@ -30,6 +31,7 @@ class PatchNode:
     taints: tuple[Taint, ...] | None = None
     unschedulable: bool | None = None
     send_before: float | None = None
+    adds_taint: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +54,16 @@ class ConfirmClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictPod:
-    """One pod to evict, by UID. `grace_seconds` None leaves the pod's own grace period."""
+    """One pod to evict, by UID. `grace_seconds` None leaves the pod's own grace period.
+
+    `comer_of`: by what pods that keep coming in spite of the cordon are counted (`drain_plan.owner_of`); empty for any other pod.
+    """
 
     namespace: str
     name: str
     uid: str
     grace_seconds: int | None = None
+    comer_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +82,13 @@ class Evict:
 class AskReboot:
     """Ask the host to reboot, only within `within_seconds` after ConfirmClaim's answer; else not at all and the turn ends.
 
+    `send_before` is an uptime after which the host must not be asked any more: another process may have taken the announcer for dead.
+
     The shell calls `memory.before_reboot_asked` first and `memory.after_reboot_asked` with the answer.
     """
 
     within_seconds: float
+    send_before: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from careen.core import keys, lock, overdue
-from careen.core.actions import PostEvent
+from careen.core import keys, lock, overdue, own_taint, patience
+from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason
 from careen.core.memory import ClaimMemory, Memory
 from careen.core.observation import Gone, LockReading, NeedAnswer, NodeView, NotAsked, Observation, Unknown
@@ -51,21 +51,26 @@ def decide(observation: Observation, policy: Policy) -> Decision:
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
     if isinstance(node, Gone):
         return _powerless(observation, Code.NODE_GONE, f"there is no Node {policy.node_name}")
-    progress = from_annotation(node.annotations.get(keys.PROGRESS))
-    if why := progress.why if isinstance(progress, UnreadableProgress) else _contradiction(progress):
-        return _powerless(observation, Code.PROGRESS_UNREADABLE, why)
-    assert isinstance(progress, Progress)
-    return _decide(Situation(seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation, node, progress)))
+    progress = record_of(node)
+    if isinstance(progress, UnreadableProgress):
+        return _unreadable(observation, policy, node, progress.why)
+    situation = Situation(seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation, node, progress))
+    return patience.after(situation, _decide(patience.of_this_turn(situation)))
 
 
 def _decide(situation: Situation) -> Decision:
     if situation.progress.claim:
-        if not situation.boot:
+        if not situation.boot and not _can_be_undone(situation):
             why = situation.seen.boot_id.why if isinstance(situation.seen.boot_id, Unknown) else ""
             return stay(situation, Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {why}", look=_LOOK_SECONDS)
-        if _is_new_boot(situation):
+        if situation.boot and _is_new_boot(situation):
             return verifying.begin(situation)
     return _reconcile(situation) or _disown_cordon(situation) or STEPS[situation.phase](situation)
+
+
+def _can_be_undone(situation: Situation) -> bool:
+    """Whether no reboot of ours can be under way, so that whoever cannot read the boot id may still give up and give back."""
+    return situation.progress.is_giving_back or situation.phase in {Phase.CLAIMING, Phase.DRAINING}
 
 
 def _is_new_boot(situation: Situation) -> bool:
@@ -158,12 +163,33 @@ def _contradiction(progress: Progress) -> str:
     return ""
 
 
+def record_of(node: NodeView) -> Progress | UnreadableProgress:
+    """The record on the Node, or why it cannot be one that this release wrote."""
+    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    why = "" if isinstance(progress, UnreadableProgress) else _contradiction(progress)
+    return UnreadableProgress(why) if why else progress
+
+
+def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: str) -> Decision:
+    """What the record is about is left alone, and the Node says what to do. Only a soft taint whose name proves it ours goes with the need."""
+    sentence = f"{why}; nothing is done until a person removes it: kubectl annotate node {node.name} {keys.PROGRESS}-"
+    decision = _powerless(observation, Code.PROGRESS_UNREADABLE, sentence)
+    ours = own_taint.by_name(node, policy) if observation.need.answer is NeedAnswer.NO else frozenset()
+    taints = own_taint.without(node, ours)
+    if taints is None and node.annotations.get(keys.REASON) == sentence:
+        return decision
+    patch = PatchNode(
+        purpose=f"{decision.phase}: {Code.PROGRESS_UNREADABLE}", resource_version=node.resource_version, annotations={keys.REASON: sentence}, taints=taints,
+    )
+    return replace(decision, actions=(patch, *decision.actions))
+
+
 def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
     """Nothing can be decided without the Node and its record; nothing is done, and it is said once."""
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
     is_news = isinstance(observation.node, NodeView) and observation.memory.said != code.value
     return Decision(
         phase=Phase(shown) if shown and _is_phase(shown) else Phase.IDLE, reason=Reason(code=code, sentence=sentence),
-        memory=replace(observation.memory, said=code.value), look_again_seconds=_LOOK_SECONDS,
+        memory=replace(observation.memory, said=code.value, stranger=None), look_again_seconds=_LOOK_SECONDS,
         actions=(PostEvent(code=code, sentence=sentence, is_warning=True),) if is_news else (),
     )

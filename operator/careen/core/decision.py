@@ -25,12 +25,16 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A gate's no: which gate, why, since when, and what would change it. `since` None is filled in from what was stored before."""
+    """A gate's no: which gate, why, since when, and what would change it. `since` None is filled in from what was stored before.
+
+    `remedy` is what is known for this very node; what helps with the code in general is in `reasons.py`.
+    """
 
     gate: str
     code: Code
     sentence: str
     since: datetime | None = None
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

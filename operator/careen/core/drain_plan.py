@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from careen.core.actions import EvictPod
-from careen.core.memory import EvictAnswer, Memory
+from careen.core.memory import JUDGED, EvictAnswer, Memory
 from careen.core.observation import PodView
-from careen.core.policy import DrainPolicy
+from careen.core.policy import BoundPods, DrainPolicy
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.replacements import moves_all
 
@@ -30,6 +30,7 @@ class DrainPlan:
     later: tuple[PodView, ...]                   # refused a moment ago; asked again when their back-off ends
     look_again_seconds: float
     comers: frozenset[str] = frozenset()         # UIDs of those to go that came in spite of the cordon
+    returning: tuple[PodView, ...] = ()          # of those staying: created after the cordon, and again as often as they are evicted
 
     @property
     def is_done(self) -> bool:
@@ -52,7 +53,14 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
         return "it has finished"
     if policy.selector is not None and not policy.selector.matches(pod.labels):
         return "--drain-pod-selector does not select it"
+    if policy.bound_pods is BoundPods.STAY and pod.owner_kind and pod.came_bound:
+        return "its owner bound it to this node, and --pods-bound-to-node=stay leaves it"
     return ""
+
+
+def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
+    """The pods to evict that their controller may make again on this very node: those that no scheduler is known to have placed."""
+    return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
@@ -87,9 +95,10 @@ def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime
     later: list[PodView] = []
     in_order = sorted(pods, key=_order)
     came = frozenset(pod.uid for pod in in_order if came_after(pod, cordoned_at))
+    returning = tuple(pod for pod in in_order if pod.uid in came and not why_it_stays(pod, policy) and _comes_for_ever(pod, memory))
     for pod in in_order:
-        if why_it_stays(pod, policy) or (pod.uid in came and pod.owner_kind and pod.tolerates_cordon):
-            staying.append(pod)                  # whoever tolerates the cordon would come back as often as it were evicted
+        if why_it_stays(pod, policy) or pod in returning:
+            staying.append(pod)
         elif pod.deletion_timestamp is not None:
             skip = policy.skip_wait_for_delete_seconds
             is_over = skip > 0 and (now - pod.deletion_timestamp).total_seconds() > skip
@@ -103,7 +112,7 @@ def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime
     return DrainPlan(
         staying=tuple(staying), ending=tuple(ending), given_up=tuple(given_up), now=tuple(due), later=tuple(later),
         look_again_seconds=min([look, *pauses]) if not due else _AFTER_EVICTION_SECONDS,
-        comers=came.intersection(pod.uid for pod in (*due, *later)),
+        comers=came.intersection(pod.uid for pod in (*due, *later)), returning=returning,
     )
 
 
@@ -114,6 +123,15 @@ def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
 def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
     """Whether the pod was made after the cordon and put here all the same: it tolerates it, or the scheduler had not heard of it yet."""
     return cordoned_at is not None and pod.created_at is not None and (pod.created_at - cordoned_at).total_seconds() > _CLOCK_SECONDS
+
+
+def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
+    """Whether a pod that came after the cordon would come back as often as it were evicted: it tolerates the cordon, its owner binds it to
+    this node, or nobody knows why and many rounds of evictions have not kept its like away."""
+    coming = memory.comers.get(owner_of(pod))
+    if not pod.owner_kind or pod.is_terminating:                 # one that ends is waited for; its successor is the one that stays
+        return False
+    return pod.tolerates_cordon or bool(pod.came_bound) or (coming is not None and coming.rounds >= MOST_ROUNDS)
 
 
 def owner_of(pod: PodView) -> str:
@@ -140,6 +158,7 @@ def _has_just_been_asked(pod: PodView, now: datetime) -> bool:
     return (now - asked).total_seconds() < _JUST_ASKED_SECONDS
 
 
+MOST_ROUNDS = 6                      # about a minute of them: a scheduler hears of a cordon within a second or two
 _CLOCK_SECONDS = 2.0                 # the instant of the cordon comes from our clock, corrected by a header of whole seconds
 _LOOK_SECONDS = 2.0                  # three reads a look; a pod's grace is 30 s by default
 _ENDING_LOOK_SECONDS = 1.0           # every second here is a second the whole roll-out waits
@@ -149,29 +168,50 @@ _AFTER_EVICTION_SECONDS = 0.5        # most pods without a grace period are gone
 
 def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
     """The evictions to ask for now."""
-    return tuple(EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, grace_seconds=policy.grace_seconds) for pod in plan.now)
+    return tuple(
+        EvictPod(
+            namespace=pod.namespace, name=pod.name, uid=pod.uid, grace_seconds=policy.grace_seconds,
+            comer_of=owner_of(pod) if pod.uid in plan.comers else "",
+        )
+        for pod in plan.now
+    )
 
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
     """Whether --force-reboot may pass over the pods that are left: each was really asked, and no budget forbids it.
 
-    A pod that already terminates was asked by definition.
+    A pod that already terminates was asked by definition. Of the others only evictions count that the API server surely judged.
     """
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
         asked = memory.evictions.get(pod.uid)
-        if attempts(plan, pod, memory) < policy.attempts_before_force:
+        if judgements(plan, pod, memory) < policy.attempts_before_force:
             return False
-        if asked is not None and asked.answer is EvictAnswer.BUDGET and not policy.force_past_budgets:
+        if asked is not None and asked.judgement is EvictAnswer.BUDGET and not policy.force_past_budgets:
             return False
     return True
 
 
-def attempts(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """How often its eviction was asked; of a pod that came in spite of the cordon, how often those of its owner were."""
+def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
+    """Whether asking once more would not earn the force: every pod was judged often enough, or does not come to be judged at all."""
+    enough = policy.attempts_before_force
+    waiting = (*plan.now, *plan.later)
+    return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
+
+
+def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
+    """How often its eviction was judged; of a pod that came in spite of the cordon, in how many rounds those of its owner were."""
     asked, coming = memory.evictions.get(pod.uid), memory.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
-    return max(asked.attempts if asked else 0, coming.rounds if coming else 0)
+    return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
+
+
+def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
+    """Whether its evictions do not get through: enough of them were not judged, and the last one was not either."""
+    asked, coming = memory.evictions.get(pod.uid), memory.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
+    if coming is not None and coming.rounds - coming.judgements >= enough:
+        return True
+    return asked is not None and asked.unjudged >= enough and asked.answer not in JUDGED
 
 
 def describe(plan: DrainPlan, memory: Memory) -> str:
@@ -179,6 +219,13 @@ def describe(plan: DrainPlan, memory: Memory) -> str:
     parts = [_describe(pod, memory) for pod in plan.left[:3]]
     more = len(plan.left) - len(parts)
     return ", ".join(parts) + (f" and {more} more" if more > 0 else "")
+
+
+def describe_returning(plan: DrainPlan) -> str:
+    """For the sentence of the reboot: which pods are on the node all the same; empty when none is."""
+    names = [pod.title for pod in plan.returning[:3]]
+    more = f" and {len(plan.returning) - 3} more" if len(plan.returning) > 3 else ""
+    return f" (left here, because it comes back whenever it is evicted: {', '.join(names)}{more})" if names else ""
 
 
 def _describe(pod: PodView, memory: Memory) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from careen.core.policy import Policy
+from careen.core.policy import BoundPods, Policy
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 
@@ -19,6 +19,19 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
     if len(unknown) > policy.forecast_unknown_allowed:
         parts.append(f"{len(unknown)} of {len(forecast.pods)} pods cannot be predicted: {_name(unknown)}")
     return "; ".join(parts)
+
+
+def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
+    """The pods for which the gate `bound-pods` refuses, whatever --forecast says; empty when they are left on the node."""
+    if policy.drain.bound_pods is not BoundPods.REFUSE:
+        return ()
+    return tuple(pod for pod in forecast.pods if pod.is_bound)
+
+
+def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
+    """The same as a sentence; empty when there are none."""
+    bound = bound_in(forecast, policy)
+    return f"comes back here as often as it is evicted (--pods-bound-to-node): {_name(bound)}" if bound else ""
 
 
 def _name(pods: tuple[PodForecast, ...]) -> str:

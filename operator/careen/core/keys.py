@@ -14,6 +14,8 @@ REASON = "careen.dev/reason"                  # one sentence, for reading
 SINCE = "careen.dev/since"                    # RFC 3339: since when the phase stands, for reading
 REFUSALS = "careen.dev/refusals"              # JSON list of gate, code, sentence, since
 PROGRESS = "careen.dev/progress"              # versioned JSON: what has to survive the reboot
+SETTINGS = "careen.dev/settings"              # versioned JSON, with a claim: what a start that cannot read its settings goes on with
+WARNING = "careen.dev/warning"                # one sentence: what the reboot would lose, as the agent's self-test found; for reading
 FORECAST = "careen.dev/forecast"              # short JSON: counts, landing nodes, at
 AND_OTHERS = "…"                              # in the forecast, behind the nodes of a pod: others are possible
 MOVES = "careen.dev/moves"                    # how many pods a drain would evict, as counted last
@@ -44,3 +46,6 @@ MIRROR_POD = "kubernetes.io/config.mirror"
 
 # The field manager under which an agent changes its Node. Not to be renamed: it proves which cordons are ours.
 FIELD_MANAGER = "careen-agent"
+
+# The one under which it adds its soft taint, and changes no other taints. Not to be renamed either.
+TAINT_MANAGER = "careen-taint"

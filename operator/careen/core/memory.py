@@ -22,8 +22,14 @@ class EvictAnswer(StrEnum):
     ACCEPTED = "accepted"            # the pod terminates, or is gone already
     GONE = "gone"                    # 404, or 409 because another pod bears the name now: nothing of ours to evict
     BUDGET = "budget"                # 429 from a disruption budget
-    DENIED = "denied"                # any other 4xx: a webhook or authorisation says no; webhooks change their mind
-    UNCLEAR = "unclear"              # time out, connection lost, 5xx: asking again is safe, the request carries the pod's UID
+    DENIED = "denied"                # admission says no, a webhook or a policy; webhooks change their mind
+    BARRED = "barred"                # 401, 403 of a missing right, another 4xx: turned away before anybody judged the eviction
+    UNCLEAR = "unclear"              # not sent, a busy server, time out, connection lost, 5xx: asking again is safe, it carries the pod's UID
+
+
+JUDGED = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.BUDGET, EvictAnswer.DENIED})
+"""Answers of a server that surely received the eviction and decided about it. Only these count towards --force-reboot: a node whose
+evictions do not get through has not been drained, whoever's fault it is, and an answer that was lost proves nothing."""
 
 
 class RebootOutcome(StrEnum):
@@ -43,6 +49,18 @@ class EvictionMemory:
     not_before: float
     answer: EvictAnswer
     detail: str = ""
+    unjudged: int = 0                # how many of the attempts nobody judged, or perhaps nobody did
+    judged_before: EvictAnswer | None = None         # the last judgement, if the last attempt was not judged
+
+    @property
+    def judgements(self) -> int:
+        """How many of the attempts were judged."""
+        return self.attempts - self.unjudged
+
+    @property
+    def judgement(self) -> EvictAnswer | None:
+        """The last one."""
+        return self.answer if self.answer in JUDGED else self.judged_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +69,32 @@ class ComerMemory:
 
     rounds: int
     not_before: float
+    judgements: int = 0              # in how many rounds an eviction was judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebootMemory:
-    """The outcome of one announcement, named by its number in the progress."""
+    """The outcome of this process's last announcement: `by` names it in the record, where another process may have put its own."""
 
     claim: str
     announcement: int
     outcome: RebootOutcome
     detail: str = ""
+    by: str = ""
+
+    @property
+    def may_be_under_way(self) -> bool:
+        """Whether this process asked the host, and the host did not surely decline."""
+        return self.outcome in {RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrangerMemory:
+    """An announcement that this process did not make, and since which uptime it has seen it stand there unchanged."""
+
+    by: str
+    announcement: int
+    since: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +117,7 @@ class Memory:
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)     # by pod UID
     comers: Mapping[str, ComerMemory] = field(default_factory=dict)           # by owner UID: pods made after the cordon
     reboot: RebootMemory | None = None
+    stranger: StrangerMemory | None = None                         # another process's announcement of this node's reboot
     held: ClaimMemory | None = None                                # outlives the Node's UID: see recovering.py
     turn_key: str = ""                                             # the hand-over (names and writing instant) being watched
     turn_since: float = 0.0                                        # since when a slot is free under that hand-over
@@ -91,7 +126,9 @@ class Memory:
     claimers: Mapping[str, float] = field(default_factory=dict)    # by node/resourceVersion: first seen claiming beside us
     moves_counted_at: float | None = None                          # when the own pods were counted last
     costly_not_before: float = 0.0                                 # alerts and forecast are not asked again before
-    unknown_since: float | None = None                             # since when something that must be known is not
+    unknown_since: float | None = None                             # since when something that must be known is not; see `patience.py`
+    unknown: frozenset[str] = frozenset()                          # what it is: the names of the gates that did not know enough
+    watched_claim: str = ""                                        # the claim under which this process has ended a turn
     forecast: Forecast | None = None                               # the one that let the node take its claim; asked again when it is old
     forecast_at: float = 0.0
     forecast_holders: tuple[str, ...] = ()                         # who held claims then
@@ -119,16 +156,29 @@ def having_said(memory: Memory, decided: Memory, *, is_node_told: bool) -> Memor
 
 def after_eviction(
     memory: Memory, *, pod_uid: str, answer: EvictAnswer, uptime: float, jitter: float,
-    detail: str = "", retry_after_seconds: float = 0.0,
+    detail: str = "", retry_after_seconds: float = 0.0, comer_of: str = "",
 ) -> Memory:
     """Memory after one eviction request: the pod's next attempt waits exponentially longer, never less than Retry-After.
 
-    `jitter` in [0, 1) spreads agents that were refused by the same budget over half the pause.
+    `jitter` in [0, 1) spreads agents that were refused by the same budget over half the pause. `comer_of`: see `EvictPod`.
     """
-    attempts = (memory.evictions[pod_uid].attempts if pod_uid in memory.evictions else 0) + 1
+    before, is_judged = memory.evictions.get(pod_uid), answer in JUDGED
+    attempts = (before.attempts if before else 0) + 1
     pause = max(_pause(attempts, jitter), retry_after_seconds)
-    seen = EvictionMemory(attempts=attempts, not_before=uptime + pause, answer=answer, detail=detail)
-    return replace(memory, evictions={**memory.evictions, pod_uid: seen})
+    seen = EvictionMemory(
+        attempts=attempts, not_before=uptime + pause, answer=answer, detail=detail,
+        unjudged=(before.unjudged if before else 0) + (not is_judged), judged_before=before.judgement if before else None,
+    )
+    comers = _judged_comer(memory.comers, comer_of) if is_judged else memory.comers
+    return replace(memory, evictions={**memory.evictions, pod_uid: seen}, comers=comers)
+
+
+def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str, ComerMemory]:
+    """One more judged round of this owner; several pods of one round count once."""
+    seen = comers.get(owner)
+    if seen is None:
+        return comers
+    return {**comers, owner: replace(seen, judgements=min(seen.rounds, seen.judgements + 1))}
 
 
 def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
@@ -136,7 +186,8 @@ def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: floa
     seen = dict(memory.comers)
     for owner in owners:
         rounds = (seen[owner].rounds if owner in seen else 0) + 1
-        seen[owner] = ComerMemory(rounds=rounds, not_before=uptime + _pause(rounds, jitter))
+        judgements = seen[owner].judgements if owner in seen else 0
+        seen[owner] = ComerMemory(rounds=rounds, not_before=uptime + _pause(rounds, jitter), judgements=judgements)
     return replace(memory, comers=seen)
 
 

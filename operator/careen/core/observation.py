@@ -65,6 +65,7 @@ class NodeView:
     ready: bool = True               # condition Ready is "True"; "False" and "Unknown" are not ready
     boot_id: str = ""
     cordoned_by: tuple[str, ...] = ()   # field managers that set `spec.unschedulable` as it stands; empty: not told
+    tainted_by: tuple[str, ...] = ()    # field managers that set `spec.taints` as it stands; empty: not told
 
     @property
     def zone(self) -> str:
@@ -92,6 +93,14 @@ class Need:
     answer: NeedAnswer
     detail: str = ""
     package_manager: str = ""        # which package manager is at work on the host, empty when none or not looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfTest:
+    """What is known against the reboot before it is asked for; both sentences empty: nothing."""
+
+    obstacle: str = ""               # why the host would surely not reboot
+    warning: str = ""                # what the reboot would lose, though it happens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +155,7 @@ class PodView:
     deletion_grace_seconds: float | None = None
     created_at: datetime | None = None           # by the API server's clock, cut to the second
     tolerates_cordon: bool = False               # the scheduler puts it on a cordoned node as well
+    came_bound: bool | None = None               # created with its node's name, so that no scheduler placed it; None: not told
 
     @property
     def is_terminating(self) -> bool:
@@ -172,7 +182,8 @@ class Evictable(StrEnum):
 
     ALLOWED = "allowed"
     BUDGET = "budget"                # 429 from a disruption budget
-    DENIED = "denied"                # an admission webhook or authorisation said no; `detail` has its words
+    DENIED = "denied"                # admission said no; `detail` has its words
+    BARRED = "barred"                # the request was turned away before anybody judged it: a right is missing
     GONE = "gone"                    # no such pod with that UID any more: nothing to evict
     UNKNOWN = "unknown"              # time out, 5xx
 
@@ -196,6 +207,7 @@ class OwnerHealth:
     generation: int
     replicas: int
     ready: int
+    bound_to: str = ""               # the node that its pod template names, empty as a rule; no part of the record
 
     @property
     def title(self) -> str:
@@ -223,6 +235,7 @@ class Observation:
     node: NodeView | Gone | Unknown
     boot_id: str | Unknown
     need: Need
+    self_test: Asked[SelfTest] = NOT_ASKED
     lock: Asked[LockReading] = NOT_ASKED
     peers: Asked[tuple[NodeView, ...]] = NOT_ASKED
     holders: Asked[Holders] = NOT_ASKED
@@ -238,6 +251,10 @@ class Observation:
     def lacks(self, evidence: Evidence) -> bool:
         """Whether nobody asked for this evidence yet."""
         return isinstance(getattr(self, _FIELD[evidence]), NotAsked)
+
+    def knows(self, evidence: Evidence) -> bool:
+        """Whether this evidence was asked for and a usable answer came."""
+        return not isinstance(getattr(self, _FIELD[evidence]), NotAsked | Unknown)
 
 
 _FIELD: dict[Evidence, str] = {kind: kind.value.replace("-", "_") for kind in Evidence}

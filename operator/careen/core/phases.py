@@ -31,6 +31,7 @@ class Evidence(StrEnum):
     NODE = "node"                    # one GET of the own Node, consistent
     BOOT_ID = "boot-id"              # a file on the host
     NEED = "need"                    # the sentinel: a file check, or a command
+    SELF_TEST = "self-test"          # what is known against a reboot of the host: tried on it once in some minutes, else remembered
     LOCK = "lock"                    # one GET of the DaemonSet, consistent (no resourceVersion in the request)
     PEERS = "peers"                  # Nodes labelled in-progress or failed, consistent list, read after the lock
     HOLDERS = "holders"              # the Nodes the lock names, each by a consistent GET made after the lock was read
@@ -122,7 +123,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (Phase.DRAINING, Phase.FAILED): "the drain took too long, or turn after turn of the agent broke: undone, the claim is given back, back-off",
     (Phase.REBOOTING, Phase.WAITING): "held or no longer needed before the host was asked: undone, then the claim is given back",
     (Phase.REBOOTING, Phase.FAILED): "the reboot command failed (undone, given back), or nothing happened within the deadline (claim kept)",
-    (Phase.VERIFYING, Phase.SETTLING): "Ready with the new boot id and its own DaemonSet pods ready: cordon restored and taint removed in one patch",
+    (Phase.VERIFYING, Phase.SETTLING): "Ready with the new boot id, its own DaemonSet pods ready as before the drain: cordon restored and taint removed in one patch",
     (Phase.VERIFYING, Phase.FAILED): "not Ready within the deadline, or a reboot loop: the claim is kept, so the roll-out halts",
     (Phase.SETTLING, Phase.IDLE): "the displaced workloads are as well as before and the release delay is over: the claim is given back",
     (Phase.SETTLING, Phase.WAITING): "given back, but the host wants a reboot again: it counts as a repeat",
@@ -132,6 +133,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (Phase.FAILED, Phase.VERIFYING): "a new boot id, or a person asked for a retry on the new boot",
     (Phase.FAILED, Phase.SETTLING): "the displaced workloads came back after all",
     # A new boot id while a claim is held, whatever the phase.
+    (Phase.IDLE, Phase.REBOOTING): "the record was removed after the reboot was announced: the claim is taken up until the boot",
+    (Phase.WAITING, Phase.REBOOTING): "the same, found when the node waits already",
     (Phase.IDLE, Phase.VERIFYING): "the lock holds an entry of ours from another boot and the Node has no record: adopted",
     (Phase.WAITING, Phase.VERIFYING): "the host booted while the claim was being given back",
     (Phase.CLAIMING, Phase.VERIFYING): "the host booted while the claim was held",

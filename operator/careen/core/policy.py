@@ -37,6 +37,13 @@ class ForecastPolicy(StrEnum):
     OFF = "off"
 
 
+class BoundPods(StrEnum):
+    """What a drain does about pods that their controller binds to this node without a scheduler."""
+
+    REFUSE = "refuse"
+    STAY = "stay"
+
+
 class Order(StrEnum):
     """In which order the waiting nodes go. Control-plane nodes come last and one at a time in each."""
 
@@ -103,6 +110,7 @@ class DrainPolicy:
     force_reboot: bool = False                       # --force-reboot: after the timeout reboot undrained
     force_past_budgets: bool = False                 # and also when a disruption budget keeps a pod here
     attempts_before_force: int = 3                   # real attempts per pod before force counts as meant
+    bound_pods: BoundPods = BoundPods.REFUSE         # --pods-bound-to-node
     parallel: int = 1                                # evictions under way at once; one after another keeps the forecast's order
 
 
@@ -130,6 +138,7 @@ class Policy:
     drain: DrainPolicy = field(default_factory=DrainPolicy)
     reboot_delay_seconds: float = 0.0
     reboot_deadline_seconds: float = 900.0           # a slow server's firmware takes ten minutes
+    reboot_command_seconds: float = 60.0             # how long a reboot command may take to answer
     reboot_tries: int = 3
     reboot_loop_limit: int = 1                       # repeats for the same need
     verify_timeout_seconds: float = 900.0
@@ -147,6 +156,9 @@ class Policy:
     fleet_max_age_seconds: float = 10.0              # how old the list of nodes may be at the cordon
     forecast_max_age_seconds: float = 10.0           # how old a forecast may be to count as fresh
     confirm_max_age_seconds: float = 5.0             # between the confirmed claim and the reboot
+    kept_settings: str = ""                          # stands on the Node with a claim: what a start that cannot use its settings goes on with
+    settings_problem: str = ""                       # why older settings stand in for those that are meant: no new claim; empty: they do not
+    are_settings_whole: bool = True                  # whether the older settings are all there: without them no drain goes on to its reboot
 
     @property
     def absence_seconds(self) -> float:

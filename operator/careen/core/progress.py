@@ -25,6 +25,14 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement(Mark):
+    """When a reboot was announced, by which announcement, and whether the host was asked. A release that knows only marks reads the mark."""
+
+    by: str = ""                                           # drawn by chance: only the process that drew it may ask the host
+    is_asked: bool = False                                 # some process of this node says that it asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """The record; every field says what it is for. Empty strings and None mean: not so far."""
 
@@ -55,7 +63,7 @@ class Progress:
 
     # The reboot.
     announcement: int = 0                                  # number of the last announcement under this claim
-    announced: Mark | None = None                          # when the last one was made
+    announced: Announcement | None = None                  # the last one
     is_forced: bool = False                                # announced although pods were left: --force-reboot
     tries: int = 0                                         # reboot commands that failed for this need
 
@@ -104,6 +112,9 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Announcement):
+        asked = {"asked": True} if value.is_asked else {}
+        return {"boot": value.boot, "by": value.by, "uptime": round(value.uptime, 3), **asked}
     if isinstance(value, Mark):
         return {"boot": value.boot, "uptime": round(value.uptime, 3)}
     if isinstance(value, OwnerHealth):
@@ -121,10 +132,17 @@ def _read(record: dict[str, Any]) -> Progress:
     return Progress(**known)
 
 
+def _mark(value: Any) -> Mark:
+    return Mark(boot=_of(str, value["boot"]), uptime=_within(number(value["uptime"], _LONGEST_UPTIME), value["uptime"]))
+
+
 def _field(name: str, value: Any) -> Any:
     expected = _TYPES[name]                # an unknown name raises KeyError: within one version there are none
     if expected == "Mark | None":
-        return Mark(boot=_of(str, value["boot"]), uptime=_within(number(value["uptime"], _LONGEST_UPTIME), value["uptime"]))
+        return _mark(value)
+    if expected == "Announcement | None":
+        mark = _mark(value)
+        return Announcement(boot=mark.boot, uptime=mark.uptime, by=_of(str, value.get("by", "")), is_asked=_of(bool, value.get("asked", False)))
     if name == "owners":
         return tuple(_owner(each) for each in value)
     if name == "prior_labels":

@@ -43,6 +43,8 @@ class Code(StrEnum):
     NEED_UNKNOWN = "need-unknown"
     PACKAGE_MANAGER = "package-manager"
     CLOCK_SKEW = "clock-skew"
+    REBOOT_IMPOSSIBLE = "reboot-impossible"
+    SETTINGS_UNUSABLE = "settings-unusable"
     LOOP_LIMIT = "loop-limit"
     OUTSIDE_WINDOW = "outside-window"
     MINIMUM_INTERVAL = "minimum-interval"
@@ -53,6 +55,7 @@ class Code(StrEnum):
     ZONE_AT_WORK = "zone-at-work"
     QUORUM = "quorum"
     BLOCKING_POD = "blocking-pod"
+    BOUND_POD = "bound-pod"
     ALERT = "alert"
     ALERTS_UNKNOWN = "alerts-unknown"
     FORECAST_REFUSES = "forecast-refuses"
@@ -134,6 +137,15 @@ REASONS: dict[Code, ReasonText] = {
     Code.NEED_UNKNOWN: ReasonText("Whether the host asks for a reboot cannot be told.", "Make the sentinel's path or command readable for the agent.", is_warning=True),
     Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it is done."),
     Code.CLOCK_SKEW: ReasonText("The host's clock is far off the API server's.", "Mend the clock of the host or of the API server.", is_warning=True),
+    Code.REBOOT_IMPOSSIBLE: ReasonText(
+        "The agent's self-test shows that the host could not be rebooted.",
+        "Mend what the sentence names: --reboot-command, --reboot-signal, or the agent's rights on the host. It is tried again within ten minutes, "
+        "and at once by an agent that is started anew.", is_warning=True,
+    ),
+    Code.SETTINGS_UNUSABLE: ReasonText(
+        "The agent could not use its settings when it started; it finishes its claim with older ones and begins no new one.",
+        "Mend the ConfigMap or the flags that the sentence names; if none is meant any more, start the agent anew.", is_warning=True,
+    ),
     Code.LOOP_LIMIT: ReasonText("The host still asks for a reboot after as many reboots as allowed.", "Find out what keeps asking, then `careen retry NODE`.", is_warning=True),
     Code.OUTSIDE_WINDOW: ReasonText("Now is outside the maintenance window.", "Wait, change --reboot-days, --start-time or --end-time, or set careen.dev/reboot-now."),
     Code.MINIMUM_INTERVAL: ReasonText("The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."),
@@ -144,9 +156,10 @@ REASONS: dict[Code, ReasonText] = {
     Code.ZONE_AT_WORK: ReasonText("Nodes of another zone are at work, and --order=zone finishes a zone before it begins the next.", "Wait until the named nodes are done, or choose another --order."),
     Code.QUORUM: ReasonText("Without this node the control plane would lose its quorum.", "Bring the named control-plane nodes back.", is_warning=True),
     Code.BLOCKING_POD: ReasonText("A pod that forbids interruption runs here.", "Wait until the named pod is done, or change --blocking-pod-selector."),
+    Code.BOUND_POD: ReasonText("A pod's owner names this node in its template (spec.nodeName): whenever the pod is evicted it comes back here.", "Take spec.nodeName out of the template that the sentence names (a node affinity lets the pod wait), or leave such pods on the node with --pods-bound-to-node=stay."),
     Code.ALERT: ReasonText("An alert is active.", "Resolve the named alert, or leave it out with --alert-filter-regexp."),
     Code.ALERTS_UNKNOWN: ReasonText("The alert source gave no usable answer.", "Make the alert source answer; unknown never means yes.", is_warning=True),
-    Code.FORECAST_REFUSES: ReasonText("Pods would not find room, or can never be evicted.", "Add capacity, edit the named budget, or allow it with --forecast-pending-allowed."),
+    Code.FORECAST_REFUSES: ReasonText("Pods would not find room, or can never be evicted.", "Add capacity, edit the named budget, or let it go with --forecast-pending-allowed or --forecast=warn."),
     Code.FORECAST_UNKNOWN: ReasonText("The forecast could not be made.", "See the sentence; --forecast=warn goes on without it.", is_warning=True),
     Code.EVICTION_REFUSED: ReasonText("A dry-run eviction was refused, so nothing was moved.", "Edit the named budget or webhook, or wait until the workload is healthy."),
     Code.EVICTIONS_UNKNOWN: ReasonText("The evictions could not be tried, so nothing was moved.", "Look at the API server and the agent's rights.", is_warning=True),
@@ -160,7 +173,7 @@ REASONS: dict[Code, ReasonText] = {
     Code.FLEET_UNKNOWN: ReasonText("Which nodes are down cannot be told.", "Look at the API server and the agent's rights.", is_warning=True),
     Code.PODS_UNKNOWN: ReasonText("The pods of this node cannot be listed.", "Look at the API server and the agent's rights.", is_warning=True),
     Code.OWNERS_UNKNOWN: ReasonText("The health of the displaced workloads cannot be read.", "Look at the API server and the agent's rights.", is_warning=True),
-    Code.PROGRESS_UNREADABLE: ReasonText("The record on the Node cannot be understood, perhaps written by a newer release.", "Run the newer release again, or remove the annotation careen.dev/progress once the node is seen to be in service.", is_warning=True),
+    Code.PROGRESS_UNREADABLE: ReasonText("The record on the Node cannot be understood, perhaps written by a newer release.", "Run the newer release again, or, once the node is seen to be in service, `kubectl annotate node NODE careen.dev/progress-`: careen then puts back what it can prove to be its own.", is_warning=True),
 
     Code.ENTRY_PUT_BACK: ReasonText("The working node's claim was missing from the lock and was put back.", "If somebody unlocked by hand: a working node keeps its claim. `careen hold NODE` stops it.", is_warning=True),
     Code.ENTRY_ADOPTED: ReasonText("The lock held a claim of this node without a record on the Node; the node took it up.", _ITSELF, is_warning=True),

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from careen.core import keys, lock, order
 from careen.core.decision import Refusal
 from careen.core.gates import (
+    bound_pods,
     budgets,
     drain_forecast,
     dry_run,
@@ -36,6 +37,7 @@ from careen.core.observation import (
     NeedAnswer,
     NodeView,
     Observation,
+    OwnerHealth,
     PodView,
 )
 from careen.core.policy import LatePolicy, Order, Policy
@@ -48,7 +50,7 @@ from scheduler_core.simulation.timeline import Obstacle
 
 # In the order of `gates.GATES`: what can be told without a forecast, and what needs one.
 BEFORE_THE_FORECAST: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE, minimum_interval.GATE, foreign_cordon.GATE, budgets.GATE)
-WITH_THE_FORECAST: tuple[Gate, ...] = (drain_forecast.GATE, dry_run.GATE)
+WITH_THE_FORECAST: tuple[Gate, ...] = (bound_pods.GATE, drain_forecast.GATE, dry_run.GATE)
 LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
 
 
@@ -151,12 +153,13 @@ class RolloutRules:
 
     def _situation(self, name: str, at: datetime, forecast: Forecast | None) -> Situation:
         node = self._waiters[name]
-        pods = tuple(_pod(pod) for pod in forecast.pods if pod.outcome is not Outcome.STAYS) if forecast else NOT_ASKED
+        pods = tuple(_pod(pod) for pod in forecast.pods if pod.is_bound or pod.outcome is not Outcome.STAYS) if forecast else NOT_ASKED
         seen = Observation(
             now=at, uptime=0.0, chance=Chance(claim_id=name, jitter=0.0), memory=Memory(), clock_skew_seconds=0.0, node=node, boot_id="boot",
             need=Need(answer=NeedAnswer.YES), lock=LockReading(content=lock.render(self._content), resource_version="", daemonset_uid=""),
             fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0), forecast=forecast or NOT_ASKED, pods=pods,
             evictability={pod.uid: _answer(pod) for pod in forecast.pods} if forecast else NOT_ASKED,
+            owners=tuple(_binding_owner(pod, name) for pod in forecast.pods if pod.is_bound) if forecast else NOT_ASKED,
         )
         return Situation(seen=seen, policy=self._policy, node=node, progress=Progress(), memory=Memory())
 
@@ -183,7 +186,17 @@ def _counts_for_the_budgets(node: NodeView) -> bool:
 
 
 def _pod(pod: PodForecast) -> PodView:
-    return PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+    if not pod.is_bound:
+        return PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+    kind, _, _ = pod.owner.partition(" ")
+    return PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid, owner_kind=kind, owner_uid=pod.owner, came_bound=True)
+
+
+def _binding_owner(pod: PodForecast, node: str) -> OwnerHealth:
+    """The controller as the gate looks at it, by the forecast's word ("ReplicaSet shop/cart-5d9")."""
+    kind, _, rest = pod.owner.partition(" ")
+    namespace, _, name = rest.partition("/")
+    return OwnerHealth(kind=kind, namespace=namespace, name=name, uid=pod.owner, generation=0, replicas=0, ready=0, bound_to=node)
 
 
 def _answer(pod: PodForecast) -> DryRunAnswer:
@@ -204,6 +217,8 @@ def _subject(refused: Refusal, forecast: Forecast | None) -> str:
     if refused.code in {Code.BUDGET_SPENT, Code.NODES_DOWN}:
         first, _, last = refused.sentence.rpartition("; ")
         return last if refused.code is Code.BUDGET_SPENT else first
+    if refused.code is Code.BOUND_POD and forecast is not None:
+        return f"{', '.join(sorted({pod.owner for pod in forecast.pods if pod.is_bound})[:3])} (spec.nodeName)"
     if forecast is None:
         return _SUBJECTS.get(refused.code, refused.sentence)
     spent = sorted({f"{pod.budget.namespace}/{pod.budget.name}" for pod in forecast.with_outcome(Outcome.BLOCKED) if pod.budget})

@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from careen.core import keys, lock, order
+from careen.core import keys, lock, order, own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.lock import LockContent
 from careen.core.memory import Memory
-from careen.core.observation import NodeView, Taint
+from careen.core.observation import NodeView, SelfTest, Taint
 from careen.core.phases import Evidence, Phase, is_allowed
 from careen.core.policy import Policy
 from careen.core.progress import Progress, to_annotation
@@ -90,10 +90,12 @@ def move(
     patch = PatchNode(
         purpose=f"{phase}: {code}", resource_version=situation.node.resource_version, taints=change.taints,
         unschedulable=change.unschedulable, send_before=send_before,
+        adds_taint=change.taints is not None and not set(change.taints) <= set(situation.node.taints),
         labels={keys.REBOOT_LABEL: label or LABEL[phase], **change.labels},
         annotations={
             **_said(situation, phase, sentence), **_ready_since(situation, label), keys.REFUSALS: _refusals_json(refusals),
-            keys.PROGRESS: to_annotation(replace(progress, phase=phase.value)), **change.annotations,
+            keys.PROGRESS: to_annotation(replace(progress, phase=phase.value)), **_kept_settings(situation, progress), **_warning(situation),
+            **change.annotations,
         },
     )
     return Decision(
@@ -103,10 +105,25 @@ def move(
     )
 
 
+def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | None]:
+    """The settings that the record's claim rests on, in the record's own patch; they go with the claim."""
+    stands = situation.node.annotations.get(keys.SETTINGS)
+    wanted = (situation.policy.kept_settings or None) if progress.claim else None
+    return {} if stands == wanted else {keys.SETTINGS: wanted}
+
+
+def _warning(situation: Situation) -> dict[str, str | None]:
+    """What the reboot would lose, as far as this turn asked for it; nothing where the Node says so already."""
+    test = situation.seen.self_test
+    if not isinstance(test, SelfTest) or (test.warning or None) == situation.node.annotations.get(keys.WARNING):
+        return {}
+    return {keys.WARNING: test.warning or None}
+
+
 def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
     """What a node carries only while it wants a reboot: removed when it comes home, an earlier agent's leftover on an idle one."""
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
-    return (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.FORECAST, keys.MOVES, keys.READY_SINCE, keys.RETRY, *kured)
+    return (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.SETTINGS, keys.WARNING, keys.FORECAST, keys.MOVES, keys.READY_SINCE, keys.RETRY, *kured)
 
 
 def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = (), then: Iterable[Action] = ()) -> Decision:
@@ -180,28 +197,21 @@ def prior_labels(situation: Situation) -> dict[str, str | None]:
     return {key: prior for key, prior in situation.progress.prior_labels.items() if key not in ours or now.get(key) == ours[key]}
 
 
-def our_taint(node: NodeView, key: str | None) -> Taint | None:
-    """The taint under this key with our effect, whoever set it. The same key with another effect is somebody else's."""
-    return next((taint for taint in node.taints if taint.key == key and taint.effect == keys.TAINT_EFFECT), None)
-
-
 def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
     """The Node's taints without ours; None (leave them) when none is ours."""
-    key = situation.progress.taint_key
-    if not key or our_taint(situation.node, key) is None:
-        return None
-    return tuple(taint for taint in situation.node.taints if not (taint.key == key and taint.effect == keys.TAINT_EFFECT))
+    return own_taint.without(situation.node, own_taint.keys_of_ours(situation.node, situation.progress, situation.policy))
 
 
 def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]:
     """The Node's taints with ours (None: leave them), and the key under which one is ours then (empty: none is)."""
-    wanted, owned = situation.policy.taint_key, situation.progress.taint_key
-    kept = without_our_taint(situation) if owned and owned != wanted else None
-    taints = situation.node.taints if kept is None else kept
+    node, wanted = situation.node, situation.policy.taint_key
+    ours = own_taint.keys_of_ours(node, situation.progress, situation.policy)
+    kept = own_taint.without(node, ours - {wanted})
+    taints = node.taints if kept is None else kept
     if wanted is None:
         return kept, ""
-    if our_taint(situation.node, wanted) is not None:
-        return kept, wanted if owned == wanted else ""
+    if own_taint.our_taint(node, wanted) is not None:
+        return kept, wanted if wanted in ours else ""
     return (*taints, Taint(key=wanted, effect=keys.TAINT_EFFECT)), wanted
 
 
@@ -239,7 +249,8 @@ def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
 def _refusal(row: object) -> Refusal | None:
     match row:
         case {"gate": str(gate), "code": str(code), "sentence": str(sentence), **more} if code in _CODES:
-            return Refusal(gate=gate, code=Code(code), sentence=short(sentence), since=from_rfc3339(more.get("since")))
+            since, remedy = from_rfc3339(more.get("since")), short(str(more.get("remedy") or ""))
+            return Refusal(gate=gate, code=Code(code), sentence=short(sentence), since=since, remedy=remedy)
         case _:
             return None
 
@@ -250,7 +261,7 @@ _MOST_REFUSALS = 50                  # more than there are gates
 
 def _refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
     rows = [
-        {"gate": each.gate, "code": each.code.value, "sentence": each.sentence, "since": rfc3339(each.since) if each.since else None}
+        {"gate": each.gate, "code": each.code.value, "sentence": each.sentence, "since": rfc3339(each.since) if each.since else None, **({"remedy": each.remedy} if each.remedy else {})}
         for each in refusals
     ]
     return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else None
@@ -268,7 +279,8 @@ def _telling(situation: Situation, reason: Reason, refusals: tuple[Refusal, ...]
         return None                                              # nothing of ours is on an idle node, no sentence either
     wanted = label or LABEL[phase]
     stored = stored_refusals(node)
-    is_news = node.labels.get(keys.REBOOT_LABEL) != wanted or (
+    warning = _warning(situation)
+    is_news = bool(warning) or node.labels.get(keys.REBOOT_LABEL) != wanted or (
         {(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in refusals}
     )
     age = situation.seen.uptime - situation.memory.told_at
@@ -277,7 +289,7 @@ def _telling(situation: Situation, reason: Reason, refusals: tuple[Refusal, ...]
         return None
     return PatchNode(
         purpose=f"{phase}: {code}", resource_version=node.resource_version, labels={keys.REBOOT_LABEL: wanted},
-        annotations={**_said(situation, phase, sentence), **_ready_since(situation, wanted), keys.REFUSALS: _refusals_json(refusals)},
+        annotations={**_said(situation, phase, sentence), **_ready_since(situation, wanted), keys.REFUSALS: _refusals_json(refusals), **warning},
     )
 
 

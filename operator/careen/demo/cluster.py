@@ -28,6 +28,7 @@ from careen.demo.evictions import pod_is_ready
 from careen.demo.faults import FaultPlan, no_faults
 from careen.demo.hosts import Hosts, SimulatedHost
 from careen.demo.kubelets import Kubelets
+from careen.demo.patience import GaveUp, Patience
 from careen.demo.resources import BY_KIND, resource_named
 from careen.demo.sample_cluster import mirror_pods, sample_nodes, sample_objects
 from careen.demo.scheduler_loop import SchedulerLoop
@@ -55,15 +56,15 @@ class EmbeddedCluster:
     failure: asyncio.Future[None] | None = None
 
     async def wait_until_settled(self, seconds: float) -> None:
-        """Wait until every pod is bound and ready; TimeoutError names those that are not."""
-        deadline = time.monotonic() + seconds
+        """Wait until every pod is bound and ready; `GaveUp` names those that are not when nothing has moved for so long."""
+        patience = Patience(seconds)
         while True:
             self.raise_if_broken_down()
             waiting = [f"{s.key[0]}/{s.key[1]}" for s in self.api.store.items(PODS.storage) if not pod_is_ready(s.content)]
             if not waiting and self.api.store.count(PODS.storage):
                 return
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"these pods are not ready after {seconds:.0f} s: {', '.join(waiting)}")
+            if patience.is_over(len(waiting)):
+                raise GaveUp(f"these pods are not ready {patience.waited}: {', '.join(waiting)}")
             await asyncio.sleep(_SETTLE_LOOK_SECONDS)
 
     def raise_if_broken_down(self) -> None:

@@ -36,7 +36,7 @@ class Scene:
     agents: AgentProcesses | None
     nodes: int
     concurrency: int
-    taint_seconds: float
+    taint_seconds: Callable[[], float]
 
     @property
     def names(self) -> list[str]:
@@ -177,7 +177,10 @@ def _stop_the_agent_of_the_victim(scene: Scene) -> None:
 
 
 async def _let_the_time_pass(scene: Scene) -> None:
-    await asyncio.sleep(scene.taint_seconds + 1.0)
+    clock = scene.cluster.api.store.clock
+    began = clock()
+    while clock() - began < scene.taint_seconds() + 1.0:
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _say_nothing(_scene: Scene) -> None:

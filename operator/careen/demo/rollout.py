@@ -25,6 +25,7 @@ from careen.demo.disturbances import (
 )
 from careen.demo.faults import seeded_faults
 from careen.demo.forecast_score import ForecastScore, score_forecasts
+from careen.demo.patience import GaveUp, Patience, crowding
 from careen.demo.progress_report import Progress, read_progress
 from careen.demo.resources import resource_named
 from careen.demo.rogues import ROGUES, Rogue, Scene
@@ -33,20 +34,27 @@ from careen.demo.timings import Timings
 
 _LOOK_SECONDS = 0.25
 _SETTLE_SECONDS = 30.0
-# An agent is up when it has read its own Node; with two cores a dozen of them takes some ten seconds.
-_AGENT_START_SECONDS = 10.0
+# An agent is up when it has read its own Node: a second of a processor's time. This is how long none may follow the last one.
+_AGENT_START_SECONDS = 30.0
+# One that ends by itself this often before it has read its Node will do so the next time too.
+_FUTILE_STARTS = 3
 _LAST_LOOK_SECONDS = 0.5
 _ROGUE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutPlan:
-    """What to run. `patience_seconds` is the longest that the roll-out may take, counted from the needs."""
+    """What to run.
+
+    `patience_seconds` is how long after the needs, or after the last reboot, the next one may take on a computer that has
+    nothing else to do; with `is_patience_exact`, how long the whole roll-out may take by the clock on the wall.
+    """
 
     nodes: int
     seed: int
     concurrency: int
     patience_seconds: float
+    is_patience_exact: bool = False
     has_faults: bool = False
     broken_rule: str = ""
     timings: Timings = field(default_factory=Timings)
@@ -92,9 +100,10 @@ class Rollout:
         self.agents = agents
         self.since = cluster.api.store.clock()
         self._began = cluster.api.store.clock()
+        self._crowding = 1.0
 
     async def set_up(self) -> None:
-        """Workloads placed and running, agents up; TimeoutError says what did not come about."""
+        """Workloads placed and running, agents up; `GaveUp` says what did not come about, and why."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
         if self.agents is not None:
@@ -104,20 +113,30 @@ class Rollout:
 
     async def _wait_for_agents(self) -> None:
         assert self.agents is not None
-        deadline = self.cluster.api.store.clock() + _AGENT_START_SECONDS + 3.0 * self.plan.nodes
+        patience = Patience(_AGENT_START_SECONDS)
         expected = {agent_user(name) for name in self.cluster.hosts.by_name}
         while missing := expected - {r.user for r in self.cluster.api.requests if r.verb == "get" and r.resource == "nodes" and r.code == 200}:
-            if self.cluster.api.store.clock() > deadline:
-                first = min(missing).removeprefix(AGENT_USER)
-                tail = self.agents.log_of(first).read_text(errors="replace")[-2000:] if self.agents.log_of(first).exists() else "(no output)"
-                raise TimeoutError(f"{len(missing)} agents did not read their Node in time; the last words of the one on {first}:\n{tail}")
+            self.cluster.raise_if_broken_down()
+            names = sorted(user.removeprefix(AGENT_USER) for user in missing)
+            futile = [name for name in names if len(self.agents.crashes.get(name, ())) >= _FUTILE_STARTS]
+            if futile:
+                codes = ", ".join(map(str, self.agents.crashes[futile[0]]))
+                raise GaveUp(f"the agent of {futile[0]} ended by itself with the exit codes {codes} before it read its Node; {self._last_words(futile[0])}")
+            if patience.is_over(len(missing)):
+                raise GaveUp(f"the agents of {', '.join(names)} did not read their Nodes {patience.waited}; {self._last_words(names[0])}")
             await asyncio.sleep(_LOOK_SECONDS)
+
+    def _last_words(self, name: str) -> str:
+        assert self.agents is not None
+        log = self.agents.log_of(name)
+        words = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
+        return f"the last words of the one on {name}:\n{words}" if words else f"the one on {name} has said nothing"
 
     async def run(self, show: Callable[[Progress], None]) -> Verdict:
         """Let every host ask for a reboot and follow until all are back, patience ends, or a rogue has been at work."""
         store = self.cluster.api.store
         rogue = ROGUES.get(self.plan.broken_rule)
-        scene = Scene(cluster=self.cluster, agents=self.agents, nodes=self.plan.nodes, concurrency=self.plan.concurrency, taint_seconds=self.plan.taint_seconds)
+        scene = Scene(cluster=self.cluster, agents=self.agents, nodes=self.plan.nodes, concurrency=self.plan.concurrency, taint_seconds=self._taint_seconds)
         if rogue is not None:
             rogue.before_the_needs(scene)
         setup_seconds = store.clock() - self._began
@@ -149,17 +168,45 @@ class Rollout:
     async def _follow(self, show: Callable[[Progress], None], rogue: Rogue | None, scene: Scene) -> bool:
         """True when the roll-out came to its own end (or ran out of patience), false when it was stopped behind a rogue."""
         if rogue is not None and not rogue.at_the_end:
-            async with asyncio.timeout(_ROGUE_SECONDS):
-                await rogue.act(scene)
+            await self._act(rogue, scene)
             await self._show_for(show, _LAST_LOOK_SECONDS)
             return False
-        deadline = self.cluster.api.store.clock() + self.plan.patience_seconds
-        while not self._is_over() and self.cluster.api.store.clock() < deadline:
+        patience = self._patience()
+        while not self._is_over() and not patience.is_over(None if self.plan.is_patience_exact else self._rebooted()):
+            self._taint_seconds()
             await self._show_for(show, _LOOK_SECONDS)
         if rogue is not None:
             await rogue.act(scene)
         await self._show_for(show, _LAST_LOOK_SECONDS)
         return True
+
+    async def _act(self, rogue: Rogue, scene: Scene) -> None:
+        """The misdeed; `GaveUp` when the fleet does not come to where it could be done."""
+        task, patience = asyncio.ensure_future(rogue.act(scene)), Patience(_ROGUE_SECONDS)
+        try:
+            while not task.done():
+                self.cluster.raise_if_broken_down()
+                if patience.is_over():
+                    raise GaveUp(f"the rogue against {self.plan.broken_rule} found no chance for its misdeed {patience.waited}")
+                await asyncio.wait([task], timeout=_LOOK_SECONDS)
+            task.result()
+        finally:
+            task.cancel()
+
+    def _patience(self) -> Patience:
+        seconds = self.plan.patience_seconds
+        return Patience(seconds, crowding=lambda: 1.0) if self.plan.is_patience_exact else Patience(seconds)
+
+    def _rebooted(self) -> int:
+        return read_progress(self.cluster, self.since).rebooted
+
+    def _taint_seconds(self) -> float:
+        """The limit for taints, longer where others keep the computer busy: the rule is about agents, not about processors.
+
+        Asked while the roll-out runs; what came later is no excuse for what was too late before.
+        """
+        self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
+        return self.plan.taint_seconds * self._crowding
 
     async def _show_for(self, show: Callable[[Progress], None], seconds: float) -> None:
         self.cluster.raise_if_broken_down()
@@ -187,7 +234,8 @@ class Rollout:
         writes = [Write(at=c.at, actor=c.actor, verb=c.verb, plural=c.storage[1], key=c.key, before={} if c.before is None else c.before.content,
                         after={} if c.after is None else c.after.content) for c in self.cluster.api.store.journal]
         log = [HostEvent(at=e.at, host=e.host, what=e.what, boot_id=e.boot_id) for e in self.cluster.hosts.log]
-        return Evidence(writes=writes, host_log=log, concurrency=self.plan.concurrency, daemon_set=(NAMESPACE, "careen"), taint_seconds=self.plan.taint_seconds, is_complete=is_complete)
+        return Evidence(writes=writes, host_log=log, concurrency=self.plan.concurrency, daemon_set=(NAMESPACE, "careen"), taint_seconds=self.plan.taint_seconds * self._crowding, is_complete=is_complete,
+                        seen_until=self.cluster.api.store.clock())
 
 
 @contextlib.asynccontextmanager

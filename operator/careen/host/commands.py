@@ -13,6 +13,7 @@ from enum import StrEnum
 # Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
 NSENTER = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
 _END_SECONDS = 2.0     # a process that was killed is gone in milliseconds
+_CANNOT_EXECUTE, _NO_SUCH_PROGRAM = 126, 127  # as a shell has it, and nsenter after it
 _MOST_OUTPUT = 2_000  # characters kept for a sentence; more than that nobody reads
 
 
@@ -34,9 +35,13 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """It could not be started: the program is missing or may not be executed. Certainly nothing happened."""
+    """It could not be started: the program is missing or may not be executed. Certainly nothing happened.
+
+    `is_program`: the host was reached, and it is this program that it could not run.
+    """
 
     why: str
+    is_program: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
     try:
         process = await _started(full, outlives_us=outlives_us)
     except (OSError, ValueError) as error:
-        return NotStarted(f"cannot start {full[0]}: {error}")
+        return NotStarted(f"cannot start {full[0]}: {error}", is_program=how is HostExec.DIRECT)
     except RuntimeError as error:  # Python 3.11 waits for each child in a thread, which it begins after the child
         return NotFollowed(str(error))
     try:
@@ -84,7 +89,7 @@ async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
     assert process.returncode is not None
     if how is HostExec.NSENTER and _text(errors).startswith("nsenter:"):
         # nsenter's own failures leave with 1 (no right to enter) or 127 (no such program), and 1 would read as an answer.
-        return NotStarted(_text(errors))
+        return NotStarted(_text(errors), is_program=process.returncode in (_CANNOT_EXECUTE, _NO_SUCH_PROGRAM))
     return Exited(code=process.returncode, output=_text(output), errors=_text(errors))
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from careen.core.observation import Need, NeedAnswer, Unknown
-from careen.host import boot_id, reboot, sentinel
-from careen.host.commands import Exited, HostExec, NotStarted, run_on_host
+from careen.core.observation import Need, SelfTest, Unknown
+from careen.host import boot_id, inhibitors, reboot, sentinel
+from careen.host.commands import HostExec
+from careen.host.inhibitors import Inhibitor
+
+_TEST_SECONDS = 10.0                 # a look at one file; the turn waits for it
 
 
 class Host(Protocol):
@@ -31,8 +35,8 @@ class Host(Protocol):
         """Asks for a reboot; returns before it happens."""
         ...
 
-    async def self_test(self) -> tuple[str, ...]:
-        """A sentence for each thing that would only show when it is needed."""
+    async def test_reboot(self) -> SelfTest:
+        """What is known against a reboot, without one."""
         ...
 
 
@@ -50,6 +54,7 @@ class LocalHost:
     reboot_command: str
     reboot_signal: int
     reboot_seconds: float
+    proc: Path = Path("/proc")
     _sentinel: sentinel.FileLook = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -76,25 +81,28 @@ class LocalHost:
             return reboot.by_signal(self.reboot_signal)  # at once: kill(2) waits for nothing, and needs no thread
         return await reboot.by_command(shlex.split(self.reboot_command), how=self.how, deadline_seconds=self.reboot_seconds)
 
-    async def self_test(self) -> tuple[str, ...]:
-        """Sentinel, boot id and the way to reboot, without rebooting."""
-        need, boot = await self.read_need(), self.read_boot_id()
-        found = [
-            need.detail if need.answer is NeedAnswer.UNKNOWN else "",
-            boot.why if isinstance(boot, Unknown) else "",
-            await self._why_no_reboot(),
-        ]
-        return tuple(sentence for sentence in found if sentence)
-
-    async def _why_no_reboot(self) -> str:
+    async def test_reboot(self) -> SelfTest:
+        """The program or the signal is tried, as far as that goes; and for the signal, who would not hear of
+        the shutdown."""
         if self.reboot_method == "signal":
-            answer = reboot.by_signal(0)  # signal 0 is none: only the right to send one is tried
-            return answer.why if isinstance(answer, reboot.Refused) else ""
-        program = shlex.split(self.reboot_command)[0]
-        match await run_on_host(["sh", "-c", 'command -v "$0"', program], how=self.how, deadline_seconds=self.sentinel_seconds):
-            case Exited(code=0):
-                return ""
-            case NotStarted(why):
-                return f"commands cannot be run on the host, so it could not be rebooted: {why}"
-            case _:
-                return f"the host has no program {program}, so the reboot command would fail"
+            return await asyncio.to_thread(self._test_signal)
+        argv = shlex.split(self.reboot_command)
+        seconds = min(self.sentinel_seconds, _TEST_SECONDS)
+        return SelfTest(obstacle=await reboot.why_not_by_command(argv, how=self.how, deadline_seconds=seconds))
+
+    def _test_signal(self) -> SelfTest:
+        obstacle = reboot.why_not_by_signal(self.reboot_signal, proc=self.proc)
+        return SelfTest(obstacle=obstacle, warning=_unheard(inhibitors.of_shutdown(self.root)))
+
+
+def _unheard(holding: tuple[Inhibitor, ...]) -> str:
+    """Whom the signal would pass over; empty when nobody holds a shutdown up, or it cannot be seen."""
+    if not holding:
+        return ""
+    names = ", ".join(f"{each.who} ({each.mode})" for each in holding[:5])
+    has_kubelet = any(each.who == "kubelet" for each in holding)
+    lost = "; pods that are still on the node get no grace" if has_kubelet else ""
+    return (
+        "--reboot-method=signal goes past systemd-logind, so that those who hold up a shutdown do not hear of it: "
+        f"{names}{lost}. --reboot-method=command with `systemctl reboot` waits for them"
+    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, TimedOut, run_on_host
 
@@ -30,6 +32,31 @@ class Unclear:
 
 Answer = Asked | Refused | Unclear
 
+# Exit codes of the look at a program, which no shell gives by itself.
+_MISSING, _FOLDER, _NOT_EXECUTABLE = 81, 82, 83
+
+# Not `command -v`: it also finds what is no program (a shell's own commands), and dash takes a folder or a
+# plain file for one.
+# A program without a slash is looked for as it will be when it is run: in the PATH of this process, on the
+# host.
+_LOOK_AT_PROGRAM = f"""
+verdict={_MISSING}
+look() {{
+    if [ -d "$1" ]; then [ $verdict != {_MISSING} ] || verdict={_FOLDER}
+    elif [ -e "$1" ] && [ ! -x "$1" ]; then verdict={_NOT_EXECUTABLE}
+    elif [ -e "$1" ]; then exit 0
+    fi
+}}
+case $0 in
+*/*) look "$0" ;;
+*)
+    IFS=:
+    for folder in $PATH; do look "${{folder:-.}}/$0"; done
+    ;;
+esac
+exit $verdict
+"""
+
 
 async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> Answer:
     """Runs the reboot command."""
@@ -47,6 +74,48 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
             return Unclear(f"the reboot command `{name}` was ended by a signal ({code})")
         case Exited(code=code, errors=errors, output=output):
             return Refused(f"the reboot command `{name}` failed with exit code {code}: {errors or output or 'it printed nothing'}")
+
+
+async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> str:
+    """Why the command would surely fail; empty when nothing is known against it.
+
+    Only its program can be tried: not what a shell is given.
+    """
+    program = argv[0]
+    match await run_on_host(["sh", "-c", _LOOK_AT_PROGRAM, program], how=how, deadline_seconds=deadline_seconds):
+        case NotStarted(why, is_program=False):
+            return f"commands cannot be run on the host, so it could not be rebooted: {why}"
+        case Exited(code=code) if code == _MISSING:
+            return f"the host has no program {program}, so the reboot command would fail"
+        case Exited(code=code) if code == _FOLDER:
+            return f"{program} is a folder on the host and no program, so the reboot command would fail"
+        case Exited(code=code) if code == _NOT_EXECUTABLE:
+            return f"{program} may not be executed on the host, so the reboot command would fail"
+        case _:
+            return ""                        # no shell on the host, too slow, killed: that says nothing
+
+
+def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) -> str:
+    """Why the signal would surely not reboot the host; empty when nothing is known against it."""
+    answer = by_signal(0, pid=pid)           # signal 0 is none: only the right to send one is tried
+    if isinstance(answer, Refused):
+        return answer.why
+    try:
+        status = (proc / str(pid) / "status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = re.findall(r"^Sig(?:Blk|Cgt):\s*([0-9a-fA-F]+)$", status, re.MULTILINE)
+    masks = [int(mask, 16) for mask in found]
+    # The kernel drops what PID 1 neither handles nor blocks (systemd blocks its signals and reads them from a
+    # descriptor).
+    if len(masks) != 2 or any(mask >> (number - 1) & 1 for mask in masks):
+        return ""
+    name = re.search(r"^Name:\s*(\S+)", status)
+    called = f" ({name[1]})" if name else ""
+    return (
+        f"process {pid}{called} does not listen for signal {number}: "
+        "the signal method needs hostPID, and systemd as the host's init"
+    )
 
 
 def by_signal(number: int, *, pid: int = 1) -> Answer:

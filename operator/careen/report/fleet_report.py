@@ -15,7 +15,7 @@ from careen.core.progress import UnreadableProgress, from_annotation
 from careen.core.times import from_rfc3339
 from careen.core.writing import stored_refusals
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
-from careen.report.tables import age, count_of, paragraph, table
+from careen.report.tables import age, count_of, listed, paragraph, table
 
 # What needs a person first, then what is under way, then who waits, then who has nothing to do.
 _ORDER = (
@@ -28,6 +28,7 @@ def fleet_text(nodes: Sequence[NodeView], lock: LockState, now: datetime, *, onl
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
     lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
     lines += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in stray_claims(lock, nodes)]
+    lines += [paragraph(each, width=width) for each in _warnings(nodes)]
     if shown:
         with_cordons = any(node.unschedulable for node in shown)
         rows = [
@@ -57,9 +58,10 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
         "label": node.labels.get(keys.REBOOT_LABEL, ""),
         "turn": turn_of(node, lock),
         "refusals": [
-            {"gate": each.gate, "code": each.code.value, "sentence": each.sentence, "since": each.since} for each in stored_refusals(node)
+            {"gate": each.gate, "code": each.code.value, "sentence": each.sentence, "since": each.since, **({"remedy": each.remedy} if each.remedy else {})} for each in stored_refusals(node)
         ],
         "hold": node.annotations.get(keys.HOLD),
+        "warning": node.annotations.get(keys.WARNING),
         "unschedulable": node.unschedulable,
         "cordon": cordon_of(node) or None,
         "ready": node.ready,
@@ -112,6 +114,15 @@ def unreadable(node: NodeView) -> str:
     """Why nobody, its own agent included, knows where the node stands; empty when its record can be read."""
     record = from_annotation(node.annotations.get(keys.PROGRESS))
     return record.why if isinstance(record, UnreadableProgress) else ""
+
+
+def _warnings(nodes: Sequence[NodeView]) -> list[str]:
+    """What reboots would lose, each sentence once: it is mostly the same on every node."""
+    saying: dict[str, list[str]] = {}
+    for node in nodes:
+        if warning := node.annotations.get(keys.WARNING):
+            saying.setdefault(warning, []).append(node.name)
+    return [f"Warning ({listed(sorted(names))}): {warning}." for warning, names in saying.items()]
 
 
 def _since(node: NodeView) -> datetime | None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from careen.core.forecast_objection import objection_to
+from careen.core import keys
+from careen.core.forecast_objection import bound_in, objection_to, objection_to_bound
 from careen.core.policy import ForecastPolicy, Policy
 from careen.core.times import from_rfc3339
 from careen.report.tables import age, count_of, listed, paragraph, table
@@ -60,7 +61,8 @@ def forecast_text(forecast: Forecast, now: datetime, policy: Policy | None = Non
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
     """The same for programs: the forecast itself, its counts, and the sentence with which the agent would refuse."""
-    objection = objection_to(forecast, policy or Policy(node_name=forecast.node))
+    known = policy or Policy(node_name=forecast.node)
+    objection = "; ".join(each for each in (objection_to_bound(forecast, known), objection_to(forecast, known)) if each)
     return forecast.to_mapping() | {
         "counts": {outcome.value: number for outcome, number in forecast.counts.items()},
         "refusal": objection or None,
@@ -71,12 +73,15 @@ def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
     """What the agent would make of it; with the default settings where the agents' own are not known."""
     known = policy or Policy(node_name=forecast.node)
     who = "The agent" if policy else "With the default settings the agent"
+    bound = bound_in(forecast, known)
+    if bound and (known.forecast is not ForecastPolicy.REFUSE or not objection_to(forecast, known)):
+        return f"{who} would not drain it, because of {listed([pod.title for pod in bound])} (--pods-bound-to-node)."
     if known.forecast is not ForecastPolicy.REFUSE:
         return f"{who} drains it whatever the forecast says (--forecast={known.forecast})."
     if not objection_to(forecast, known):
         return f"{who} would drain it."
     # Why stands in the table; the objection's own sentence would say it a second time.
-    culprits = [*forecast.never, *forecast.with_outcome(Outcome.PENDING), *forecast.with_outcome(Outcome.UNKNOWN)]
+    culprits = [*bound, *forecast.never, *forecast.with_outcome(Outcome.PENDING), *forecast.with_outcome(Outcome.UNKNOWN)]
     return f"{who} would not drain it, because of {listed([pod.title for pod in culprits])}."
 
 
@@ -96,8 +101,9 @@ def _way_out(pod: PodForecast) -> str:
 
 
 def _landing(pod: PodForecast) -> str:
-    """The node, or the nodes between which the scheduler would draw a lot."""
-    return listed(pod.landing, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
+    """The node, or the nodes between which the scheduler would draw a lot; with a sign behind them where others are possible."""
+    named = listed(pod.landing, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
+    return f"{named}|{keys.AND_OTHERS}" if pod.is_cut and named else named
 
 
 def _counted(forecast: Forecast) -> str:

@@ -77,6 +77,10 @@ def summary(plan: Plan) -> list[str]:
     sentences.append(f"{count_of(len(timeline.moves), 'move')} of {count_of(pods, 'pod')}, {count_of(timeline.double_moves, 'double move')} among them." if pods else "No pod moves.")
     if ties := sum(1 for move in timeline.moves if move.choices > 1):
         sentences.append(f"{count_of(ties, 'move')} could as well have gone to another node of the same score: another draw gives a slightly other plan.")
+    if unseen := sum(1 for move in timeline.moves if move.is_open):
+        sentences.append(
+            f"{count_of(unseen, 'move')} may go to another node: more nodes fit than kube-scheduler looks at, unless its percentageOfNodesToScore is 100."
+        )
     if pending := timeline.pending:
         longest = max(pending, key=lambda wait: wait.seconds(timeline.ends))
         sentences.append(f"{count_of(len(pending), 'time')} a pod finds no room, for {_seconds(timeline.pending_seconds)} in all; the longest: {longest.pod}, {waited(timeline, longest)}.")
@@ -111,7 +115,7 @@ def risks(plan: Plan) -> list[Risk]:
             remedy=f"Add room or scale down before; `careen forecast {node}` names the single change that would place each pod.",
         ))
     if timeline.lost:
-        found.append(Risk(what=f"{listed(timeline.lost)} {'has' if len(timeline.lost) == 1 else 'have'} no controller and will not come back", remedy="Recreate them by hand, or give them a controller."))
+        found.append(Risk(what=f"{listed(timeline.lost)} will not be created again: no controller does it, or a Job has no retry left", remedy="Recreate them by hand, or give them a controller, or let the Job ignore evictions (podFailurePolicy)."))
     if timeline.unknown:
         found.append(Risk(what=f"where {listed(timeline.unknown)} would go cannot be told", remedy="Give their scheduler's configuration with --scheduler-config, or look at them by hand."))
     return found
@@ -224,7 +228,7 @@ def _timeline_json(timeline: Timeline) -> dict[str, Any]:
             for visit in timeline.visits
         ],
         "moves": [
-            {"pod": move.pod, "from": move.source, "to": move.target, "at": rfc3339(move.at), "choices": move.choices, "preempted": move.is_preempted}
+            {"pod": move.pod, "from": move.source, "to": move.target, "at": rfc3339(move.at), "choices": move.choices, "preempted": move.is_preempted, **({"open": True} if move.is_open else {})}
             for move in timeline.moves
         ],
         "waits": [

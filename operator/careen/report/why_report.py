@@ -14,6 +14,7 @@ from typing import Any
 
 from careen.core import keys
 from careen.core.cordons import is_cordon_proven
+from careen.core.decide import record_of
 from careen.core.decision import Refusal
 from careen.core.gates import GATES, halt
 from careen.core.gates import hold as hold_gate
@@ -23,7 +24,7 @@ from careen.core.next_look import NextLook, next_look
 from careen.core.observation import NodeView, PodView, Unknown
 from careen.core.phases import Phase
 from careen.core.policy import Policy
-from careen.core.progress import Progress, UnreadableProgress, from_annotation
+from careen.core.progress import Progress, UnreadableProgress
 from careen.core.reasons import REASONS, Code
 from careen.core.times import from_rfc3339
 from careen.core.writing import stored_refusals
@@ -74,7 +75,7 @@ class NodeStory:
     @property
     def progress(self) -> Progress | UnreadableProgress:
         """The record on the Node."""
-        return from_annotation(self.node.annotations.get(keys.PROGRESS))
+        return record_of(self.node)
 
 
 def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
@@ -106,9 +107,10 @@ def _said_since(story: NodeStory) -> list[Refusal]:
 
 
 def _refusal(refusal: Refusal, node: str) -> GateAnswer:
+    general = remedy_for(refusal.code, node)
     return GateAnswer(
         gate=refusal.gate, answer=Answer.REFUSES if refusal.since else Answer.WILL_REFUSE, sentence=refusal.sentence,
-        code=refusal.code, since=refusal.since, remedy=remedy_for(refusal.code, node),
+        code=refusal.code, since=refusal.since, remedy=f"{refusal.remedy}. {general}" if refusal.remedy else general,
     )
 
 
@@ -142,6 +144,8 @@ def remedy_for(code: Code, node: str) -> str:
 def summary(story: NodeStory) -> str:
     """The node in one sentence."""
     name, phase, reason = story.node.name, story.phase, story.node.annotations.get(keys.REASON, "")
+    if isinstance(story.progress, UnreadableProgress):
+        return f"{name} says that it is {phase}, but {story.progress.why}"
     if phase == Phase.IDLE:
         return f"{name} is Idle: its agent has seen no need for a reboot"
     since = age(from_rfc3339(story.node.annotations.get(keys.SINCE, "")), story.now)
@@ -232,6 +236,8 @@ def why_text(story: NodeStory, *, width: int | None = None) -> str:
         lines.append(f"Turn: {turn}.")
     if cordon := cordon_sentence(story):
         lines.append(paragraph(f"Cordon: {cordon}.", width=width))
+    if warning := story.node.annotations.get(keys.WARNING):
+        lines.append(paragraph(f"Warning: {warning}.", width=width))
     if coming := next_sentence(story):
         lines.append(f"Next: {coming}.")
     answers = gate_answers(story)

@@ -14,11 +14,12 @@ from careen.agent.apply import Hands
 from careen.agent.metrics import Metrics
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
+from careen.agent.self_test import SelfTests
 from careen.cluster.api import ApiServer
 from careen.cluster.client import connect
 from careen.cluster.lock_store import LockStore
 from careen.core.actions import Notify
-from careen.core.observation import Alert, Need, NeedAnswer, Unknown
+from careen.core.observation import Alert, Need, NeedAnswer, SelfTest, Unknown
 from careen.demo.testing import running_server
 from careen.host import reboot
 from careen.services.prometheus import AlertSource
@@ -39,6 +40,7 @@ class FakeHost:
     answer: reboot.Answer = field(default_factory=reboot.Asked)
     needs_read: int = 0
     reboots: int = 0
+    self_test: SelfTest = field(default_factory=SelfTest)
     takes_seconds: float = 0.0
 
     async def read_need(self) -> Need:
@@ -52,8 +54,8 @@ class FakeHost:
     def uptime(self) -> float:
         return 5000.0 + self.clock.seconds
 
-    async def self_test(self) -> tuple[str, ...]:
-        return ()
+    async def test_reboot(self) -> SelfTest:
+        return self.self_test
 
     async def ask_reboot(self) -> reboot.Answer:
         self.reboots += 1
@@ -109,6 +111,7 @@ class Shell(Cluster):
     def senses(self) -> Senses:
         return Senses(
             node_name="n1", daemonset_namespace="careen", daemonset_name="careen", api=self.api, host=self.host, need=self.need, lock=self.lock,
+            self_tests=SelfTests(self.host, self.clock),
             forecaster=self.forecaster, alerts=self.alert_source, chance=lambda: 0.0,
         )
 

@@ -22,7 +22,7 @@ from careen.core.actions import (
     PostEvent,
     WriteLock,
 )
-from careen.core.memory import EvictAnswer, Memory, RebootMemory, RebootOutcome
+from careen.core.memory import ComerMemory, EvictAnswer, Memory, RebootMemory, RebootOutcome
 from careen.core.reasons import Code
 from careen.host import reboot
 from tests.careen.agent.conftest import KEY, Shell
@@ -100,6 +100,24 @@ async def test_a_confirmation_that_took_too_long_is_none(shell: Shell) -> None:
     assert shell.host.reboots == 0
 
 
+@pytest.mark.parametrize(("seconds", "reboots"), [(0.0, 0), (60.0, 1)])
+async def test_a_process_that_slept_since_its_announcement_asks_for_nothing(shell: Shell, seconds: float, reboots: int) -> None:
+    """Another process of the node may have taken it for dead, and asked."""
+    hold_lock(shell)
+    ask = AskReboot(within_seconds=5.0, send_before=shell.host.uptime() + seconds)
+    assert ((await do(shell, CONFIRM, ask)).stop is None) is bool(reboots)
+    assert shell.host.reboots == reboots
+
+
+async def test_an_eviction_of_a_pod_that_keeps_coming_is_counted_by_its_owner(shell: Shell) -> None:
+    shell.put_node("n1")
+    pod = EvictPod(namespace="shop", name="a", uid="a", comer_of="rs-web")
+    shell.put_pod("a", metadata={"uid": "a"})
+    memory = Memory(comers={"rs-web": ComerMemory(rounds=1, not_before=0.0)})
+    applied = await do(shell, Evict(pods=(pod,), parallel=1), memory=memory)
+    assert applied.memory.comers["rs-web"].judgements == 1
+
+
 async def test_nobody_reboots_without_a_confirmation_in_the_same_turn(shell: Shell) -> None:
     assert (await do(shell, ASK)).stop is not None
     assert shell.host.reboots == 0
@@ -125,7 +143,7 @@ async def test_from_the_moment_it_is_asked_a_reboot_is_remembered_as_possible(sh
 
     async def hang() -> reboot.Answer:
         asked.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return reboot.Asked()
 
     shell.host.ask_reboot = hang  # type: ignore[method-assign]

@@ -23,8 +23,9 @@ from careen.core.selectors import Selector
 from careen.demo.testing import RunningServer, running_server
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.snapshot.dump import Header, write_dump
+from tests.patience import LONG_SECONDS, growing
 
-LIMITS = Limits(seconds=60.0, memory_bytes=512 * 2**20, scheduler_config="")
+LIMITS = Limits(seconds=LONG_SECONDS, memory_bytes=512 * 2**20, scheduler_config="")
 
 
 def forecaster(kubeconfig: Path, **limits: Any) -> ChildForecaster:
@@ -114,6 +115,14 @@ async def test_a_configuration_that_cannot_be_read_makes_the_forecast_unknown(tm
         put_cluster(server)
         answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), scheduler_config=text).forecast("n1")
     assert isinstance(answer, Unknown)
+    assert answer.why.startswith("--scheduler-config names what is no KubeSchedulerConfiguration: ")
+
+
+async def test_settings_without_a_scheduler_configuration_make_the_forecast_unknown_and_start_no_child() -> None:
+    metrics = Metrics("n1")
+    asked = ChildForecaster(kubeconfig="/no/such", limits=lambda: Unknown("the file is gone"), clock=SystemClock(), metrics=metrics)
+    assert await asked.forecast("n1") == Unknown("the file is gone")
+    assert 'careen_forecasts_total{node="n1",result="unknown"} 1.0' in metrics.exposition().decode()
 
 
 async def test_a_node_that_is_not_there_is_unknown(tmp_path: Path) -> None:
@@ -177,16 +186,19 @@ async def test_a_child_that_fails_makes_the_forecast_unknown(monkeypatch: pytest
 
 
 async def test_a_child_that_is_too_slow_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    child(monkeypatch, tmp_path, f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)")
-    answer = await forecaster(tmp_path / "kc", seconds=1.0).forecast("n1")
-    assert answer == Unknown("the simulation took longer than 1 s: raise --forecast-timeout")
+    child(monkeypatch, tmp_path, f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(3000)")
+    for seconds in growing(1.0):
+        answer = await forecaster(tmp_path / "kc", seconds=seconds).forecast("n1")
+        if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
+            break
+    assert answer == Unknown(f"the simulation took longer than {seconds:.0f} s: raise --forecast-timeout")
     pid = int((tmp_path / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists()
 
 
 async def test_a_child_nobody_waits_for_any_more_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    child(monkeypatch, tmp_path, f"import os, time\nopen({str(pid_file)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)")
+    child(monkeypatch, tmp_path, f"import os, time\nopen({str(pid_file)!r}, 'w').write(str(os.getpid()))\ntime.sleep(3000)")
     task = asyncio.create_task(forecaster(tmp_path / "kc").forecast("n1"))
     while not (pid_file.exists() and pid_file.read_text()):
         await asyncio.sleep(0.01)

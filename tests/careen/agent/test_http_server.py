@@ -34,7 +34,7 @@ def server(heartbeat: Heartbeat) -> Iterator[HttpServer]:
 
 def get(server: HttpServer, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=10) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}") as response:
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -162,3 +162,12 @@ def test_nobody_asks_the_dns_for_the_name_of_an_address(heartbeat: Heartbeat, mo
 def test_a_client_that_says_nothing_does_not_keep_others_waiting(server: HttpServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port)):
         assert get(server, "/metrics")[0] == 200
+
+
+def test_an_agent_that_works_without_what_it_was_meant_to_have_is_healthy_and_not_ready(server: HttpServer, heartbeat: Heartbeat) -> None:
+    heartbeat.ready()
+    heartbeat.hold_readiness("the ConfigMap is bad")
+    assert (get(server, "/healthz")[0], get(server, "/readyz")[0]) == (200, 503)
+    assert heartbeat.readiness() == (False, "the ConfigMap is bad")
+    heartbeat.hold_readiness("")
+    assert get(server, "/readyz")[0] == 200

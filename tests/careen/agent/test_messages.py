@@ -15,6 +15,7 @@ from careen.agent.settings import Settings
 from careen.core.actions import Notify, Occasion
 from careen.services.notification_urls import Target, parse
 from careen.services.notify import Outcome
+from tests.patience import LONG_SECONDS
 
 SLACK = parse("slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX")
 HOOK = parse("slack://T11111111/B11111111/YYYYYYYYYYYYYYYYYYYYYYYY")
@@ -52,7 +53,7 @@ class World:
 async def test_a_message_is_sent_to_everybody_named() -> None:
     world = World(notify_url=(SLACK, HOOK))
     world.messenger.tell(DRAIN)
-    await world.messenger.finish(seconds=5)
+    await world.messenger.finish(seconds=LONG_SECONDS)
     assert world.sent == [("Draining node n1", (SLACK, HOOK))]
     assert (world.counted("sent"), world.counted("failed")) == (2, 0)
 
@@ -61,7 +62,7 @@ async def test_without_anybody_named_the_log_has_it_alone(caplog: pytest.LogCapt
     world = World()
     with caplog.at_level(logging.INFO, logger="careen"):
         world.messenger.tell(DRAIN)
-    await world.messenger.finish(seconds=5)
+    await world.messenger.finish(seconds=LONG_SECONDS)
     assert (world.sent, world.tasks) == ([], [])
     assert "message to people: Draining node n1" in caplog.text
 
@@ -70,7 +71,7 @@ async def test_one_occasion_of_one_claim_is_told_once() -> None:
     world = World(notify_url=(SLACK,))
     for message in (DRAIN, REBOOT, REBOOT, DRAIN):
         world.messenger.tell(message)
-    await world.messenger.finish(seconds=5)
+    await world.messenger.finish(seconds=LONG_SECONDS)
     assert [text for text, _ in world.sent] == ["Draining node n1", "Rebooting node n1"]
 
 
@@ -78,7 +79,7 @@ async def test_the_next_claim_is_another_story_and_so_is_every_failure() -> None
     world = World(notify_url=(SLACK,))
     for message in (REBOOT, FAILED, REBOOT, FAILED, Notify(occasion=Occasion.REBOOT, sentence="Rebooting node n1", claim="c2")):
         world.messenger.tell(message)
-    await world.messenger.finish(seconds=5)
+    await world.messenger.finish(seconds=LONG_SECONDS)
     assert [text for text, _ in world.sent] == ["Rebooting node n1", FAILED.sentence, FAILED.sentence, "Rebooting node n1"]
 
 
@@ -89,9 +90,9 @@ async def test_a_webhook_that_hangs_holds_up_nobody_but_the_messages_behind_it()
         world.messenger.tell(Notify(occasion=Occasion.FAILED, sentence=str(number)))
     assert len(world.tasks) == 10, "the last two find too many before them"
     assert world.counted("failed") == 2
-    await asyncio.wait_for(world.messenger.finish(seconds=0.01), 5)
+    await world.messenger.finish(seconds=0.01)
     world.gate.set()
-    await world.messenger.finish(seconds=5)
+    await world.messenger.finish(seconds=LONG_SECONDS)
     assert [text for text, _ in world.sent] == [str(number) for number in range(10)]
 
 
@@ -99,7 +100,7 @@ async def test_what_was_not_sent_is_logged_and_counted(caplog: pytest.LogCapture
     world = World(notify_url=(SLACK,))
     world.why = "status 403"
     world.messenger.tell(DRAIN)
-    await world.messenger.finish(seconds=5)
+    await world.messenger.finish(seconds=LONG_SECONDS)
     assert "the message to people by slack was not sent: status 403" in caplog.text
     assert (world.counted("sent"), world.counted("failed")) == (0, 1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from careen.agent.metrics import Metrics
 from careen.core.decision import Refusal
-from careen.core.observation import Need, NeedAnswer
+from careen.core.observation import Need, NeedAnswer, SelfTest
 from careen.core.phases import Phase
 from careen.core.reasons import Code
 
@@ -45,6 +45,16 @@ def test_exactly_one_phase_is_shown_and_since_when() -> None:
     assert 'careen_phase_since_seconds{node="n1"} 200.0' in lines(metrics)
 
 
+def test_a_process_that_starts_anew_shows_the_instants_that_stand_on_the_node() -> None:
+    metrics = Metrics("n1")
+    metrics.show_phase(Phase.DRAINING, at=200.0, recorded=100.0)
+    metrics.show_need_since(50.0)
+    assert 'careen_phase_since_seconds{node="n1"} 100.0' in lines(metrics)
+    assert 'careen_need_since_seconds{node="n1"} 50.0' in lines(metrics)
+    metrics.show_need_since(None)
+    assert [line for line in lines(metrics) if line.startswith("careen_need_since_seconds{")] == []
+
+
 def test_a_gate_that_no_longer_refuses_has_no_series() -> None:
     metrics = Metrics("n1")
     metrics.show_refusals([Refusal(gate="hold", code=Code.HELD, sentence="")])
@@ -69,3 +79,12 @@ def test_since_when_a_gate_refuses_is_shown() -> None:
     metrics.show_refusals([Refusal(gate="hold", code=Code.HELD, sentence="", since=datetime(2026, 3, 4, 12, 0, tzinfo=UTC))])
     (line,) = [line for line in lines(metrics) if line.startswith("careen_refused_since_seconds{")]
     assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()
+
+
+def test_problems_of_the_start_stay_counted_while_the_way_to_reboot_is_tried_again() -> None:
+    metrics = Metrics("n1")
+    metrics.show_self_test(SelfTest(obstacle="no program"), besides=1)
+    assert 'careen_self_test_problems{node="n1"} 2.0' in lines(metrics)
+    metrics.show_self_test(SelfTest(warning="unheard"))
+    assert 'careen_self_test_problems{node="n1"} 1.0' in lines(metrics)
+    assert 'careen_shutdown_unheard{node="n1"} 1.0' in lines(metrics)

@@ -278,6 +278,24 @@ async def test_owners_are_those_of_the_pods_until_the_record_names_some(shell: S
     assert isinstance(seen.pods, NotAsked), "the pods are not needed for that"
 
 
+async def test_before_the_claim_only_owners_that_may_bind_a_pod_to_this_node_are_read(shell: Shell) -> None:
+    for name, field in (("placed", "f:containers"), ("bound", "f:nodeName")):
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "shop"}, "spec": {"replicas": 1}}
+        shell.server.seed(owner)
+        shell.put_pod(name, metadata={
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}],
+            "managedFields": [{"manager": "m", "operation": "Update", "fieldsV1": {"f:spec": {field: {}}}}],
+        })
+    put_in_phase(shell, Phase.WAITING)
+    seen = await add(shell, Evidence.OWNERS)
+    assert isinstance(seen.owners, tuple)
+    assert [owner.name for owner in seen.owners] == ["bound"]
+    put_in_phase(shell, Phase.CLAIMING)
+    seen = await add(shell, Evidence.OWNERS)
+    assert isinstance(seen.owners, tuple)
+    assert [owner.name for owner in seen.owners] == ["bound", "placed"]
+
+
 async def test_alerts_are_asked_of_the_source_if_there_is_one(shell: Shell) -> None:
     shell.put_node("n1")
     assert (await add(shell, Evidence.ALERTS)).alerts == ()

@@ -187,7 +187,6 @@ async def count(folder: Path, only: Callable[[Request], bool]) -> int:
         return sum(only(request) for request in life.wire.asked)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_killed_around_any_request_the_next_process_brings_the_node_home(tmp_path: Path, moment: str) -> None:
     """Crash safety is a property of decisions and shell together: between any two requests there is no state that leads nowhere."""
@@ -201,7 +200,6 @@ async def test_killed_around_any_request_the_next_process_brings_the_node_home(t
             assert life.starts == 3, f"request {number}"
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_whichever_write_loses_its_answer_the_node_reboots_once_and_comes_home(tmp_path: Path, moment: str) -> None:
     """Lost before the server saw it, or after it was done: the agent cannot tell, and need not."""
@@ -214,7 +212,6 @@ async def test_whichever_write_loses_its_answer_the_node_reboots_once_and_comes_
             life.check_home()
 
 
-@pytest.mark.timeout(300)
 async def test_whichever_write_arrives_late_it_does_no_harm(tmp_path: Path) -> None:
     """The connection breaks, and a proxy delivers the write some seconds later, when the agent has gone on."""
     writes = await count(tmp_path, is_write)
@@ -245,7 +242,6 @@ async def test_whichever_write_arrives_late_it_does_no_harm(tmp_path: Path) -> N
             life.check_home()
 
 
-@pytest.mark.timeout(300)
 async def test_an_api_server_that_is_down_for_a_while_at_any_moment_only_delays(tmp_path: Path) -> None:
     requests = await count(tmp_path, lambda _: True)
     for number in range(1, requests + 1, 3):

@@ -17,6 +17,7 @@ from careen.agent.loop import Loop
 from careen.agent.metrics import Metrics
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
+from careen.agent.self_test import SelfTests
 from careen.agent.turn import Mind
 from careen.cluster.api import ApiServer
 from careen.cluster.errors import NotSent, Unclear
@@ -152,7 +153,7 @@ class Agents:
         mind = Mind(
             Observer(Senses(
                 node_name=node, daemonset_namespace="careen", daemonset_name="careen", api=api, host=host, need=need, lock=lock,
-                forecaster=Fine(), alerts=lambda: None, chance=self._chance.random,
+                self_tests=SelfTests(host, clock), forecaster=Fine(), alerts=lambda: None, chance=self._chance.random,
             )),
             Hands(node_name=node, api=api, host=host, lock=lock, chance=self._chance.random, metrics=metrics, notify=lambda _: None, in_background=process.run),
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from careen.core.observation import Need, NeedAnswer, Unknown
+from careen.core.observation import Need, NeedAnswer, SelfTest, Unknown
 from careen.demo.checker.evidence import HostEvent
 from careen.demo.resources import resource_named
 from careen.demo.verbs import DeleteOptions
@@ -50,8 +50,8 @@ class Host:
     def uptime(self) -> float:
         return 100.0 + self.fleet.now - self.booted_at
 
-    async def self_test(self) -> tuple[str, ...]:
-        return ()
+    async def test_reboot(self) -> SelfTest:
+        return SelfTest()
 
     async def ask_reboot(self) -> reboot.Answer:
         self.fleet.log_host(self, "asked")
@@ -80,6 +80,7 @@ class Fleet:
         self.on_down: Callable[[str], None] = lambda _: None
         self.on_up: Callable[[str], None] = lambda _: None
         self.slowness = 1.0
+        self.shutdown_seconds = 4.0
         self._loop = loop
         self._chance = chance
         self._serial = 0
@@ -122,7 +123,7 @@ class Fleet:
         if not host.is_going_down and host.is_up:
             host.is_going_down = True
             boot = host.boot
-            self.later(self._chance.uniform(0.1, 4.0), lambda: self._go_down(host, boot))
+            self.later(self._chance.uniform(0.1, self.shutdown_seconds), lambda: self._go_down(host, boot))
 
     def lose_power(self, name: str) -> None:
         """Down without anybody having asked."""

@@ -107,12 +107,16 @@ class SmallServer:
 
 
 def _managed(edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """The edit, with the server's record of who changed the cordon last: all of `managedFields` that agents look at."""
+    """The edit, with the server's record of who changed cordon and taints last: all of `managedFields` that agents look at."""
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)
-        before, after = bool((old.get("spec") or {}).get("unschedulable")), bool((new.get("spec") or {}).get("unschedulable"))
-        if before is after:
-            return new
-        fields = [{"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}] if after else []
-        return {**new, "metadata": {**new["metadata"], "managedFields": fields}}
+        entries = old["metadata"].get("managedFields") or []
+        for field in ("unschedulable", "taints"):
+            before, after = ((each.get("spec") or {}).get(field) for each in (old, new))
+            if (before or None) == (after or None):
+                continue
+            entries = [each for each in entries if f"f:{field}" not in each["fieldsV1"]["f:spec"]]
+            if after:
+                entries = [*entries, {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {f"f:{field}": {}}}}]
+        return {**new, "metadata": {**new["metadata"], "managedFields": entries}} if entries or "managedFields" in new["metadata"] else new
     return edited

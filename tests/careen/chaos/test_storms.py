@@ -25,7 +25,7 @@ SHAPES = (
     Shape(nodes=1), Shape(nodes=2), Shape(nodes=3, concurrency=2), Shape(nodes=3, concurrency=3, control_planes=3),
     Shape(nodes=4, zones=2, concurrency=2, zone_limit=1, budgets=ZONE_BUDGET), Shape(nodes=5, zones=2, concurrency=3, zone_limit=1, control_planes=1, budgets=ZONE_BUDGET),
 )
-SEEDS = int(os.environ.get("CAREEN_CHAOS_SEEDS", "4"))
+SEEDS = int(os.environ.get("CHAOS_SEEDS", "4"))
 STORM_SECONDS = 400.0
 
 
@@ -90,7 +90,7 @@ async def storm(weather: Weather, seed: int) -> World:
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("weather", WEATHER.values(), ids=WEATHER.keys())
 def test_no_weather_breaks_a_rule_or_keeps_the_fleet_from_coming_home(weather: Weather) -> None:
-    first = int(os.environ.get("CAREEN_CHAOS_FIRST", "0"))
+    first = int(os.environ.get("CHAOS_FIRST", "0"))
     for seed in range(first, first + SEEDS):
         world = run_virtually(storm(weather, seed))
         broken = world.verdict(but=weather.but)

@@ -15,6 +15,7 @@ from careen.cli import COMMANDS, cli
 from careen.cluster import api
 from careen.demo.testing import write_kubeconfig
 from tests.careen.cli.conftest import Desk
+from tests.patience import run
 
 PLUGIN = Path(sys.executable).with_name("kubectl-careen")
 
@@ -69,11 +70,11 @@ def test_an_answer_that_cannot_be_written_is_told_in_a_sentence(desk: Desk, comm
     desk.node("n1")
     desk.lock()
     with Path("/dev/full").open("wb") as full:
-        run = subprocess.run(
-            [Path(sys.executable).with_name("careen"), *command.split(), "--kubeconfig", desk.kubeconfig], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
-    assert run.returncode != 0
-    assert "No space left on device" in run.stderr
-    assert "Traceback" not in run.stderr
+        done = run(
+            [Path(sys.executable).with_name("careen"), *command.split(), "--kubeconfig", desk.kubeconfig], stdout=full)
+    assert done.returncode != 0
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_missing_right_is_named(desk: Desk) -> None:
@@ -117,7 +118,7 @@ def test_kubectl_finds_careen_as_its_plugin(desk: Desk) -> None:
     environment = {"PATH": f"{PLUGIN.parent}:{Path(shutil.which('kubectl') or '').parent}", "KUBECONFIG": str(desk.kubeconfig), "HOME": str(desk.kubeconfig.parent)}
 
     def kubectl(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["kubectl", "careen", *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return run(["kubectl", "careen", *arguments], env=environment)
 
     assert "1 node: 1 Idle." in kubectl("status").stdout
     assert kubectl("--help").stdout.startswith("Usage: kubectl careen [OPTIONS] COMMAND")

@@ -98,12 +98,6 @@ def test_another_schedulers_pod_is_not_guessed_at(shop: Desk) -> None:
     assert (result.exit_code, "--scheduler-config FILE" in result.output) == (1, True), result.output
 
 
-def test_a_dump_that_cannot_be_written_is_told_with_its_place(shop: Desk, tmp_path: Path) -> None:
-    result = shop.run("snapshot", "--file", str(tmp_path / "nowhere" / "dump.json.gz"))
-    assert result.exit_code == 1
-    assert f"Error: cannot write {tmp_path}/nowhere/dump.json.gz: No such file or directory" in result.output
-
-
 def test_a_dump_of_pods_that_vanish_while_their_list_expires_is_taken_again_whole(shop: Desk, tmp_path: Path) -> None:
     """The server is asked about the rights of every request, so it can be made to forget between two pages."""
     shop.server.seed(*(a_pod(f"p{number:03}", "n1", cpu="1m") for number in range(600)))

@@ -54,7 +54,7 @@ def test_the_same_as_json(desk: Desk) -> None:
     assert [node["name"] for node in value["nodes"]] == ["n5", "n3", "n4", "n2", "n1"]
     assert value["nodes"][2] == {
         "name": "n4", "phase": "Waiting", "since": "2026-03-04T12:00:00Z", "reason": "it waits for its turn", "label": "ready", "turn": "next",
-        "refusals": [], "hold": None, "unschedulable": False, "cordon": None, "ready": True,
+        "refusals": [], "hold": None, "warning": None, "unschedulable": False, "cordon": None, "ready": True,
     }
 
 

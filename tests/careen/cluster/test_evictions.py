@@ -14,6 +14,11 @@ from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import Scripted, an_object, answer, api_on, methods, status
 
 POD = EvictPod(namespace="shop", name="a", uid="u1")
+WEBHOOK = 'admission webhook "guard.example.org" denied the request'
+POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false"
+MAP_TOO_BIG = 'poddisruptionbudgets.policy "a" is forbidden: DisruptedPods map too big - too many evictions not confirmed by PDB controller'
+NO_RIGHT = 'pods "a" is forbidden: User "agent" cannot create resource "pods/eviction" in API group "" in the namespace "shop"'
+FAILING = 'Internal error occurred: failed calling webhook "guard.example.org": failed to call webhook: context deadline exceeded'
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -87,7 +92,7 @@ async def test_a_pod_that_is_gone_is_gone(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("answers", "outcome"),
     [
-        pytest.param([status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u1"}))], EvictAnswer.DENIED, id="404, but the pod exists: no eviction API"),
+        pytest.param([status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u1"}))], EvictAnswer.BARRED, id="404, but the pod exists: no eviction API"),
         pytest.param([status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u2"}))], EvictAnswer.GONE, id="404, and a successor exists"),
         pytest.param([status(404), status(404)], EvictAnswer.GONE, id="404 for the pod, too"),
         pytest.param([status(404), status(403)], EvictAnswer.UNCLEAR, id="404, and the pod cannot be read"),
@@ -106,6 +111,18 @@ async def test_a_pod_that_is_gone_is_gone(cluster: Cluster) -> None:
         pytest.param([answer(200, {"error": "login_required"})], EvictAnswer.UNCLEAR, id="a login page in JSON"),
         pytest.param([answer(404, b"no such page"), answer(404, b"no such page")], EvictAnswer.UNCLEAR, id="a proxy's 404 for everything"),
         pytest.param([status(404), *[answer(200, {})] * 50], EvictAnswer.UNCLEAR, id="404, and then 200 without content"),
+        pytest.param([status(500, "InternalError", f"{WEBHOOK}: not on Fridays")], EvictAnswer.DENIED, id="a webhook's no with 500"),
+        pytest.param([status(429, "TooManyRequests", f"{WEBHOOK}: later")], EvictAnswer.DENIED, id="a webhook's no with 429"),
+        pytest.param([status(403, "", f"{WEBHOOK} without explanation")], EvictAnswer.DENIED, id="a webhook's no without a reason"),
+        pytest.param([status(422, "Invalid", POLICY)], EvictAnswer.DENIED, id="an admission policy's no"),
+        pytest.param([status(403, "Forbidden", MAP_TOO_BIG)], EvictAnswer.DENIED, id="an eviction that the budget cannot count"),
+        pytest.param([status(403, "Forbidden", NO_RIGHT)], EvictAnswer.BARRED, id="the right is missing"),
+        pytest.param([status(403, "", "<html>blocked")], EvictAnswer.BARRED, id="a proxy's 403"),
+        pytest.param([status(401, "Unauthorized", "Unauthorized")], EvictAnswer.BARRED, id="a token that has expired"),
+        pytest.param([status(400, "BadRequest", "the object provided is unrecognized")], EvictAnswer.BARRED, id="not understood"),
+        pytest.param([status(405, "MethodNotAllowed", "the server does not allow this method")], EvictAnswer.BARRED, id="no eviction API"),
+        pytest.param([status(504, "Timeout", "couldn't update PodDisruptionBudget \"a\" due to conflicts")], EvictAnswer.UNCLEAR, id="504"),
+        pytest.param([status(500, "InternalError", FAILING)], EvictAnswer.UNCLEAR, id="a webhook that times out"),
         pytest.param([Unclear("reset")], EvictAnswer.UNCLEAR, id="a lost answer"),
         pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="nobody there"),
     ],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
+
+from tests.patience import run
 
 # As the agent loads it, then a request that is really sent, then what other parts may need later.
 PROGRAM = """
@@ -34,7 +35,7 @@ print(json.dumps({"sent": sent, "left_out": left_out, "refused": refused, "reque
 
 
 def test_requests_are_sent_and_nothing_of_the_rest_is_loaded_until_somebody_needs_it(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = run([sys.executable, "-c", PROGRAM], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "sent": True,
@@ -46,4 +47,4 @@ def test_requests_are_sent_and_nothing_of_the_rest_is_loaded_until_somebody_need
 
 def test_where_the_client_is_loaded_already_nothing_changes() -> None:
     program = "import kubernetes.config.kube_config as k; from careen.cluster.lean_client import load_lean_client; load_lean_client(); import requests_oauthlib; assert k.OAuth2Session is requests_oauthlib.OAuth2Session"
-    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+    assert run([sys.executable, "-c", program]).returncode == 0

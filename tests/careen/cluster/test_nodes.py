@@ -197,3 +197,13 @@ async def test_a_cordon_is_made_under_a_name_that_proves_whose_it_is(cluster: Cl
     node = await seen(cluster)
     await patch_node(cluster.api, "n1", PatchNode(purpose="x", resource_version=node.resource_version, labels={"a": "b"}, unschedulable=unschedulable))
     assert cluster.wire.asked[-1].query.get("fieldManager") == manager
+
+
+@pytest.mark.parametrize(("adds_taint", "manager"), [(True, "careen-taint"), (False, None)])
+async def test_a_taint_is_added_under_a_name_that_no_other_change_of_the_taints_has(cluster: Cluster, adds_taint: bool, manager: str | None) -> None:
+    """The list has one owner: whoever removes a taint from it must not seem to have set those that are left."""
+    cluster.put_node("n1")
+    node = await seen(cluster)
+    patch = PatchNode(purpose="x", resource_version=node.resource_version, taints=(THEIRS,), adds_taint=adds_taint)
+    await patch_node(cluster.api, "n1", patch)
+    assert cluster.wire.asked[-1].query.get("fieldManager") == manager

@@ -68,6 +68,14 @@ def test_who_cordoned_a_node_is_what_the_server_recorded(entries: list[dict[str,
     assert seen(unschedulable=False).cordoned_by == ()
 
 
+def test_who_changed_the_taints_last_is_what_the_server_recorded() -> None:
+    entries = [managed("careen-taint", "taints"), managed("kubelet", "podCIDR"), managed("careen-agent", "unschedulable")]
+    node = {"metadata": {"name": "n1", "managedFields": entries}, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}
+    view = objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.ManagedNode))
+    assert (view.tainted_by, view.cordoned_by) == (("careen-taint",), ())
+    assert objects.node_view(msgspec.json.decode(msgspec.json.encode({**node, "spec": {}}), type=objects.ManagedNode)).tainted_by == ()
+
+
 def test_a_list_of_nodes_does_not_tell_who_cordoned_them() -> None:
     """It is half of each Node's size, and nobody asks it of many."""
     node = {"metadata": {"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]}, "spec": {"unschedulable": True}}

@@ -109,6 +109,32 @@ async def test_whether_a_pod_tolerates_a_cordon_is_asked_as_the_scheduler_asks_i
     assert pod.tolerates_cordon is tolerates
 
 
+def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
+    return {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {field: {} for field in spec}}, **({"subresource": subresource} if subresource else {})}
+
+
+@pytest.mark.parametrize(("told", "came_bound"), [
+    pytest.param([managed("kube-controller-manager", "f:containers"), managed("kubelet", subresource="status")], False, id="a scheduler placed it"),
+    pytest.param([managed("kube-controller-manager", "f:containers", "f:nodeName")], True, id="its controller named the node"),
+    pytest.param([managed("kubelet", "f:nodeName", subresource="status")], False, id="a subresource says nothing of its creation"),
+    pytest.param([], None, id="an empty record"), pytest.param(None, None, id="no record"),
+    pytest.param([{"manager": "odd", "fieldsV1": {"f:spec": 7}}], False, id="a record that cannot be understood names no field"),
+])
+async def test_the_servers_record_tells_whether_a_pod_was_created_with_its_node(told: Any, came_bound: bool | None) -> None:
+    written = {"metadata": {"namespace": "shop", "name": "a", "managedFields": told}, "spec": {"nodeName": "n1"}}
+    (pod,) = await list_pods_on(api_on(Scripted(answer(200, {"kind": "PodList", "items": [written]}))), "n1")
+    assert pod.came_bound is came_bound
+
+
+async def test_an_owner_tells_the_node_that_its_template_names(cluster: Cluster) -> None:
+    cluster.server.seed(
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "pinned", "namespace": "shop"}, "spec": {"template": {"spec": {"nodeName": "n1"}}}},
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "free", "namespace": "shop"}, "spec": {"template": {"spec": {}}}},
+    )
+    found = await read_owners(cluster.api, [Owner("ReplicaSet", "shop", "pinned"), Owner("Job", "shop", "free")])
+    assert [(owner.name, owner.bound_to) for owner in found] == [("free", ""), ("pinned", "n1")]
+
+
 async def test_a_bare_pod_has_no_owner_and_other_volumes_are_no_loss(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"volumes": [{"name": "v", "configMap": {"name": "c"}}]})
     (pod,) = await list_pods_on(cluster.api, "n1")
@@ -136,6 +162,14 @@ async def test_the_health_of_each_kind_of_owner_is_read(cluster: Cluster) -> Non
 async def test_an_owner_that_is_gone_or_of_an_unknown_kind_is_left_out(cluster: Cluster) -> None:
     assert await read_owners(cluster.api, [Owner("ReplicaSet", "shop", "gone"), Owner("Rocket", "shop", "r")]) == ()
     assert methods(cluster.wire.asked) == ["GET /apis/apps/v1/namespaces/shop/replicasets/gone"]
+
+
+async def test_an_owner_that_is_being_deleted_is_left_out_its_pods_go_with_it(cluster: Cluster) -> None:
+    put_workload(cluster, "ReplicaSet", "ends")
+    ends = cluster.server.get("replicasets", "ends", "shop")
+    metadata = {**ends["metadata"], "deletionTimestamp": "2026-03-04T12:00:00Z", "finalizers": ["foregroundDeletion"]}
+    api = api_on(Scripted(answer(200, {**ends, "metadata": metadata})))
+    assert await read_owners(api, [Owner("ReplicaSet", "shop", "ends")]) == ()
 
 
 async def test_many_owners_of_a_namespace_are_read_by_one_list(cluster: Cluster) -> None:

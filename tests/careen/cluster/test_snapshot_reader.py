@@ -30,6 +30,13 @@ async def test_a_pod_with_a_volume_claim_brings_in_storage(cluster: Cluster) -> 
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS, *VOLUMES)]
 
 
+async def test_a_pod_of_a_job_brings_in_jobs(cluster: Cluster) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "u", "controller": True}
+    cluster.put_pod("a", metadata={"ownerReferences": [owner]})
+    assert (await kinds(cluster))[-1] == "JobList"
+    assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS, *snapshot_reader.JOBS)]
+
+
 async def test_a_pod_with_a_device_claim_brings_in_devices_in_the_version_the_server_knows(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]})
     found = await kinds(cluster)
@@ -58,5 +65,5 @@ def test_the_lists_are_what_the_rights_name() -> None:
     from careen.cluster.access import FORECAST_RIGHTS, needed_rights
 
     named = {right.resource for right in (*FORECAST_RIGHTS, *needed_rights(node="n", namespace="n", daemonset="d", config_map="c", forecast=True)) if right.verb == "list"}
-    listed = {path.rsplit("/", 1)[-1] for path in (*ALWAYS, *VOLUMES, *snapshot_reader.DEVICES)}
+    listed = {path.rsplit("/", 1)[-1] for path in (*ALWAYS, *VOLUMES, *snapshot_reader.JOBS, *snapshot_reader.DEVICES)}
     assert listed - named == set()

@@ -28,6 +28,7 @@ from careen.core.observation import (
     Observation,
     OwnerHealth,
     PodView,
+    SelfTest,
 )
 from careen.core.order import GATHER_SECONDS, turn_key
 from careen.core.phases import Evidence, Phase
@@ -111,7 +112,8 @@ def a_pod(name: str = "web-1", **changes: Any) -> PodView:
 
 def a_daemon_pod(name: str = "proxy-1", **changes: Any) -> PodView:
     """A DaemonSet's pod."""
-    return a_pod(name, namespace="kube-system", owner_kind="DaemonSet", owner_name="proxy", owner_uid="ds-proxy", **changes)
+    given = {"namespace": "kube-system", "owner_kind": "DaemonSet", "owner_name": "proxy", "owner_uid": "ds-proxy"}
+    return a_pod(name, **given | changes)
 
 
 def an_owner(name: str = "web", **changes: Any) -> OwnerHealth:
@@ -138,6 +140,7 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
         "clock_skew_seconds": 0.0, "node": node, "boot_id": BOOT, "need": YES, "lock": LockContent(), "peers": (), "waiters": (), "pods": (),
         "fleet": a_fleet(*([node] if isinstance(node, NodeView) else [])), "alerts": (), "foreign": (), "owners": (),
         "forecast": Forecast(node="n1", made_at="2026-03-04T12:00:00Z"), "evictability": {}, "holders": Holders(),
+        "self_test": SelfTest(),
     }
     given |= changes
     if isinstance(given["lock"], LockContent | str) or given["lock"] is None:

@@ -14,7 +14,7 @@ from careen.core.actions import PatchNode, PostEvent, WriteLock
 from careen.core.decide import decide
 from careen.core.lock import LockContent
 from careen.core.memory import EvictAnswer, EvictionMemory, Memory, RebootMemory, RebootOutcome
-from careen.core.observation import NOT_ASKED, Gone, Unknown
+from careen.core.observation import NOT_ASKED, Gone, NodeView, Unknown
 from careen.core.phases import Evidence, Phase, is_allowed
 from careen.core.policy import DrainPolicy, LatePolicy, SettlePolicy
 from careen.core.progress import Progress
@@ -54,14 +54,17 @@ from tests.careen.core.builders import (
 def test_without_the_node_and_its_record_nothing_is_done_and_it_is_said(node: Any, code: Code) -> None:
     decision = decide(an_observation(node), a_policy())
     assert decision.reason.code is code
-    assert kinds(decision) == []
+    written = [(set(action.annotations), action.labels, action.taints, action.unschedulable) for action in decision.actions if isinstance(action, PatchNode)]
+    assert written == ([({keys.REASON}, {}, None, None)] if isinstance(node, NodeView) else [])
+    assert set(kinds(decision)) <= {PatchNode}
 
 
 def test_an_unreadable_record_is_told_once() -> None:
     node = a_node(annotations={keys.PROGRESS: '{"version":2}'})
     first = decide(an_observation(node), a_policy())
-    assert [type(action) for action in first.actions] == [PostEvent]
-    assert decide(an_observation(node, memory=first.memory), a_policy()).actions == ()
+    assert [type(action) for action in first.actions] == [PatchNode, PostEvent]
+    told = a_node(annotations={keys.PROGRESS: '{"version":2}', keys.REASON: first.reason.sentence})
+    assert decide(an_observation(told, memory=first.memory), a_policy()).actions == ()
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.SETTLING, Phase.FAILED, Phase.WAITING])

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from careen.core import drain_plan, keys
-from careen.core.memory import EvictAnswer, EvictionMemory, Memory, after_evicting_comers
+from careen.core.memory import EvictAnswer, EvictionMemory, Memory, after_evicting_comers, after_eviction
 from careen.core.observation import PodView
-from careen.core.policy import DrainPolicy
+from careen.core.policy import BoundPods, DrainPolicy
 from careen.core.selectors import Selector
 from scheduler_core.model.pod import OwnerReference, Pod, PodSpec
 from scheduler_core.simulation import replacements
@@ -130,10 +130,14 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
     pytest.param(comer(tolerates_cordon=True, after=-30), False, id="it was here before"),
     pytest.param(comer(tolerates_cordon=True, after=1), False, id="it was made in the seconds that two clocks cannot tell apart"),
     pytest.param(comer(), False, id="the scheduler had not heard of the cordon"),
+    pytest.param(comer(came_bound=True), True, id="its owner bound it to this node"),
+    pytest.param(comer(came_bound=True, after=-30), False, id="its owner bound it to this node before the cordon: its next pod may be free"),
+    pytest.param(comer(came_bound=False), False, id="a scheduler placed it"),
+    pytest.param(comer(came_bound=True, owner_kind="", owner_name="", owner_uid=""), False, id="a bare pod, bound by hand"),
     pytest.param(comer(tolerates_cordon=True, owner_kind="", owner_name="", owner_uid=""), False, id="a bare pod: nobody would make it again"),
     pytest.param(a_pod(tolerates_cordon=True), False, id="nobody says when it was made"),
 ])
-def test_who_tolerates_the_cordon_is_evicted_once_and_its_successor_stays(pod: PodView, stays: bool) -> None:
+def test_who_would_come_back_for_ever_is_evicted_once_and_its_successor_stays(pod: PodView, stays: bool) -> None:
     found = plan_since(pod)
     assert (found.staying, found.now) == (((pod,), ()) if stays else ((), (pod,)))
 
@@ -145,9 +149,24 @@ def test_pods_that_keep_coming_to_a_cordoned_node_are_evicted_in_rounds_ever_far
         pods = (comer(f"a{second}"), comer(f"b{second}"))
         found = drain_plan.plan(pods, DrainPolicy(), memory, uptime=uptime + second, now=NOW, cordoned_at=CORDONED)
         assert found.now in ((), pods)
+        if found.staying:
+            break
         memory = after_evicting_comers(memory, drain_plan.owners_of_comers(found), uptime=uptime + second, jitter=0.5)
         rounds += [second] if found.now else []
-    assert rounds == [0, 2, 5, 11, 23, 47, 95, 155, 215]
+    assert rounds == [0, 2, 5, 11, 23, 47]
+    assert (second, found.staying, found.is_done) == (48, pods, True), "after so many rounds it holds up no reboot"
+
+
+@pytest.mark.parametrize(("bound_pods", "pod", "stays"), [
+    pytest.param(BoundPods.STAY, a_pod(came_bound=True), True, id="bound, and left alone"),
+    pytest.param(BoundPods.STAY, a_pod(came_bound=False), False, id="placed by a scheduler"),
+    pytest.param(BoundPods.STAY, a_pod(), False, id="nobody tells"),
+    pytest.param(BoundPods.STAY, a_pod(came_bound=True, owner_kind="", owner_uid=""), False, id="a bare pod would not come back"),
+    pytest.param(BoundPods.REFUSE, a_pod(came_bound=True), False, id="by default none is left alone"),
+])
+def test_pods_bound_to_the_node_stay_only_where_the_setting_says_so(bound_pods: BoundPods, pod: PodView, stays: bool) -> None:
+    assert bool(plan(pod, bound_pods=bound_pods).staying) is stays
+    assert drain_plan.to_evict((pod,), DrainPolicy(bound_pods=bound_pods)) == (() if stays else (pod,))
 
 
 def test_the_back_off_of_an_owner_is_for_what_came_after_the_cordon_alone() -> None:
@@ -159,12 +178,54 @@ def test_the_back_off_of_an_owner_is_for_what_came_after_the_cordon_alone() -> N
     assert plan_since(comer("new"), memory=memory).look_again_seconds == 1.5
 
 
-def test_rounds_of_pods_that_keep_coming_earn_force_as_attempts_do() -> None:
-    policy, memory = DrainPolicy(force_reboot=True), Memory()
+def test_rounds_of_pods_that_keep_coming_earn_force_when_their_evictions_were_judged() -> None:
+    policy, memory, deaf = DrainPolicy(force_reboot=True), Memory(), Memory()
     for rounds in range(1, 4):
         memory = after_evicting_comers(memory, ["rs-web"], uptime=UPTIME, jitter=0.5)
-        assert drain_plan.is_force_earned(plan_since(comer(f"new{rounds}"), memory=memory), policy, memory) is (rounds == 3)
+        deaf = after_evicting_comers(deaf, ["rs-web"], uptime=UPTIME, jitter=0.5)
+        for name in (f"a{rounds}", f"b{rounds}"):
+            memory = answered(memory, name, EvictAnswer.ACCEPTED, comer_of="rs-web")
+            deaf = answered(deaf, name, EvictAnswer.UNCLEAR, comer_of="rs-web")
+        coming = plan_since(comer(f"new{rounds}"), memory=memory)
+        assert drain_plan.is_force_earned(coming, policy, memory) is (rounds == 3)
+        assert not drain_plan.is_force_earned(coming, policy, deaf)
+        assert drain_plan.is_hopeless(coming, policy, deaf) is (rounds == 3)
     assert not drain_plan.is_force_earned(plan_since(comer("old", after=-30), memory=memory), policy, memory)
+
+
+def test_an_eviction_of_a_comer_names_by_what_it_is_counted() -> None:
+    found = drain_plan.requests(plan_since(comer("new"), comer("old", after=-30)), DrainPolicy())
+    assert {pod.name: pod.comer_of for pod in found} == {"new": "rs-web", "old": ""}
+
+
+def answered(memory: Memory, name: str, *answers: EvictAnswer, comer_of: str = "") -> Memory:
+    for answer in answers:
+        memory = after_eviction(memory, pod_uid=f"uid-{name}", answer=answer, uptime=UPTIME, jitter=0.5, comer_of=comer_of)
+    return memory
+
+
+YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.BUDGET, EvictAnswer.BARRED
+
+
+@pytest.mark.parametrize(("answers", "is_earned", "is_hopeless"), [
+    pytest.param((EvictAnswer.DENIED,) * 3, True, True, id="admission said no three times"),
+    pytest.param((YES,) * 3, True, True, id="accepted three times, and still there"),
+    pytest.param((LOST,) * 2, False, False, id="not heard twice: once more"),
+    pytest.param((LOST,) * 99, False, True, id="never heard: not sent, refused by a busy server, lost, a webhook that is down"),
+    pytest.param((BARRED,) * 99, False, True, id="turned away: a right is missing"),
+    pytest.param((YES, YES, LOST, LOST, LOST), False, True, id="heard twice, and not any more"),
+    pytest.param((LOST, LOST, LOST, YES, YES), False, False, id="heard again: once more"),
+    pytest.param((LOST, LOST, LOST, YES, YES, YES), True, True, id="heard again, often enough"),
+    pytest.param((PDB, PDB, PDB), False, True, id="a budget says no"),
+    pytest.param((PDB, PDB, PDB, LOST), False, True, id="a budget says no, and a lost answer does not take that back"),
+    pytest.param((PDB, PDB, PDB, YES), True, True, id="the budget has let it go since"),
+])
+def test_force_is_earned_by_evictions_that_were_judged(answers: tuple[EvictAnswer, ...], is_earned: bool, is_hopeless: bool) -> None:
+    policy, memory = DrainPolicy(force_reboot=True), answered(Memory(), "a", *answers)
+    found = plan(a_pod("a"), memory=memory)
+    assert drain_plan.is_force_earned(found, policy, memory) is is_earned
+    assert drain_plan.is_hopeless(found, policy, memory) is is_hopeless
+    assert memory.evictions["uid-a"].attempts == len(answers), "the back-off counts every attempt"
 
 
 FORCE = {"force_reboot": True}

@@ -18,8 +18,8 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def seeds(few: int) -> range:
-    """A few in every run; CAREEN_MODEL_SEEDS=50 tries fifty times as many, for a night's search."""
-    return range(few * int(os.environ.get("CAREEN_MODEL_SEEDS", "1")))
+    """A few in every run; MODEL_SEEDS=50 tries fifty times as many, for a night's search."""
+    return range(few * int(os.environ.get("MODEL_SEEDS", "1")))
 
 
 def a_policy(concurrency: int, order: Order = Order.OLDEST):
@@ -152,6 +152,26 @@ def test_what_happens_right_after_a_phase_begins_breaks_no_rule(seed: int, phase
     calm(world)
 
 
+@pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling", "Failed"])
+@pytest.mark.parametrize("seed", seeds(4))
+def test_a_record_that_is_wiped_in_any_phase_breaks_no_rule_and_everybody_comes_home(seed: int, phase: str) -> None:
+    world = a_world(12_000 + seed, concurrency=1 + seed % 2, fault_rate=0.02 * (seed % 3))
+    for name in NAMES:
+        world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0])
+        world.hosts[name].reboot_behaviour = world.random.choice(["works", "works", "fails", "silent"]) if phase == "Failed" else "works"
+
+    def wipe(name: str, entered: str) -> None:
+        if entered == phase and world.now < 500 and (not world.wiped or world.random.random() < 0.6):
+            world.at(world.random.choice([0.0, 0.02, 0.3, 1.0, 5.0]), lambda: world.wipe_record(name))
+            if world.random.random() < 0.3:
+                world.at(5.0, lambda: world.kill_agent(name))
+
+    world.on_phase = wipe
+    world.run(900)
+    calm(world)
+    assert world.wiped
+
+
 @pytest.mark.parametrize("seed", seeds(4))
 def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> None:
     world = a_world(6000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
@@ -159,6 +179,17 @@ def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> No
         name = world.random.choice(NAMES)
         world.at(world.random.uniform(1, 120), lambda name=name: world.start_agent(name, 0.0))
     world.run(600)
+    calm(world)
+
+
+@pytest.mark.parametrize("seed", seeds(12))
+def test_two_agents_on_every_host_ask_for_each_reboot_once_and_keep_the_claim_until_the_boot(seed: int) -> None:
+    """No lock on the host keeps them apart, requests are lost and late, and a shutdown takes long enough for both to look again."""
+    world = a_world(11_000 + seed, concurrency=1 + seed % 2, fault_rate=0.04 * (seed % 4))
+    for name in NAMES:
+        world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0, 100.0])
+        world.start_agent(name, world.random.uniform(0, 60))
+    world.run(1200)
     calm(world)
 
 

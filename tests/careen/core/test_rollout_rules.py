@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from careen.core import keys, rollout_rules
 from careen.core.gates.maintenance_window import is_open
 from careen.core.observation import NodeView
-from careen.core.policy import Budget, BudgetKind, ForecastPolicy, LatePolicy, Order, Policy, Window
+from careen.core.policy import (
+    BoundPods,
+    Budget,
+    BudgetKind,
+    DrainPolicy,
+    ForecastPolicy,
+    LatePolicy,
+    Order,
+    Policy,
+    Window,
+)
 from careen.core.rollout_rules import RolloutRules
 from careen.core.selectors import Selector
 from scheduler_core.cycle import Scheduler
@@ -55,6 +65,21 @@ def since(name: str, day: int, zone: str = "a") -> NodeView:
 ])
 def test_the_default_order_is_the_agents(nodes: list[NodeView], expected: list[str]) -> None:
     assert order(plan(nodes)) == expected
+
+
+@pytest.mark.parametrize(("policy", "rule"), [
+    pytest.param(POLICY, "bound-pods", id="refused by default"),
+    pytest.param(replace(POLICY, forecast=ForecastPolicy.WARN), "bound-pods", id="whatever --forecast says"),
+    pytest.param(replace(POLICY, drain=DrainPolicy(bound_pods=BoundPods.STAY)), "", id="left on the node"),
+])
+def test_a_plan_refuses_a_node_to_which_an_owner_binds_its_pods_as_the_agents_do(policy: Policy, rule: str) -> None:
+    rules = RolloutRules([a_node("n1"), a_node("n2")], policy)
+    bound = PodForecast(namespace="shop", name="p", uid="u", outcome=Outcome.STAYS, sentence="comes again", owner="ReplicaSet shop/web", is_bound=True)
+    obstacle = rules.refusal("n1", NOW, Forecast(node="n1", made_at="", pods=(bound,)))
+    assert (obstacle.rule if obstacle else "") == rule
+    if obstacle:
+        assert obstacle.subject == "ReplicaSet shop/web (spec.nodeName)"
+        assert "shop/p (ReplicaSet shop/web)" in obstacle.sentence
 
 
 def test_zone_by_zone_never_has_two_zones_down_at_once() -> None:

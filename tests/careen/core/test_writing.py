@@ -65,6 +65,27 @@ def test_another_label_or_another_refusal_is_told_at_once() -> None:
     assert any(isinstance(action, PatchNode) for action in staying(told=0, refusals=(Refusal(gate="hold", code=Code.HELD, sentence="x"),)).actions)
 
 
+KEPT = '{"version":1,"settings":{}}'
+
+
+@pytest.mark.parametrize(("phase", "stands", "kept", "expected"), [
+    pytest.param(Phase.CLAIMING, None, KEPT, {keys.SETTINGS: KEPT}, id="written in the patch of the claim"),
+    pytest.param(Phase.REBOOTING, KEPT, KEPT, {}, id="not written twice"),
+    pytest.param(Phase.REBOOTING, KEPT, "newer", {keys.SETTINGS: "newer"}, id="an edit that came into force meanwhile is kept, too"),
+    pytest.param(Phase.REBOOTING, KEPT, "", {keys.SETTINGS: None}, id="older ones than those in force would mislead"),
+    pytest.param(Phase.WAITING, KEPT, KEPT, {keys.SETTINGS: None}, id="gone with the claim"),
+    pytest.param(Phase.WAITING, None, KEPT, {}, id="nothing without a claim"),
+])
+def test_the_settings_that_a_claim_rests_on_stand_beside_the_record_as_long_as_the_claim_does(
+    phase: Phase, stands: str | None, kept: str, expected: dict[str, str | None],
+) -> None:
+    record = a_progress(phase)
+    node = a_marked_node(record, annotations={keys.SETTINGS: stands} if stands else {})
+    situation = a_situation(node, a_policy(kept_settings=kept))
+    written = the_patch(move(situation, phase, Code.RETRY, "again", progress=record)).annotations
+    assert {key: value for key, value in written.items() if key == keys.SETTINGS} == expected
+
+
 def test_one_event_per_change_of_mind() -> None:
     assert [event.code for event in events(staying(said="drain-started"))] == [Code.DRAINING]
     assert events(staying(said="draining")) == []

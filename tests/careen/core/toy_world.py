@@ -37,6 +37,7 @@ from careen.core.observation import (
     Observation,
     OwnerHealth,
     PodView,
+    SelfTest,
     Taint,
     Unknown,
 )
@@ -63,7 +64,9 @@ class Host:
     need: bool = False
     need_survives: int = 0           # how many reboots the need outlives
     reboot_behaviour: str = "works"  # works, fails, silent
+    goes_down_within: float = 4.0    # how long a shutdown takes at most
     ends_boot: int = 0               # the boot that is about to end because a reboot was asked
+    taken: tuple[int, float, Agent] | None = None    # the boot, the instant and the process of the last request that the host took
 
 
 @dataclass
@@ -110,6 +113,7 @@ class World:
     persons_cordons: set[str] = field(default_factory=set)
     halted_since: dict[str, float] = field(default_factory=dict)           # claim id → when the lock first told of its failure
     touched_by_person: set[str] = field(default_factory=set)               # nodes whose lock entry or Node a person took away
+    wiped: set[str] = field(default_factory=set)                           # nodes whose record a person removed: with it went which labels were whose
     skews: dict[str, float] = field(default_factory=dict)
     on_phase: Callable[[str, str], None] = lambda _name, _phase: None      # called when a node's record enters a phase
 
@@ -187,7 +191,7 @@ class World:
         node = self.nodes[name]
         if node is not None and not node.view.unschedulable and not self.progress(name).is_cordoned_by_us:     # else nobody could tell
             self.say(f"a person cordons {name}")
-            self.write_node(name, unschedulable=True)
+            self.write_node(name, unschedulable=True, cordoned_by=("kubectl-cordon",))
             node.cordoned_by, node.down_since = "person", self.now
             self.persons_cordons.add(name)
 
@@ -195,7 +199,7 @@ class World:
         node = self.nodes[name]
         if node is not None and node.view.unschedulable:
             self.say(f"a person uncordons {name}")
-            self.write_node(name, unschedulable=False)
+            self.write_node(name, unschedulable=False, cordoned_by=())
             node.cordoned_by, node.down_since = "", None
             self.persons_cordons.discard(name)
 
@@ -205,6 +209,11 @@ class World:
             self.say(f"a person sets {key}={value} on {name}")
             annotations = {k: v for k, v in node.view.annotations.items() if k != key}
             self.write_node(name, annotations=annotations if value is None else {**annotations, key: value})
+
+    def wipe_record(self, name: str) -> None:
+        """`kubectl annotate node NAME careen.dev/progress-`, or a tool that keeps only the annotations it knows."""
+        self.wiped.add(name)
+        self.annotate(name, keys.PROGRESS, None)
 
     def unlock(self, name: str) -> None:
         self.say(f"a person releases {name}")
@@ -234,14 +243,17 @@ class World:
 
     # -- hosts ------------------------------------------------------------------------------------------------------------------
 
-    def ask_reboot(self, name: str) -> RebootOutcome:
+    def ask_reboot(self, agent: Agent) -> RebootOutcome:
+        name = agent.node
         host = self.hosts[name]
         self.check_reboot(name)
+        self.check_asked_once(name)
         if host.reboot_behaviour == "fails":
             return RebootOutcome.FAILED
+        host.taken = (host.boot, self.now, agent)
         if host.reboot_behaviour == "works":
             boot = host.ends_boot = host.boot
-            self.at(self.random.uniform(0, 4), lambda: self.go_down(name, boot))
+            self.at(self.random.uniform(0, host.goes_down_within), lambda: self.go_down(name, boot))
         return RebootOutcome.ACCEPTED
 
     def go_down(self, name: str, boot: int) -> None:
@@ -317,7 +329,6 @@ class World:
             for kind in sorted(decision.wants, key=_ORDER.index):
                 yield self.latency()
                 seen[kind] = self.observe(agent, kind, seen)
-            agent.memory = decision.memory
         else:
             raise BrokenRuleError(f"{name} asks for ever: {decision.wants}")
         agent.memory = decision.memory
@@ -377,6 +388,8 @@ class World:
             ) for app in ("web", "db"))
         if kind is Evidence.FORECAST:
             return Forecast(node=name, made_at="2026-01-05T00:00:00Z")
+        if kind is Evidence.SELF_TEST:
+            return SelfTest()
         assert kind is Evidence.FOREIGN, kind
         return ()
 
@@ -408,9 +421,11 @@ class World:
                 yield self.random.choice([0.0, 0.0, 0.0, 7.0])
                 if confirmed_at is None or self.now - confirmed_at > action.within_seconds:
                     return
+                if action.send_before is not None and self.now - self.hosts[agent.node].booted_at >= action.send_before:
+                    return
                 agent.memory = memories.before_reboot_asked(agent.memory)
                 self.say(f"{agent.node}: asks for the reboot")
-                agent.memory = memories.after_reboot_asked(agent.memory, self.ask_reboot(agent.node))
+                agent.memory = memories.after_reboot_asked(agent.memory, self.ask_reboot(agent))
 
     def send(self, land: Callable[[], bool]) -> bool:
         """Whether the write surely landed. A late one lands within the next seconds if its version still holds."""
@@ -440,6 +455,7 @@ class World:
             name, labels=_merged(before.labels, action.labels), annotations=_merged(before.annotations, action.annotations),
             taints=before.taints if action.taints is None else action.taints,
             unschedulable=before.unschedulable if action.unschedulable is None else action.unschedulable,
+            cordoned_by=_cordoned_by(before, action.unschedulable),
         )
         if action.annotations.get(keys.PHASE) != before.annotations.get(keys.PHASE):
             self.on_phase(name, self.progress(name).phase)
@@ -452,7 +468,7 @@ class World:
         after = lock.parse(action.content)
         assert isinstance(after, LockContent)
         for entry in before.entries:
-            if after.entry(entry.node, entry.id) is None:
+            if not after.entries_of(entry.node):                  # another claim of the same node keeps its place
                 self.check_removal(name, entry)
             if not entry.failed and (marked := after.entry(entry.node, entry.id)) is not None and marked.failed:
                 self.halted_since[entry.id] = self.now
@@ -525,6 +541,14 @@ class World:
         is_cordoned = node is not None and node.view.unschedulable
         self.require(not left or not is_cordoned or self.policy(name).drain.force_reboot, f"rule 2: {name} reboots with {[pod.name for pod in left]}")
 
+    def check_asked_once(self, name: str) -> None:
+        """While the process lives whose request the host took, nobody asks again before the deadline. Nobody knows what a dead one did."""
+        host = self.hosts[name]
+        if host.taken is None or host.taken[0] != host.boot or host.taken[2] not in self.agents:
+            return
+        age = self.now - host.taken[1]
+        self.require(age > self.policy(name).reboot_deadline_seconds, f"once: {name} is asked again {age:.1f} s after it took a request")
+
     def check_removal(self, by: str, entry: lock.Entry) -> None:
         name, node, host = entry.node, self.nodes[entry.node], self.hosts[entry.node]
         if name in self.touched_by_person:
@@ -552,7 +576,7 @@ class World:
             self.require((name in self.persons_cordons) == view.unschedulable, f"rule 4: {name}'s cordon is not the person's")
             self.require(view.taints == (Taint(key="theirs", effect="PreferNoSchedule"),), f"rule 4: taints of {name}: {view.taints}")
             self.require(keys.REBOOT_LABEL not in view.labels, f"rule 4: the label of {name} stands: {view.annotations}")
-            self.require(view.labels.get("pool", "") != "maintenance", f"rule 4: labels of {name}: {view.labels}")
+            self.require(name in self.wiped or view.labels.get("pool", "") != "maintenance", f"rule 4: labels of {name}: {view.labels}")
         self.require(not self.content().entries, f"rule 5: claims are left: {self.content().entries}")
 
 
@@ -564,6 +588,13 @@ def _content(annotation: str | None) -> LockContent:
     found = lock.parse(annotation)
     assert isinstance(found, LockContent), found
     return found
+
+
+def _cordoned_by(before: NodeView, unschedulable: bool | None) -> tuple[str, ...]:
+    """As the server records it: who changed the cordon last."""
+    if unschedulable is None or unschedulable is before.unschedulable:
+        return before.cordoned_by
+    return (keys.FIELD_MANAGER,) if unschedulable else ()
 
 
 def _merged(before: Any, change: Any) -> dict[str, str]:

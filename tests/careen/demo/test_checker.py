@@ -21,6 +21,7 @@ from careen.demo.rogues import ROGUES
 from careen.demo.rollout import Rollout, RolloutPlan, running_rollout
 from careen.demo.timings import Timings
 from careen.demo.verbs import DeleteOptions
+from tests.patience import LONG_SECONDS
 
 NODES, DAEMON_SETS = resource_named("nodes"), resource_named("daemonsets")
 FAST = Timings(pod_start=0.05, pod_stop=0.03, shutdown=0.05, boot=0.1, kubelet_start=0.05, hold=0.5, persons_cordon=0.2)
@@ -111,7 +112,7 @@ class ModelAgent:
 
 async def test_a_good_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> None:
     """Also with a hold, a person's cordon and other people's marks about: `set_up` and `run` bring those."""
-    async with running_rollout(plan(patience_seconds=60.0, concurrency=2), tmp_path) as rollout:
+    async with running_rollout(plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path) as rollout:
         await rollout.set_up()
         agents = [ModelAgent(rollout, name) for name in rollout.cluster.hosts.by_name]
 
@@ -208,6 +209,14 @@ def test_a_taint_of_somebody_else_with_our_key_and_another_effect_is_not_ours_to
     theirs = {**a_node(), "spec": {"taints": [{"key": "careen.dev/reboot", "effect": "NoSchedule"}]}}
     writes = (a_write(1, "nodes", "n1", a_node(), theirs, actor="person"), a_write(2, "nodes", "n1", theirs, a_node()))
     assert broken(*writes) == ["foreign"]
+
+
+def test_a_taint_that_never_comes_is_noticed_though_nobody_writes_anything() -> None:
+    def judged(until: float) -> list[str]:
+        return [b.rule.name for b in judge(Evidence(writes=(), host_log=(a_host_event(0, "need"),), concurrency=1, is_complete=False, taint_seconds=10.0, seen_until=until))]
+
+    assert judged(9.0) == []
+    assert judged(11.0) == ["taint"]
 
 
 @pytest.mark.parametrize("key", ["careen.dev/retry", "careen.dev/reboot-now"])

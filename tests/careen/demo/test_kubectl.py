@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from careen.demo.testing import RunningServer, server_in_thread
+from tests import patience
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")]
 
@@ -45,7 +46,7 @@ def kubectl(server: RunningServer, tmp_path: Path) -> Kubectl:
     environment = {**os.environ, "KUBECONFIG": str(config), "HOME": str(tmp_path)}
 
     def run(*arguments: str, fails: bool = False, text: str = "") -> str:
-        done = subprocess.run(["kubectl", *arguments], env=environment, input=text, capture_output=True, text=True, timeout=60, check=False)
+        done = patience.run(["kubectl", *arguments], env=environment, input=text)
         assert (done.returncode != 0) is fails, done.stderr
         return done.stderr if fails else done.stdout
 
@@ -167,5 +168,5 @@ def test_kubectl_deletes_a_pod_by_waiting_for_its_kubelet(tmp_path: Path) -> Non
     with server_in_thread(pod_stop_seconds=0.5) as server:
         server.seed(running_pod("web-a", "n1"))
         environment = {**os.environ, "KUBECONFIG": str(server.write_kubeconfig(tmp_path / "kubeconfig")), "HOME": str(tmp_path)}
-        done = subprocess.run(["kubectl", "delete", "pod", "web-a"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = patience.run(["kubectl", "delete", "pod", "web-a"], env=environment)
         assert (done.returncode, server.get("pods", "web-a")) == (0, None)

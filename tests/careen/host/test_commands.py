@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import asyncio.base_subprocess
 import gc
 import os
 import signal
@@ -12,34 +13,40 @@ from pathlib import Path
 import pytest
 
 from careen.host.commands import Exited, HostExec, NotStarted, TimedOut, run_on_host
+from tests.patience import LONG_SECONDS, growing, until
 
 
 async def test_output_errors_and_code_are_kept() -> None:
-    outcome = await run_on_host(["sh", "-c", "echo out; echo err >&2; exit 3"], how=HostExec.DIRECT, deadline_seconds=20)
+    outcome = await run_on_host(["sh", "-c", "echo out; echo err >&2; exit 3"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert outcome == Exited(code=3, output="out", errors="err")
 
 
 async def test_a_program_that_is_missing_was_certainly_not_started() -> None:
-    outcome = await run_on_host(["/no/such"], how=HostExec.DIRECT, deadline_seconds=20)
+    outcome = await run_on_host(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
 
 
 async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    outcome = await run_on_host(["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"], how=HostExec.DIRECT, deadline_seconds=0.5)
-    assert outcome == TimedOut(0.5)
+    for seconds in growing(0.5):
+        outcome = await run_on_host(["sh", "-c", f"sleep 3000 & echo $! > {pid_file}; wait"], how=HostExec.DIRECT, deadline_seconds=seconds)
+        if has_text(pid_file):
+            break
+    assert outcome == TimedOut(seconds)
     await gone(int(pid_file.read_text()))
 
 
 async def test_a_grandchild_that_left_the_group_and_keeps_the_pipes_open_holds_nobody_up(tmp_path: Path) -> None:
     """As a daemon that a reboot command starts: the command is over all the same."""
     pid_file = tmp_path / "pid"
-    left = f"{sys.executable} -c 'import os, time; os.setsid(); open(\"{pid_file}\", \"w\").write(str(os.getpid())); time.sleep(60)'"
-    async with asyncio.timeout(30):
-        outcome = await run_on_host(["sh", "-c", f"{left} & wait"], how=HostExec.DIRECT, deadline_seconds=2)
-    assert outcome == TimedOut(2)
+    left = f"{sys.executable} -c 'import os, time; os.setsid(); open(\"{pid_file}\", \"w\").write(str(os.getpid())); time.sleep(600)'"
+    for seconds in growing(2):
+        outcome = await run_on_host(["sh", "-c", f"{left} & wait"], how=HostExec.DIRECT, deadline_seconds=seconds)
+        if has_text(pid_file):
+            break
+    assert outcome == TimedOut(seconds)
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
-    await asyncio.sleep(0.1)                     # its end closes the pipes, while there is a loop to see it
+    await until(pipes_are_closed)                # by its end, while there is a loop to see it
 
 
 async def test_a_command_is_killed_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
@@ -57,28 +64,36 @@ async def test_an_ordered_reboot_is_not_called_back(tmp_path: Path) -> None:
     os.kill(pid, 9)  # raises if it were gone
     while Path(f"/proc/{pid}").exists():  # until the loop has reaped it and closes its pipes; left open they would be reported in a later test
         await asyncio.sleep(0.01)
-    await asyncio.sleep(0.3)
+    await until(pipes_are_closed)
+
+
+def pipes_are_closed() -> bool:
+    """Whether asyncio holds no child process any more; one that is left open would be reported in a later test."""
+    left = [each for each in gc.get_objects() if isinstance(each, asyncio.base_subprocess.BaseSubprocessTransport)]
+    return all(each._proc is None for each in left)
 
 
 async def cancel_after_start(pid_file: Path, *, outlives_us: bool) -> None:
-    task = asyncio.create_task(run_on_host(["sh", "-c", f"echo $$ > {pid_file}; exec sleep 60"], how=HostExec.DIRECT, deadline_seconds=60, outlives_us=outlives_us))
-    while not (pid_file.exists() and pid_file.read_text()):
-        await asyncio.sleep(0.01)
+    task = asyncio.create_task(run_on_host(["sh", "-c", f"echo $$ > {pid_file}; exec sleep 3000"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS, outlives_us=outlives_us))
+    await until(lambda: has_text(pid_file))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
+def has_text(file: Path) -> bool:
+    return file.exists() and bool(file.read_text().strip())
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 async def gone(pid: int) -> None:
-    for _ in range(500):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except FileNotFoundError:
-            return
-        if state == "Z":
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"process {pid} still runs")
+    await until(lambda: is_gone(pid), lambda: f"the end of process {pid}")
 
 
 @pytest.fixture
@@ -96,7 +111,7 @@ def write_tool(tool: Path, script: str) -> None:
 
 async def test_through_nsenter_the_command_runs_in_the_mount_namespace_of_the_first_process(nsenter: Path) -> None:
     write_tool(nsenter, 'echo "$@"')
-    assert await run_on_host(["systemctl", "reboot"], how=HostExec.NSENTER, deadline_seconds=20) == Exited(
+    assert await run_on_host(["systemctl", "reboot"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS) == Exited(
         code=0, output="--mount=/proc/1/ns/mnt -- systemctl reboot", errors=""
     )
 
@@ -112,13 +127,13 @@ async def test_through_nsenter_the_command_runs_in_the_mount_namespace_of_the_fi
 async def test_nsenters_own_failure_is_not_the_commands_answer(nsenter: Path, script: str) -> None:
     """Its exit code 1 would otherwise read as the sentinel command's "no"."""
     write_tool(nsenter, script)
-    outcome = await run_on_host(["needs-restarting", "-r"], how=HostExec.NSENTER, deadline_seconds=20)
+    outcome = await run_on_host(["needs-restarting", "-r"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
     assert outcome.why.startswith("nsenter: ")
 
 
 async def test_a_missing_nsenter_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    outcome = await run_on_host(["true"], how=HostExec.NSENTER, deadline_seconds=20)
+    outcome = await run_on_host(["true"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
     assert "cannot start nsenter" in outcome.why

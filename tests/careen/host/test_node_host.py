@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from careen.core.observation import NeedAnswer
+from careen.core.observation import NeedAnswer, SelfTest
 from careen.host.commands import HostExec
 from careen.host.node_host import LocalHost
 from careen.host.reboot import Asked, Refused
+from tests.patience import LONG_SECONDS
 
 
 def host(root: Path) -> LocalHost:
     (root / "run").mkdir(exist_ok=True)
     (root / "boot").write_text("boot-1\n")
     return LocalHost(
-        root=root, sentinel_file="/run/reboot-required", sentinel_command="", sentinel_seconds=20, boot_id_file=root / "boot",
-        how=HostExec.DIRECT, reboot_method="command", reboot_command="true", reboot_signal=39, reboot_seconds=20,
+        root=root, sentinel_file="/run/reboot-required", sentinel_command="", sentinel_seconds=LONG_SECONDS, boot_id_file=root / "boot",
+        how=HostExec.DIRECT, reboot_method="command", reboot_command="true", reboot_signal=39, reboot_seconds=LONG_SECONDS,
     )
 
 
@@ -51,32 +51,41 @@ def test_boot_and_uptime_are_the_hosts(tmp_path: Path) -> None:
 
 async def test_a_host_in_order_passes_its_self_test_and_is_not_rebooted(tmp_path: Path) -> None:
     marker = tmp_path / "rebooted"
-    assert await replace(host(tmp_path), reboot_command=f"touch {marker}").self_test() == ()
+    assert await replace(host(tmp_path), reboot_command=f"touch {marker}").test_reboot() == SelfTest()
     assert not marker.exists()
-
-
-@pytest.mark.parametrize(
-    ("broken", "words"),
-    [
-        ({"sentinel_file": "/no/such/folder/reboot-required"}, "cannot look for the sentinel file"),
-        ({"sentinel_command": "no-such-program"}, "the sentinel command could not be run"),
-        ({"boot_id_file": Path("/no/such/boot_id")}, "cannot read the boot id"),
-        ({"reboot_command": "/no/such/systemctl reboot"}, "the host has no program /no/such/systemctl"),
-    ],
-)
-async def test_what_would_show_only_on_the_day_of_the_reboot_shows_at_the_start(tmp_path: Path, broken: dict[str, Any], words: str) -> None:
-    (problem,) = await replace(host(tmp_path), **broken).self_test()
-    assert words in problem
 
 
 async def test_without_a_way_onto_the_host_the_self_test_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    (problem,) = await replace(host(tmp_path), how=HostExec.NSENTER).self_test()
-    assert problem.startswith("commands cannot be run on the host")
+    found = await replace(host(tmp_path), how=HostExec.NSENTER).test_reboot()
+    assert found.obstacle.startswith("commands cannot be run on the host")
+
+
+def a_process(folder: Path, *, blocked: int = 0, handled: int = 0, name: str = "systemd") -> Path:
+    (folder / "proc/1").mkdir(parents=True, exist_ok=True)
+    text = f"Name:\t{name}\nPid:\t1\nSigQ:\t0/1\nSigBlk:\t{blocked:016x}\nSigIgn:\t0000000000001000\nSigCgt:\t{handled:016x}\n"
+    (folder / "proc/1/status").write_text(text)
+    return folder / "proc"
+
+
+def an_inhibitor(folder: Path, *lines: str) -> None:
+    (folder / "run/systemd/inhibit").mkdir(parents=True, exist_ok=True)
+    (folder / "run/systemd/inhibit/1").write_text("\n".join(lines) + "\n")
 
 
 async def test_the_right_to_send_a_signal_is_tried_without_sending_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
-    assert await replace(host(tmp_path), reboot_method="signal").self_test() == ()
+    here = replace(host(tmp_path), reboot_method="signal", proc=a_process(tmp_path, blocked=1 << 38))
+    assert await here.test_reboot() == SelfTest()
     assert sent == [(1, 0)]
+
+
+async def test_a_kubelet_that_would_not_hear_of_the_shutdown_is_told_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "kill", lambda pid, number: None)
+    an_inhibitor(tmp_path, "WHAT=shutdown", "MODE=delay", "WHO=kubelet")
+    here = replace(host(tmp_path), reboot_method="signal", proc=a_process(tmp_path, blocked=1 << 38))
+    found = await here.test_reboot()
+    assert found.obstacle == ""
+    assert "kubelet (delay); pods that are still on the node get no grace" in found.warning
+    assert (await host(tmp_path).test_reboot()).warning == "", "systemctl reboot asks logind, which waits for the kubelet"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from careen.host import reboot
 from careen.host.commands import HostExec
 from careen.host.reboot import Answer, Asked, Refused, Unclear
+from tests.patience import LONG_SECONDS
 
 
-async def by(script: str, seconds: float = 20) -> Answer:
+async def by(script: str, seconds: float = LONG_SECONDS) -> Answer:
     return await reboot.by_command(["sh", "-c", script], how=HostExec.DIRECT, deadline_seconds=seconds)
 
 
@@ -30,7 +33,7 @@ async def test_a_command_that_fails_certainly_reboots_nothing(script: str, words
 
 
 async def test_a_command_that_is_missing_certainly_reboots_nothing() -> None:
-    assert isinstance(await reboot.by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=20), Refused)
+    assert isinstance(await reboot.by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS), Refused)
 
 
 @pytest.mark.parametrize("script", ["kill -TERM $$", "kill -KILL $$", "exit 143", "exit 137"])
@@ -49,7 +52,7 @@ def test_a_signal_reaches_the_process() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         assert reboot.by_signal(39, pid=process.pid) == Asked()
-        assert process.wait(20) == 0
+        assert process.wait() == 0
 
 
 @pytest.mark.parametrize(
@@ -68,3 +71,123 @@ def test_a_signal_that_cannot_be_sent_certainly_reboots_nothing(monkeypatch: pyt
     assert isinstance(answer, Refused)
     assert words in answer.why
     assert sent == [(1, 39)]
+
+
+# ---- what can be known beforehand ----
+
+
+async def why_not(*argv: str) -> str:
+    return await reboot.why_not_by_command(argv, how=HostExec.DIRECT, deadline_seconds=20)
+
+
+@pytest.mark.parametrize("program", ["true", "sh", "/bin/sh", "env"])
+async def test_a_program_that_is_there_has_nothing_against_it(program: str) -> None:
+    assert await why_not(program, "--whatever") == ""
+
+
+@pytest.mark.parametrize("line", [["sh", "-c", "/no/such/program now"], ["env", "A=b", "/no/such"], ["nsenter", "--", "/no/such"]])
+async def test_what_another_program_is_given_cannot_be_judged(line: list[str]) -> None:
+    if shutil.which(line[0]):
+        assert await why_not(*line) == ""
+
+
+@pytest.mark.parametrize(("program", "words"), [
+    ("/no/such/program", "the host has no program /no/such/program"),
+    ("no-such-program", "the host has no program no-such-program"),
+    ("exec", "the host has no program exec"),
+    ("/etc", "/etc is a folder on the host"),
+    ("{folder}/plain", "plain may not be executed on the host"),
+    ("{folder}/dangling", "the host has no program"),
+    ("{folder}/with space and 'quote", ""),
+])
+async def test_a_program_that_could_not_be_run_is_told(tmp_path: Path, program: str, words: str) -> None:
+    (tmp_path / "plain").write_text("#!/bin/sh\n")
+    (tmp_path / "dangling").symlink_to(tmp_path / "gone")
+    (tmp_path / "with space and 'quote").write_text("#!/bin/sh\n")
+    (tmp_path / "with space and 'quote").chmod(0o755)
+    found = await why_not(program.format(folder=tmp_path))
+    assert words in found
+    assert bool(found) is bool(words)
+
+
+async def test_a_program_is_looked_for_in_the_whole_path_past_folders_and_plain_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for place in ("a/goes-down", "c"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/goes-down").write_text("")
+    monkeypatch.setenv("PATH", f"{tmp_path}/a:{tmp_path}/b:{tmp_path}/c:/usr/bin:/bin")
+    assert "may not be executed" in await why_not("goes-down")
+    (tmp_path / "c/goes-down").write_text("#!/bin/sh\n")
+    (tmp_path / "c/goes-down").chmod(0o755)
+    assert await why_not("goes-down") == ""
+
+
+async def test_a_host_without_a_shell_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert await why_not("/no/such/program") == ""
+
+
+async def test_a_host_that_is_too_slow_cannot_be_judged() -> None:
+    assert await reboot.why_not_by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=0.0) == ""
+
+
+def nsenter_that(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    (folder / "nsenter").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "nsenter").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(("script", "words"), [
+    ("echo 'nsenter: cannot open /proc/1/ns/mnt: Permission denied' >&2; exit 1", "commands cannot be run on the host"),
+    ("echo 'nsenter: failed to execute sh: No such file or directory' >&2; exit 127", ""),
+    ("shift; shift; exec \"$@\"", "the host has no program /no/such/program"),
+])
+async def test_a_host_that_cannot_be_entered_is_told_from_one_without_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, words: str,
+) -> None:
+    nsenter_that(tmp_path, monkeypatch, script)
+    found = await reboot.why_not_by_command(["/no/such/program"], how=HostExec.NSENTER, deadline_seconds=20)
+    assert words in found
+    assert bool(found) is bool(words)
+
+
+def a_process(folder: Path, text: str) -> Path:
+    (folder / "1").mkdir()
+    (folder / "1/status").write_text(text)
+    return folder
+
+
+BIT = 1 << (39 - 1)
+
+
+@pytest.mark.parametrize(("status", "words"), [
+    (f"Name:\tsystemd\nSigBlk:\t{BIT:016x}\nSigCgt:\t0000000000000000\n", ""),
+    (f"Name:\tinit\nSigBlk:\t0000000000000000\nSigCgt:\t{BIT | 2:016x}\n", ""),
+    ("Name:\tpython3\nSigBlk:\t0000000000000000\nSigCgt:\t0000000000004002\n", "process 1 (python3) does not listen for signal 39"),
+    (f"Name:\tinit\nSigBlk:\t{BIT << 1:016x}\nSigCgt:\t{BIT >> 1:016x}\n", "does not listen for signal 39"),
+    ("Name:\tinit\n", ""),
+    ("", ""),
+])
+def test_a_signal_that_nobody_listens_for_reboots_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, words: str,
+) -> None:
+    """Without hostPID process 1 is the agent itself, to which the kernel would not even deliver it."""
+    monkeypatch.setattr(os, "kill", lambda pid, number: None)
+    found = reboot.why_not_by_signal(39, proc=a_process(tmp_path, status))
+    assert words in found
+    assert bool(found) is bool(words)
+
+
+def test_a_process_whose_state_cannot_be_read_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "kill", lambda pid, number: None)
+    assert reboot.why_not_by_signal(39, proc=tmp_path) == ""
+
+
+def test_a_missing_right_to_send_the_signal_is_known_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(pid: int, number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "kill", kill)
+    assert "CAP_KILL and hostPID" in reboot.why_not_by_signal(39)

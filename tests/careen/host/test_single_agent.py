@@ -35,7 +35,7 @@ def test_the_lock_goes_with_the_process_however_it_ends(tmp_path: Path) -> None:
         assert other.stdout.readline() == "held\n"
         assert isinstance(take(tmp_path, "/run", "n1"), HeldByOther)
         other.kill()
-        other.wait(20)
+        other.wait()
     held = take(tmp_path, "/run", "n1")
     assert isinstance(held, Held)
     os.close(held.descriptor)

@@ -7,7 +7,7 @@ from careen.core import keys
 from careen.core.lock import LockContent
 from careen.core.observation import NodeView
 from careen.core.progress import Progress, to_annotation
-from careen.report.fleet_report import fleet_text, in_order, node_json, turn_of
+from careen.report.fleet_report import fleet_json, fleet_text, in_order, node_json, turn_of
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -60,3 +60,11 @@ def test_who_cordoned_a_node_is_shown_because_it_may_hold_up_the_others() -> Non
 
 def test_a_cluster_without_nodes_has_no_table() -> None:
     assert fleet_text([], LockContent(), NOW) == "Lock: no claim held.\n\n0 nodes."
+
+
+def test_what_reboots_would_lose_is_told_once_for_all_nodes_that_say_it() -> None:
+    nodes = [replace(a_node(name, "Waiting", "waits"), annotations={keys.PHASE: "Waiting", keys.WARNING: "the kubelet does not hear of it"}) for name in ("n2", "n1")]
+    text = fleet_text([*nodes, a_node("n3")], LockContent(), NOW)
+    assert text.splitlines()[1] == "Warning (n1, n2): the kubelet does not hear of it."
+    assert text.count("Warning") == 1
+    assert [each["warning"] for each in fleet_json(nodes, LockContent())["nodes"]] == ["the kubelet does not hear of it"] * 2

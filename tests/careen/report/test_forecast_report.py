@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from careen.core.policy import ForecastPolicy, Policy
+from careen.core.policy import BoundPods, DrainPolicy, ForecastPolicy, Policy
 from careen.report.forecast_report import exit_code, forecast_json, forecast_text, verdict
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
@@ -99,3 +99,24 @@ def test_the_json_is_a_forecast_with_counts_and_verdict() -> None:
     assert Forecast.from_mapping(value) == made
     assert value["counts"] == {"pending": 1}
     assert value["refusal"] == "1 of 1 pods would not find room: shop/a (no room)"
+
+
+def test_a_set_that_may_lack_nodes_ends_with_a_sign() -> None:
+    open_set = pod("cart-1", Outcome.MOVES, "fits there", landing=("n2", "n3", "n4", "n5"), is_cut=True)
+    made = Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=(open_set,), notes=("kube-scheduler looks at 100 of up to 180 nodes that fit",))
+    text = forecast_text(made, NOW)
+    assert "n2|n3|n4|+1|…" in text
+    assert "Note: kube-scheduler looks at 100 of up to 180 nodes that fit." in text
+    assert forecast_json(made)["pods"][0]["cut"] is True
+
+
+@pytest.mark.parametrize(("policy", "words"), [
+    pytest.param(Policy(node_name="n1"), "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).", id="by default"),
+    pytest.param(Policy(node_name="n1", forecast=ForecastPolicy.WARN), "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).", id="whatever --forecast says"),
+    pytest.param(Policy(node_name="n1", drain=DrainPolicy(bound_pods=BoundPods.STAY)), "The agent would drain it.", id="left on the node"),
+])
+def test_a_pod_that_its_owner_binds_here_keeps_the_agent_from_draining(policy: Policy, words: str) -> None:
+    made = forecast(pod("pinned", Outcome.STAYS, "comes again", is_bound=True))
+    assert verdict(made, policy) == words
+    refusal = forecast_json(made, policy)["refusal"]
+    assert refusal == (None if "would drain" in words else "comes back here as often as it is evicted (--pods-bound-to-node): shop/pinned (comes again)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +17,7 @@ from careen.report.html import plan_html
 from careen.report.plan_report import Plan, risks
 from scheduler_core.simulation.timeline import Move
 from tests.careen.report.planned import DAY, T0, a_bad_plan, a_plan, a_visit
+from tests.patience import run
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -170,9 +170,9 @@ onload = () => {{
 
 def chromium(*arguments: str, home: Path) -> str:
     assert BROWSER is not None
-    done = subprocess.run(
+    done = run(
         [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={home / 'profile'}", "--virtual-time-budget=4000", *arguments],
-        capture_output=True, text=True, timeout=100, check=False, env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

@@ -11,7 +11,7 @@ import pytest
 from careen.core.policy import Order
 from careen.report.plan_report import is_clean, plan_json, plan_text, risks
 from careen.report.tables import as_json
-from scheduler_core.simulation.timeline import Closing, Left, Obstacle, Wait
+from scheduler_core.simulation.timeline import Closing, Left, Move, Obstacle, Wait
 from tests.careen.report.planned import T0, a_bad_plan, a_plan, a_visit, at
 
 
@@ -55,7 +55,7 @@ At risk:
   - the window ends at Wed 2026-03-04 22:05 with 3 nodes left. Lengthen the window, or raise --concurrency as far as the budgets allow.
   - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. Add room or scale down before; `careen forecast n1` names the single change that would place each pod.
   - draining n2 leaves shop/e without room, to the end of the plan and beyond: 0/4 nodes are available: 4 Insufficient memory. Add room or scale down before; `careen forecast n2` names the single change that would place each pod.
-  - shop/bare has no controller and will not come back. Recreate them by hand, or give them a controller.
+  - shop/bare will not be created again: no controller does it, or a Job has no retry left. Recreate them by hand, or give them a controller, or let the Job ignore evictions (podFailurePolicy).
   - where shop/odd would go cannot be told. Give their scheduler's configuration with --scheduler-config, or look at them by hand.
 Note: durations are assumed."""
 
@@ -105,3 +105,12 @@ def test_json_has_everything() -> None:
     assert plan["figures"] == {"reboots": 2, "seconds": 86_670, "moves": 3, "doubleMoves": 1, "pending": 2, "pendingSeconds": 510, "left": 2}
     assert set(plan["comparison"]) == {Order.OLDEST.value, Order.FEWEST_MOVES.value}
     assert (plan["lost"], plan["unknown"], plan["mostAtOnce"], len(plan["risks"])) == (["shop/bare"], ["shop/odd"], 1, 7)
+
+
+def test_moves_of_pods_that_fit_on_more_nodes_than_the_scheduler_looks_at_are_told_apart() -> None:
+    moves = (Move(pod="shop/a", source="n1", target="n2", at=at(0), is_open=True), Move(pod="shop/b", source="n1", target="n2", at=at(0)))
+    plan = a_plan(moves=moves)
+    assert (
+        "1 move may go to another node: more nodes fit than kube-scheduler looks at, unless its percentageOfNodesToScore is 100."
+    ) in plan_text(plan).splitlines()
+    assert [move.get("open", False) for move in plan_json(plan)["moves"]] == [True, False]

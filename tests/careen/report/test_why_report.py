@@ -85,6 +85,21 @@ def test_whose_cordon_it_is_is_told(by: tuple[str, ...], record: Progress | None
     assert why_json(told)["cordon"] == {"by": list(by), "sentence": cordon_sentence(told)}
 
 
+@pytest.mark.parametrize("record", ["garbage", '{"version":2}', '{"version":1,"phase":"Elsewhere"}', '{"version":1,"phase":"Draining"}'])
+def test_a_record_that_the_agent_cannot_read_is_told_with_what_to_remove(record: str) -> None:
+    node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.PROGRESS: record})
+    text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
+    assert "n1 says that it is Idle, but the annotation careen.dev/progress" in text
+    assert "`kubectl annotate node n1 careen.dev/progress-`" in text
+
+
 def test_of_a_node_in_service_nothing_is_said_of_cordons() -> None:
     assert cordon_sentence(story(Phase.WAITING)) == ""
     assert why_json(story(Phase.WAITING))["cordon"] is None
+
+
+def test_what_the_reboot_would_lose_is_told_before_the_gates() -> None:
+    annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.WARNING: "the kubelet does not hear of the shutdown"}
+    node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
+    text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
+    assert "Warning: the kubelet does not hear of the shutdown." in text[: text.index("GATE")]

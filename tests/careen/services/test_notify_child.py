@@ -12,15 +12,16 @@ import pytest
 
 from careen.services.notification_urls import Target, Way, parse
 from careen.services.notify_child import blotted
+from tests import patience
 from tests.careen.services.webhook import running_webhook
 
 
-def ordered(*targets: Target, seconds: float = 20) -> str:
+def ordered(*targets: Target, seconds: float = patience.LONG_SECONDS) -> str:
     return json.dumps({"text": "x", "seconds": seconds, "targets": [asdict(target) for target in targets]})
 
 
 def run(order: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "careen.services.notify_child"], input=order, capture_output=True, text=True, timeout=60, check=False)
+    return patience.run([sys.executable, "-m", "careen.services.notify_child"], input=order)
 
 
 def test_each_target_has_a_line() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from careen.core.observation import Alert, Unknown
 from careen.services.prometheus import Prometheus
+from tests.patience import LONG_SECONDS, until
 
 Serve = Callable[..., str]
 
@@ -29,7 +30,7 @@ def serve() -> Iterator[Serve]:
                 if asked is not None:
                     asked.append(self.path)
                 if hangs:
-                    hanging.wait(30)
+                    hanging.wait()
                 self.send_response(status)
                 if location:
                     self.send_header("Location", location)
@@ -55,7 +56,7 @@ def vector(*metrics: dict[str, str]) -> bytes:
     return json.dumps({"status": "success", "data": {"resultType": "vector", "result": [{"metric": metric, "value": [1, "1"]} for metric in metrics]}}).encode()
 
 
-async def ask(url: str, seconds: float = 10) -> tuple[Alert, ...] | Unknown:
+async def ask(url: str, seconds: float = LONG_SECONDS) -> tuple[Alert, ...] | Unknown:
     return await Prometheus(url, timeout_seconds=seconds).active_alerts()
 
 
@@ -115,6 +116,7 @@ async def test_a_server_that_never_answers_is_unknown_after_the_deadline(serve: 
     alerts = await ask(serve(b"", hangs=True, asked=asked), seconds=0.2)
     assert isinstance(alerts, Unknown)
     assert "Read timed out" in alerts.why, "by the client's own deadline, so that no thread is left waiting"
+    await until(lambda: asked)
     assert len(asked) == 1, "the client's own retries are off"
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from careen.core.observation import Alert, Unknown
 from careen.services.prometheus import Access, Prometheus, without_login
+from tests.patience import LONG_SECONDS
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 AUTHORITY = str(CERTIFICATES / "authority.pem")
@@ -72,7 +73,7 @@ def running_server(*, asks_for_certificate: bool = False, **how: Any) -> Iterato
 
 
 async def ask(server: Server, **access: str) -> tuple[Alert, ...] | Unknown:
-    return await Prometheus(server.url, timeout_seconds=10, access=Access(ca_file=AUTHORITY, **access)).active_alerts()
+    return await Prometheus(server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file=AUTHORITY, **access)).active_alerts()
 
 
 async def why(server: Server, **access: str) -> str:
@@ -85,7 +86,7 @@ async def test_a_token_from_a_file_is_shown_and_a_rotated_one_at_the_next_questi
     token = tmp_path / "token"
     prometheus = None
     with running_server(wants="Bearer first") as server:
-        prometheus = Prometheus(server.url, timeout_seconds=10, access=Access(ca_file=AUTHORITY, token_file=str(token)))
+        prometheus = Prometheus(server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file=AUTHORITY, token_file=str(token)))
         token.write_text("first\n")
         assert await prometheus.active_alerts() == SLOW
         server.wants = "Bearer second"
@@ -135,7 +136,7 @@ async def test_a_file_without_a_token_is_told_and_nobody_is_asked(tmp_path: Path
 
 async def test_a_server_of_another_authority_is_not_asked() -> None:
     with running_server() as server:
-        answer = await Prometheus(server.url, timeout_seconds=10).active_alerts()
+        answer = await Prometheus(server.url, timeout_seconds=LONG_SECONDS).active_alerts()
         assert isinstance(answer, Unknown)
         assert "certificate verify failed" in answer.why
         assert server.shown == []
@@ -143,7 +144,7 @@ async def test_a_server_of_another_authority_is_not_asked() -> None:
 
 async def test_an_authority_that_is_not_there_is_unknown() -> None:
     with running_server() as server:
-        answer = await Prometheus(server.url, timeout_seconds=10, access=Access(ca_file="/nowhere.pem")).active_alerts()
+        answer = await Prometheus(server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file="/nowhere.pem")).active_alerts()
         assert isinstance(answer, Unknown)
         assert "/nowhere.pem" in answer.why
 
@@ -162,7 +163,7 @@ async def test_a_client_certificate_is_shown_from_two_files_or_one(tmp_path: Pat
 
 async def test_a_password_in_the_address_is_used_and_not_told() -> None:
     with running_server(wants="no") as server:
-        answer = await Prometheus(server.url.replace("//", "//name:SECRETWORD@"), timeout_seconds=10, access=Access(ca_file=AUTHORITY)).active_alerts()
+        answer = await Prometheus(server.url.replace("//", "//name:SECRETWORD@"), timeout_seconds=LONG_SECONDS, access=Access(ca_file=AUTHORITY)).active_alerts()
         assert isinstance(answer, Unknown)
         assert "SECRETWORD" not in answer.why
         assert server.shown == [f"Basic {base64.b64encode(b'name:SECRETWORD').decode()}"]

@@ -33,7 +33,7 @@ def running_webhook(**how: Any) -> Iterator[Webhook]:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
             webhook.got.append((self.command, self.path, body, dict(self.headers)))
             if webhook.hangs:
-                over.wait(60)
+                over.wait()
             self.send_response(webhook.status)
             self.end_headers()
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import yaml
 
+from careen.demo.patience import Patience
 from tests.cluster.harness.api import Api, ApiError, Object
 from tests.cluster.harness.control_plane import REPOSITORY, ControlPlane
 from tests.cluster.harness.hosts import AgentCommand, Fleet, Host
@@ -94,7 +95,7 @@ class Cluster:
 
     def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 60) -> T:
         """The first truthy answer of the condition. Fails with the sentence, and with what the agents said last."""
-        give_up = time.monotonic() + seconds
+        patience = Patience(seconds)         # seconds of a machine with nothing else to do: a slow one makes stories slow
         while True:
             try:
                 if answer := condition():
@@ -103,8 +104,8 @@ class Cluster:
                 sentence_now = f"{sentence} ({error})"
             else:
                 sentence_now = sentence
-            if time.monotonic() > give_up:
-                raise AssertionError(f"not within {seconds:.0f} s: {sentence_now}\n{self.describe()}")
+            if patience.is_over():
+                raise AssertionError(f"not {patience.waited}: {sentence_now}\n{self.describe()}")
             self.plane.check()
             time.sleep(0.1)
 

@@ -41,7 +41,7 @@ def test_a_server_that_is_not_there_is_an_error() -> None:
 
 
 def test_an_answer_that_comes_too_late_is_an_error() -> None:
-    with ExtenderServer({"filter": echo}, delay_seconds=2).running() as server, pytest.raises(ExtenderError, match=r"no answer within 0\.1 s"):
+    with ExtenderServer({"filter": echo}, delay_seconds=3).running() as server, pytest.raises(ExtenderError, match=r"no answer within 0\.1 s"):
         transport(server.url, timeout_seconds=0.1).post("filter", b"{}")
 
 

@@ -67,6 +67,32 @@ def test_each_pod_of_the_node_gets_its_outcome(pod: Manifest, outcome: Outcome, 
     assert (forecast.outcome, forecast.landing) == (outcome, landing)
 
 
+def an_owner(kind: str, node: str | None, *, app: str = "web") -> Manifest:
+    group = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "ReplicationController": "v1", "Job": "batch/v1"}[kind]
+    template = {"spec": {"nodeName": node} if node else {}}
+    return {"apiVersion": group, "kind": kind, "metadata": {"name": app, "namespace": "shop"}, "spec": {"template": template}}
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"])
+@pytest.mark.parametrize(("node", "outcome"), [("n1", Outcome.STAYS), ("n2", Outcome.MOVES), (None, Outcome.MOVES)])
+def test_a_pod_whose_owners_template_names_this_node_stays_because_no_eviction_gets_rid_of_it(kind: str, node: str | None, outcome: Outcome) -> None:
+    pod = only(drain("n1", a_node("n1"), a_node("n2"), an_owner(kind, node), a_pod("p", "n1", owner=kind)))
+    assert (pod.outcome, pod.is_bound) == (outcome, node == "n1")
+    if pod.is_bound:
+        assert pod.sentence == "comes again on this node whenever it is evicted: its owner's template names the node (spec.nodeName)"
+
+
+def test_a_pod_that_the_drain_leaves_alone_anyway_is_not_said_to_be_bound() -> None:
+    objects = [a_node("n1"), an_owner("ReplicaSet", "n1"), a_pod("p", "n1")]
+    (made,) = simulate_drain(Snapshot.from_objects(objects), ["n1"], made_at="", stays=lambda _: "not selected")
+    assert (only(made).sentence, only(made).is_bound) == ("not selected", False)
+
+
+def test_daemon_set_pods_that_are_not_ready_already_are_named() -> None:
+    ailing = {**a_pod("cni", "n1", owner="DaemonSet", app="cni"), "status": {"phase": "Running"}}
+    assert drain("n1", a_node("n1"), ailing, a_pod("ok", "n1", owner="DaemonSet")).notes == ("1 DaemonSet pod of the node is not ready already: shop/cni",)
+
+
 def test_nodes_of_equal_highest_score_are_a_set() -> None:
     assert only(drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"))).landing == ("n2", "n3")
 

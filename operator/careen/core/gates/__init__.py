@@ -6,6 +6,7 @@ from careen.core.decision import Refusal
 from careen.core.gates import (
     alerts,
     blocking_pods,
+    bound_pods,
     budgets,
     drain_forecast,
     dry_run,
@@ -17,6 +18,8 @@ from careen.core.gates import (
     loop_limit,
     maintenance_window,
     minimum_interval,
+    reboot_way,
+    settings,
 )
 from careen.core.gates.question import Cost, Gate, When
 from careen.core.phases import Evidence
@@ -26,12 +29,15 @@ GATES: tuple[Gate, ...] = (
     hold.GATE,                   # a person's word comes before everything else
     halt.GATE,                   # certain, and known from the lock alone
     host_state.GATE,             # without a known need there is nothing to ask the others for
+    settings.GATE,               # certain, and known from the start of the agent
+    reboot_way.GATE,             # a small command on the host, at most once in some minutes
     loop_limit.GATE,             # a need that survives reboots will survive the next one too
     maintenance_window.GATE,     # certain, and known from the clock alone
     minimum_interval.GATE,       # certain, and known from the Node alone
     foreign_cordon.GATE,         # certain, and known from the Node alone
     blocking_pods.GATE,          # one list of this node's pods, and only when selectors are configured
     foreign_coordinator.GATE,    # one or two reads; only by a node whose turn it is
+    bound_pods.GATE,             # one list of this node's pods, and the owners of those that no scheduler placed
     budgets.GATE,                # one list of all nodes; only by a node whose turn it is
     alerts.GATE,                 # another server, which may be slow
     drain_forecast.GATE,         # a child process and lists of the whole cluster

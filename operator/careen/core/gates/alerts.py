@@ -10,6 +10,9 @@ from careen.core.policy import AlertPolicy, Policy
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 
+# How the names of all alerts in manifests/alerts begin. An alert about a reboot that does not come must not keep it from coming.
+OWN_ALERTS = "Careen"
+
 
 def needs(policy: Policy) -> frozenset[Evidence]:
     """The active alerts, when a source is configured."""
@@ -17,7 +20,7 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """kured's rule: pending and firing alerts block, except those that the filter leaves out."""
+    """kured's rule: pending and firing alerts block, except those that the filter leaves out, and except careen's own."""
     policy, active = situation.policy.alerts, situation.seen.alerts
     if policy is None:
         return None
@@ -31,11 +34,11 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def blocks(alert: Alert, policy: AlertPolicy) -> bool:
-    """Whether this alert counts under the filter."""
+    """Whether this alert counts under the filter. Careen's own counts only for who names those that do: `match_only`."""
     if policy.firing_only and alert.state != "firing":
         return False
     matches = policy.filter_regexp is not None and policy.filter_regexp.search(alert.name) is not None
-    return matches if policy.match_only else not matches
+    return matches if policy.match_only else not matches and not alert.name.startswith(OWN_ALERTS)
 
 
 def _no(code: Code, sentence: str) -> Refusal:

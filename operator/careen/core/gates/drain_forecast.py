@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.forecast_objection import objection_to
+from careen.core.forecast_ways_out import ways_out
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
 from careen.core.observation import NotAsked, Unknown
 from careen.core.phases import Evidence
@@ -25,11 +26,11 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(forecast, (Unknown, NotAsked)):
         return _no(Code.FORECAST_UNKNOWN, f"the forecast could not be made: {forecast.why if isinstance(forecast, Unknown) else 'nobody asked'}")
     objection = objection_to(forecast, policy)
-    return _no(Code.FORECAST_REFUSES, objection) if objection else None
+    return _no(Code.FORECAST_REFUSES, objection, ways_out(forecast, policy)) if objection else None
 
 
-def _no(code: Code, sentence: str) -> Refusal:
-    return Refusal(gate=GATE.name, code=code, sentence=sentence)
+def _no(code: Code, sentence: str, remedy: str = "") -> Refusal:
+    return Refusal(gate=GATE.name, code=code, sentence=sentence, remedy=remedy)
 
 
 GATE = Gate(name="forecast", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.COSTLY, needs=needs)

@@ -1,7 +1,7 @@
 """Refuses when the API server would refuse the eviction of any pod right now: known before anything moves.
 
 Asked once the claim is held, just before the cordon. With --force-reboot an admission webhook's refusal no longer counts, and a budget's
-only with its own override.
+only with its own override. A request that was turned away before anybody judged it counts always: it would not earn the force either.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _refuses(answer: DryRunAnswer, policy: DrainPolicy) -> bool:
         return False
     if not policy.force_reboot:
         return True
-    return answer.answer is Evictable.BUDGET and not policy.force_past_budgets
+    return answer.answer is Evictable.BARRED or (answer.answer is Evictable.BUDGET and not policy.force_past_budgets)
 
 
 def _list(refused: list[tuple[PodView, DryRunAnswer]]) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import drain_plan, keys, lock, order
+from careen.core import baseline, drain_plan, keys, lock, order, patience
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.gates import asked, budgets, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.lock import LockContent
-from careen.core.observation import Fleet, NeedAnswer, NodeView, NotAsked, OwnerHealth, Unknown
+from careen.core.observation import Fleet, NeedAnswer, NodeView, NotAsked, Unknown
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import Order
 from careen.core.progress import UnreadableProgress, from_annotation
@@ -28,7 +28,7 @@ _CLAIMER_PATIENCE_SECONDS = 15.0     # longer than any cordon may follow the rea
 _STEP_BACK_PAUSE_SECONDS = 5.0
 _UNKNOWN_PATIENCE_SECONDS = 15.0     # a claim that waits longer than this holds up the others
 _PASSING = frozenset({
-    Code.NEED_UNKNOWN, Code.LOCK_UNKNOWN, Code.FLEET_UNKNOWN, Code.PODS_UNKNOWN, Code.OWNERS_UNKNOWN, Code.EVICTIONS_UNKNOWN,
+    Code.NEED_UNKNOWN, Code.BOOT_ID_UNKNOWN, Code.LOCK_UNKNOWN, Code.FLEET_UNKNOWN, Code.PODS_UNKNOWN, Code.OWNERS_UNKNOWN, Code.EVICTIONS_UNKNOWN,
 })
 
 
@@ -73,11 +73,9 @@ def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
     """A single answer that did not come is asked again under the same claim; what stays unknown leads back."""
     if refused.code not in _PASSING:
         return None
-    since = situation.memory.unknown_since
-    since = situation.seen.uptime if since is None else since
-    if situation.seen.uptime - since >= _UNKNOWN_PATIENCE_SECONDS:
+    if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
         return None
-    return stay(situation, refused.code, refused.sentence, look=1.0, is_silent=True, memory=replace(situation.memory, unknown_since=since))
+    return stay(situation, refused.code, refused.sentence, look=1.0, is_silent=True, memory=patience.met(situation, refused.gate))
 
 
 def _delay_left(situation: Situation) -> float:
@@ -170,20 +168,15 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     progress = replace(
         situation.progress, is_cordoned_by_us=not node.unschedulable, prior_unschedulable=node.unschedulable,
         prior_labels={key: node.labels.get(key) for key, value in policy.pre_reboot_labels.items() if node.labels.get(key) != value},
-        owners=_baseline(situation, {pod.owner_uid for pod in leaving}), drain_started=situation.mark(), drain_started_at=rfc3339(situation.server_now),
+        owners=baseline.taken(situation, leaving), drain_started=situation.mark(), drain_started_at=rfc3339(situation.server_now),
         displaced=len(leaving),
     )
     return move(
-        situation, Phase.DRAINING, Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go", progress=progress,
+        situation, Phase.DRAINING, Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go{baseline.said(progress.owners)}", progress=progress,
         change=NodeChange(labels=dict(policy.pre_reboot_labels), unschedulable=True, annotations=forecast_annotation(situation)),
-        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds, memory=replace(situation.memory, costly_refusals=0, unknown_since=None),
+        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds, memory=replace(situation.memory, costly_refusals=0),
         then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}", claim=progress.claim),),
     )
-
-
-def _baseline(situation: Situation, displaced: set[str]) -> tuple[OwnerHealth, ...]:
-    owners = situation.seen.owners
-    return tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
 
 
 def _back(situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY) -> Decision:

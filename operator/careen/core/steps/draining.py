@@ -8,7 +8,7 @@ from careen.core import drain_plan
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
 from careen.core.drain_plan import DrainPlan
-from careen.core.gates import hold, host_state
+from careen.core.gates import hold, host_state, settings
 from careen.core.gates.question import When
 from careen.core.memory import Memory, after_evicting_comers
 from careen.core.observation import NeedAnswer, NotAsked, Unknown
@@ -33,6 +33,8 @@ def _called_off(situation: Situation) -> Decision | None:
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is not None and refused.code is not Code.LOCK_UNKNOWN:
         return undo(situation, Phase.WAITING, refused.code, f"{refused.sentence}: the drain is undone", refusals=(refused,))
+    if (unusable := settings.ask(situation, When.BEFORE_REBOOT)) is not None:
+        return undo(situation, Phase.WAITING, unusable.code, f"{unusable.sentence}: the drain is undone", refusals=(unusable,))
     if not situation.node.unschedulable:
         return failed.undone(situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node during the drain: it stays in service")
     return None
@@ -42,7 +44,7 @@ def _unknown(situation: Situation) -> Decision | None:
     """A fact that must be known is not: nothing more is evicted, and after some patience everything is undone."""
     pods = situation.seen.pods
     refused = hold.ask(situation, When.BEFORE_REBOOT)
-    if refused is None and situation.seen.need.answer is NeedAnswer.UNKNOWN:
+    if refused is None and (situation.seen.need.answer is NeedAnswer.UNKNOWN or not situation.boot):
         refused = host_state.ask(situation, When.BEFORE_REBOOT)
     if refused is None and isinstance(pods, (Unknown, NotAsked)):
         why = pods.why if isinstance(pods, Unknown) else "nobody asked"
@@ -53,11 +55,11 @@ def _unknown(situation: Situation) -> Decision | None:
 def _drain(situation: Situation) -> Decision:
     policy, pods = situation.policy.drain, situation.seen.pods
     assert isinstance(pods, tuple)
-    memory = replace(_forget_gone(situation), unknown_since=None)
+    memory = _forget_gone(situation)
     situation = replace(situation, memory=memory)
     plan = drain_plan.plan(pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at)
     if plan.is_done:
-        return _go_on(situation, Code.REBOOT_ANNOUNCED, "drained, and no gate refuses: reboots")
+        return _go_on(situation, Code.REBOOT_ANNOUNCED, f"drained{drain_plan.describe_returning(plan)}, and no gate refuses: reboots")
     elapsed = situation.elapsed(situation.progress.drain_started) or 0.0
     if policy.timeout_seconds > 0 and elapsed > policy.timeout_seconds:
         return _timed_out(situation, plan)
@@ -85,15 +87,9 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
     policy, described = situation.policy.drain, drain_plan.describe(plan, situation.memory)
     if drain_plan.is_force_earned(plan, policy, situation.memory):
         return _go_on(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
-    if policy.force_reboot and not _is_hopeless(situation, plan):
+    if policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory):
         return _evict(situation, plan, f"asks again before it is forced: {described}")
     return failed.undone(situation, Code.DRAIN_TIMEOUT, f"not drained within {policy.timeout_seconds:.0f} s: {described}")
-
-
-def _is_hopeless(situation: Situation, plan: DrainPlan) -> bool:
-    """Whether every pod was asked often enough, so that only a budget stands between us and the force."""
-    enough = situation.policy.drain.attempts_before_force
-    return all(drain_plan.attempts(plan, pod, situation.memory) >= enough for pod in (*plan.now, *plan.later))
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:

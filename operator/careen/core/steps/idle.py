@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from careen.core import keys, lock, taint_spread
+from careen.core import keys, lock, own_taint, taint_spread
 from careen.core.decision import Decision
 from careen.core.lock import LockContent
 from careen.core.observation import NeedAnswer
@@ -107,4 +107,5 @@ def next_lock_look(situation: Situation) -> float:
 
 def _has_leftovers(situation: Situation) -> bool:
     ours = set(annotations_of_a_need(situation.policy))
-    return bool(ours & situation.node.annotations.keys()) or keys.REBOOT_LABEL in situation.node.labels
+    is_tainted = bool(own_taint.keys_of_ours(situation.node, situation.progress, situation.policy))
+    return bool(ours & situation.node.annotations.keys()) or keys.REBOOT_LABEL in situation.node.labels or is_tainted

@@ -1,6 +1,9 @@
 """Rebooting: announced on the Node, then confirmed in the lock, then asked of the host; and what happens when nothing happens.
 
 The announcement changes the Node's version, so nothing decided on an older view of the Node (an undo, a hold not yet seen) can pass it.
+It bears a name drawn by chance. Only the process that drew the name, and saw its patch land, may ask the host: a second agent on the same
+node takes the announcement for somebody else's. Whoever asked says so in the record. While the record does not, and nobody has made
+another announcement for a few minutes, the announcer is taken for dead, and the reboot is announced anew.
 """
 
 from __future__ import annotations
@@ -12,69 +15,101 @@ from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion
 from careen.core.decision import Decision
 from careen.core.gates import hold
 from careen.core.gates.question import When
-from careen.core.memory import RebootMemory, RebootOutcome
+from careen.core.memory import RebootMemory, RebootOutcome, StrangerMemory
 from careen.core.observation import NeedAnswer, NotAsked
 from careen.core.phases import Evidence, Phase
+from careen.core.policy import Policy
+from careen.core.progress import Announcement
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.steps import failed, late_gates, working
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, undo, want
 
 LOOK_SECONDS = 2.0
+_TELLING_SECONDS = 90.0              # to ask and to say so, with an API server that is slow or gone for a moment
 _CANNOT = "called off after the reboot was announced; whether the host was asked is not known, so nothing is undone before the deadline"
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
     """Three actions that only make sense together; each stops the turn if it did not surely succeed."""
-    progress = situation.progress
+    progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(
-        situation.memory, unknown_since=None,
-        reboot=RebootMemory(claim=progress.claim, announcement=number, outcome=RebootOutcome.NOT_ASKED),
+        situation.memory, stranger=None,
+        reboot=RebootMemory(claim=progress.claim, announcement=number, outcome=RebootOutcome.NOT_ASKED, by=by),
     )
-    name = situation.node.name
+    name, uptime = situation.node.name, situation.seen.uptime
     return move(
         situation, Phase.REBOOTING, code, sentence, look=LOOK_SECONDS, memory=memory,
-        progress=replace(progress, announcement=number, announced=situation.mark(), is_forced=progress.is_forced or code is Code.FORCED),
+        progress=replace(
+            progress, announcement=number, announced=Announcement(boot=situation.boot, uptime=uptime, by=by),
+            is_forced=progress.is_forced or code is Code.FORCED,
+        ),
         then=(
             ConfirmClaim(claim=progress.claim, node=name),
             *_told(situation),
-            AskReboot(within_seconds=situation.policy.confirm_max_age_seconds),
+            AskReboot(
+                within_seconds=situation.policy.confirm_max_age_seconds,
+                send_before=uptime + stranger_patience_seconds(situation.policy) / 5,
+            ),
         ),
     )
+
+
+def stranger_patience_seconds(policy: Policy) -> float:
+    """How long another process's announcement may stand without a word that the host was asked.
+
+    A living announcer asks within a fifth of it, or not at all; its command answers in its own time, and a minute is left to say so.
+    """
+    return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
 
 def _told(situation: Situation) -> tuple[Notify, ...]:
     """A message to people, unless an agent that ran before this one announced the reboot: then it told them."""
     progress, name = situation.progress, situation.node.name
-    is_told = progress.announcement > 0 and _asked(situation) is None
+    is_told = progress.announcement > 0 and _own(situation) is None
     return () if is_told else (Notify(occasion=Occasion.REBOOT, sentence=f"Rebooting node {name}", claim=progress.claim),)
 
 
 def decide(situation: Situation) -> Decision:
     """The host still runs the boot that is to end."""
-    asked = _asked(situation)
-    if asked is not None and asked.outcome is RebootOutcome.FAILED:
-        return failed.undone(situation, Code.REBOOT_COMMAND_FAILED, f"the host did not take the reboot: {asked.detail}", tries=situation.progress.tries + 1)
+    own, announced = _own(situation), situation.progress.announced
+    is_asked = announced is not None and announced.is_asked
+    if own is not None and own.outcome is RebootOutcome.FAILED and not is_asked:
+        return failed.undone(situation, Code.REBOOT_COMMAND_FAILED, f"the host did not take the reboot: {own.detail}", tries=situation.progress.tries + 1)
     if (found := working.put_back(situation)) is not None and not _is_called_off(situation):
         return found
-    waited = situation.elapsed(situation.progress.announced)
+    waited = situation.elapsed(announced)
     is_over = waited is None or waited > situation.policy.reboot_deadline_seconds
-    if asked is not None and asked.outcome is RebootOutcome.NOT_ASKED:
+    if own is not None and own.outcome is RebootOutcome.NOT_ASKED and not is_asked:
         return _not_asked(situation)
     if is_over:
         return _nothing_happened(situation)
-    if asked is not None:
-        detail = f": {asked.detail}" if asked.outcome is RebootOutcome.UNCLEAR and asked.detail else ""
-        return stay(situation, Code.REBOOT_ASKED, f"the host was asked to reboot{detail}", look=LOOK_SECONDS)
-    return _another_process_announced(situation, waited or 0.0)
+    return _asked(situation) if is_asked or _has_asked(situation) else _another_process_announced(situation)
 
 
-def _asked(situation: Situation) -> RebootMemory | None:
+def _own(situation: Situation) -> RebootMemory | None:
     """What this process knows of the announcement that stands on the Node; None: another process made it."""
-    seen = situation.memory.reboot
+    seen, announced = situation.memory.reboot, situation.progress.announced
     is_ours = seen is not None and seen.claim == situation.progress.claim and seen.announcement == situation.progress.announcement
-    return seen if is_ours else None
+    return seen if is_ours and seen is not None and seen.by == (announced.by if announced else "") else None
+
+
+def _has_asked(situation: Situation) -> bool:
+    """Whether this process asked the host under this claim, whoever made the announcement that stands there now."""
+    seen = situation.memory.reboot
+    return seen is not None and seen.claim == situation.progress.claim and seen.may_be_under_way
+
+
+def _asked(situation: Situation) -> Decision:
+    """Wait for the boot. That the host was asked stands in the record, so that no other process of this node asks it again."""
+    seen, announced = situation.memory.reboot, situation.progress.announced
+    detail = f": {seen.detail}" if seen is not None and seen.outcome is RebootOutcome.UNCLEAR and seen.detail else ""
+    sentence = f"the host was asked to reboot{detail}"
+    if announced is None or announced.is_asked:
+        return stay(situation, Code.REBOOT_ASKED, sentence, look=LOOK_SECONDS)
+    progress = replace(situation.progress, announced=replace(announced, is_asked=True))
+    return move(situation, Phase.REBOOTING, Code.REBOOT_ASKED, sentence, progress=progress, look=LOOK_SECONDS)
 
 
 def _is_called_off(situation: Situation) -> bool:
@@ -108,21 +143,33 @@ def _left(situation: Situation) -> str | None:
     return "" if plan.is_done else f"{drain_plan.describe(plan, situation.memory)} came back"
 
 
-def _another_process_announced(situation: Situation, waited: float) -> Decision:
+def _another_process_announced(situation: Situation) -> Decision:
     """The agent was restarted on the same boot, or a second one runs. Whether the host was asked is not known."""
-    pause = 2 * situation.policy.confirm_max_age_seconds
-    if waited < pause:
-        return stay(situation, Code.REBOOT_ANNOUNCED, "another process announced the reboot a moment ago", look=min(LOOK_SECONDS, pause - waited), is_silent=True)
+    stranger = _stranger(situation)
+    situation = replace(situation, memory=replace(situation.memory, stranger=stranger))
+    left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
+    if left_seconds > 0:
+        sentence = "another process of this node announced the reboot and may have asked the host"
+        return stay(situation, Code.REBOOT_ASKED, sentence, look=min(LOOK_SECONDS, left_seconds))
     if (left := _left(situation)) is None:
         return want(situation, Evidence.PODS)
     if _is_called_off(situation) or left or not situation.node.unschedulable:
         return stay(situation, Code.REBOOT_ASKED, _CANNOT, look=LOOK_SECONDS)
     again = late_gates.decide(situation)
     if again is None:
-        return announce(situation, Code.REBOOT_ANNOUNCED, "announced again after a restart of the agent on the same boot")
+        return announce(situation, Code.REBOOT_ANNOUNCED, "announced again: the process that announced it has said nothing since")
     if again.wants or again.phase is Phase.REBOOTING:
         return again
     return stay(situation, Code.REBOOT_ASKED, _CANNOT, look=LOOK_SECONDS, refusals=again.refusals)
+
+
+def _stranger(situation: Situation) -> StrangerMemory:
+    """The announcement that stands there, with since when this process has seen it without a break."""
+    progress, known = situation.progress, situation.memory.stranger
+    by = progress.announced.by if progress.announced else ""
+    if known is not None and (known.by, known.announcement) == (by, progress.announcement):
+        return known
+    return StrangerMemory(by=by, announcement=progress.announcement, since=situation.seen.uptime)
 
 
 def _nothing_happened(situation: Situation) -> Decision:

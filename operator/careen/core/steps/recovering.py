@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import ghosts, keys, lock
+from careen.core import ghosts, keys, lock, own_taint
 from careen.core.actions import PatchNode
 from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Decision
 from careen.core.lock import Entry, LockContent
 from careen.core.memory import Memory, RebootOutcome
-from careen.core.observation import Holders, NeedAnswer
+from careen.core.observation import Holders, NeedAnswer, NodeView
 from careen.core.phases import Evidence, Phase
+from careen.core.progress import Announcement, Progress
 from careen.core.reasons import Code
 from careen.core.situation import Situation
 from careen.core.times import rfc3339
@@ -23,13 +24,16 @@ from careen.core.writing import NodeChange, move, stay, want, write_lock
 
 _LOOK_SECONDS = 10.0
 _STAYS_UP = frozenset({RebootOutcome.NOT_ASKED, RebootOutcome.FAILED})
+_UNREAD_LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
     """None when nothing of ours stands in the lock, or nothing can be said about it yet."""
     content = situation.lock
-    if situation.progress.claim or not isinstance(content, LockContent) or not situation.boot:
+    if situation.progress.claim or not situation.boot:
         return None
+    if not isinstance(content, LockContent):
+        return _not_before_it_is_read(situation)
     entries = content.entries_of(situation.node.name)
     if not entries:
         return _lone_cordon(situation)
@@ -57,14 +61,16 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
 def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
     memory, uptime = situation.memory, situation.seen.uptime
     if situation.seen.lacks(Evidence.HOLDERS):
-        return want(situation, Evidence.HOLDERS) if memory.holders_not_before <= uptime else None
+        return want(situation, Evidence.HOLDERS) if memory.holders_not_before <= uptime else _not_before_it_is_read(situation)
     holders = situation.seen.holders
-    if not isinstance(holders, Holders) or any(node.name == entry.node and _is_known(node.annotations, entry) for node in holders.nodes):
+    if not isinstance(holders, Holders):
+        return _not_before_it_is_read(situation)
+    if any(node.name == entry.node and _is_known(node.annotations, entry) for node in holders.nodes):
         return None                                              # unreadable, or our own view of the Node was the older one
     if entry.boot and entry.boot != situation.boot:
         return _adopt_after_boot(situation, entry)
     if entry.uid == situation.node.uid and looks_like_ours(situation):
-        return _adopt_to_undo(situation, entry)
+        return _adopt_to_reboot(situation, entry) if _may_be_rebooting(situation, entry) else _adopt_to_undo(situation, entry)
     if _is_surely_not_rebooting(situation, entry):
         return _release(situation, content, entry, "a claim of this node's former Node, whose host was not asked to reboot, was given back", memory)
     watch = ghosts.watch_on(situation, content, holders)
@@ -129,17 +135,50 @@ def _lone_cordon(situation: Situation) -> Decision | None:
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
     """The boot that the claim was to end has ended: proven and released like any other."""
     progress = replace(
-        situation.progress, claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_cordoned_by_us=_is_cordon_ours(situation, entry),
+        _with_own_taint(situation), claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_cordoned_by_us=_is_cordon_ours(situation, entry),
         verify_started=situation.mark(), reboots_for_need=situation.progress.reboots_for_need + 1,
     )
     return move(situation, Phase.VERIFYING, Code.ENTRY_ADOPTED, "a claim of this node from before the boot is taken up", progress=progress)
+
+
+def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
+    """Whether the host may have been asked under this claim: this process knows, or the Node still says that the reboot was announced."""
+    return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or _says_announced(situation.node))
+
+
+def _says_announced(node: NodeView) -> bool:
+    return node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
+
+
+def _not_before_it_is_read(situation: Situation) -> Decision | None:
+    """Without a record only the phase on the Node still tells of a reboot that may be under way: it is left alone until the claim is found.
+    A cordoned node has no use for a soft taint meanwhile."""
+    if situation.phase is not Phase.IDLE or not _says_announced(situation.node):
+        return None
+    sentence = "the record of an announced reboot is missing, and its claim cannot be looked up yet"
+    return stay(situation, Code.LOCK_UNKNOWN, sentence, look=_UNREAD_LOOK_SECONDS, is_silent=True)
+
+
+def _has_asked(situation: Situation, entry: Entry) -> bool:
+    asked = situation.memory.reboot
+    return asked is not None and asked.claim == entry.id and asked.may_be_under_way
+
+
+def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
+    """The record was wiped after the reboot was announced: the claim stays until the boot, or until nobody can have asked for one."""
+    progress = replace(
+        _with_own_taint(situation), claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot,
+        is_cordoned_by_us=_is_cordon_ours(situation, entry), announcement=1,
+        announced=Announcement(boot=situation.boot, uptime=situation.seen.uptime, is_asked=_has_asked(situation, entry)),
+    )
+    return move(situation, Phase.REBOOTING, Code.ENTRY_ADOPTED, "the record of an announced reboot was missing: it is waited for", progress=progress)
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
     """The record of a working node was wiped on the same boot: put back what can be put back, then the claim."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
-        situation.progress, claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_giving_back=True,
+        _with_own_taint(situation), claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_giving_back=True,
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
     uncordon = False if _is_cordon_ours(situation, entry) else None
@@ -148,3 +187,10 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         situation, phase, Code.ENTRY_ADOPTED, "the record of a claim was missing: everything is undone", progress=progress,
         change=NodeChange(unschedulable=uncordon),
     )
+
+
+def _with_own_taint(situation: Situation) -> Progress:
+    """The record with the taint that is ours by its name or by the API server's word, as long as that can be told."""
+    progress, wanted = situation.progress, situation.policy.taint_key
+    ours = own_taint.keys_of_ours(situation.node, progress, situation.policy)
+    return replace(progress, taint_key=wanted) if not progress.taint_key and wanted and wanted in ours else progress

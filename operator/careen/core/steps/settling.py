@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import lock, order
+from careen.core import baseline, lock, order
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision
 from careen.core.gates import loop_limit
@@ -44,13 +44,13 @@ def what_ails(situation: Situation) -> str:
 
     Only workloads that somebody has not changed meanwhile (same UID, generation and replicas) can be compared.
     """
-    owners = situation.seen.owners
-    if not situation.progress.owners:
+    owners, recorded = situation.seen.owners, baseline.services(situation.progress.owners)
+    if not recorded:
         return ""
     if not isinstance(owners, tuple):
         return "the health of the displaced workloads cannot be read"
     now = {owner.uid: owner for owner in owners}
-    ailing = [(before, now[before.uid]) for before in situation.progress.owners if before.uid in now and _is_worse(before, now[before.uid])]
+    ailing = [(before, now[before.uid]) for before in recorded if before.uid in now and _is_worse(before, now[before.uid])]
     more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
     described = ", ".join(f"{before.title} ({after.ready} of {before.ready} ready)" for before, after in ailing[:3])
     return f"not yet as before: {described}{more}" if ailing else ""

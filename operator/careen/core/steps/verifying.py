@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
-from careen.core import keys
+from careen.core import baseline, keys
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision
 from careen.core.gates import loop_limit
@@ -42,10 +42,14 @@ def decide(situation: Situation) -> Decision:
     """Give the node back, or wait, or halt."""
     if (found := working.put_back(situation)) is not None:
         return found
-    if not (ailing := what_ails(situation)):
-        return _give_back(situation)
     waited = situation.elapsed(situation.progress.verify_started) or 0.0
-    if waited > situation.policy.verify_timeout_seconds:
+    is_over = waited > situation.policy.verify_timeout_seconds
+    ailing = what_ails(situation)
+    if not ailing and not is_over:
+        ailing = _new_pods_not_ready(situation)
+    if not ailing:
+        return _give_back(situation)
+    if is_over:
         return failed.halted(situation, Code.NEVER_READY, f"{ailing}, {waited:.0f} s after the boot was seen", progress=situation.progress)
     return stay(situation, Code.VERIFYING, ailing, look=LOOK_SECONDS)
 
@@ -59,16 +63,22 @@ def what_ails(situation: Situation) -> str:
         return "the node is not ready"
     if not isinstance(pods, tuple):
         return "the pods of this node cannot be listed"
-    ailing = sorted(pod.title for pod in pods if _must_be_ready(situation, pod) and not pod.is_ready)
+    return _not_ready(situation, pods, were_ready=True)
+
+
+def _new_pods_not_ready(situation: Situation) -> str:
+    """DaemonSet pods that the record cannot compare: created or changed since the cordon. They get the same time, and then the node goes on."""
+    pods = situation.seen.pods
+    return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
+
+
+def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: bool | None) -> str:
+    ailing = sorted(
+        pod.title for pod in pods
+        if baseline.must_run(situation, pod) and not pod.is_ready and baseline.was_ready(situation, pod) is were_ready
+    )
     more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
     return f"DaemonSet pods not ready: {', '.join(ailing[:3])}{more}" if ailing else ""
-
-
-def _must_be_ready(situation: Situation, pod: PodView) -> bool:
-    """A DaemonSet's pods count, except our own: it is ready only when this agent has done its work."""
-    policy = situation.policy
-    is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name
-    return pod.owner_kind == "DaemonSet" and not is_own and not pod.is_terminating and pod.phase not in ("Succeeded", "Failed")
 
 
 def _give_back(situation: Situation) -> Decision:
@@ -88,9 +98,14 @@ def _give_back(situation: Situation) -> Decision:
         return failed.halted(situation, Code.REBOOT_LOOP, f"the host asks again after {record.reboots_for_need} confirmed reboots", progress=record, change=change)
     name = situation.node.name
     return move(
-        situation, Phase.SETTLING, Code.GIVEN_BACK, "rebooted, proven well and back in service", progress=record, change=change,
+        situation, Phase.SETTLING, Code.GIVEN_BACK, _given_back(situation), progress=record, change=change,
         then=(Notify(occasion=Occasion.UNCORDON, sentence=f"Node {name} rebooted & uncordoned successfully!", claim=record.claim),),
     )
+
+
+def _given_back(situation: Situation) -> str:
+    left = _new_pods_not_ready(situation)
+    return "rebooted, proven well and back in service" + (f"; {left}, and none of them ran here before the drain" if left else "")
 
 
 def _report(situation: Situation) -> str:

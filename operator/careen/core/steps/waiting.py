@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from careen.core import keys, lock, order, overdue, taint_spread
+from careen.core import baseline, keys, lock, order, overdue, taint_spread
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.gates import asked, maintenance_window, missing, refusals
@@ -239,12 +239,13 @@ def _claim(situation: Situation) -> Decision:
     )
     content, forecast = situation.lock, situation.seen.forecast
     memory = replace(
-        situation.memory, evictions={}, comers={}, reboot=None, claimers={}, unknown_since=None, forecast_at=situation.seen.uptime,
+        situation.memory, evictions={}, comers={}, reboot=None, claimers={}, forecast_at=situation.seen.uptime,
         forecast=forecast if isinstance(forecast, Forecast) else None,
         forecast_holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
     )
     return move(
-        situation, Phase.CLAIMING, Code.TAKING_CLAIM, "it is this node's turn: it takes a claim and asks everything once more",
+        situation, Phase.CLAIMING, Code.TAKING_CLAIM,
+        f"it is this node's turn: it takes a claim and asks everything once more{baseline.said(baseline.taken(situation, ()))}",
         progress=progress, memory=memory,
     )
 

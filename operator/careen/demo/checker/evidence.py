@@ -54,6 +54,7 @@ class Evidence:
     daemon_set: tuple[str, str] = ("careen", "careen")
     taint_seconds: float = 10.0
     is_complete: bool = True
+    seen_until: float = 0.0            # when somebody looked last: silence after the last write counts too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ def every_need_is_tainted_in_time(evidence: Evidence) -> Iterator[Breach]:
     for need in (e for e in evidence.host_log if e.what == "need"):
         times = [w.at for w in writes_to(evidence, "nodes") if w.key[1] == need.host and agent_node(w.actor) == need.host and w.at >= need.at
                  and TAINT in {(key, effect) for key, effect, _ in taints_of(w.after)}]
-        end = max((w.at for w in evidence.writes), default=need.at)
+        end = max((evidence.seen_until, *(w.at for w in evidence.writes)))
         if times and times[0] - need.at > evidence.taint_seconds:
             yield Breach(at=times[0], sentence=f"{need.host} was tainted {times[0] - need.at:.1f} s after it asked for a reboot, the limit is {evidence.taint_seconds:.0f} s")
         if not times and end - need.at > evidence.taint_seconds:
@@ -48,7 +48,7 @@ def every_node_comes_round(evidence: Evidence) -> Iterator[Breach]:
     latest = {w.key[1]: w.after for w in writes_to(evidence, "nodes")}
     for need in (e for e in evidence.host_log if e.what == "need"):
         booted = [e for e in evidence.host_log if e.host == need.host and e.what == "booted" and e.at > need.at]
-        end = max((w.at for w in evidence.writes), default=need.at)
+        end = max((evidence.seen_until, *(w.at for w in evidence.writes)))
         if not booted:
             yield Breach(at=end, sentence=f"{need.host} asked for a reboot and never got it")
         elif not is_ready(latest.get(need.host, {})) or is_cordoned(latest.get(need.host, {})):

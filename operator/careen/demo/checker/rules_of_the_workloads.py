@@ -13,7 +13,7 @@ _READ_BEFORE_SECONDS = 5.0
 
 
 def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[Breach]:
-    """At the release after a reboot each owner of displaced pods has as many ready pods as when the node was cordoned."""
+    """At the release after a reboot each owner of displaced pods has as many ready pods as when the node was cordoned. Jobs are work and may end."""
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):
@@ -63,7 +63,7 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 def _displaced(evidence: Evidence, node: str, since: float, until: float) -> dict[str, str]:
     evicted = [w for w in writes_to(evidence, "pods") if w.verb == "evict" and agent_node(w.actor) == node and since <= w.at <= until]
-    return {uid: name for uid, name in (_owner(w.before) for w in evicted) if uid}
+    return {uid: name for uid, name in (_owner(w.before) for w in evicted) if uid and not name.startswith("Job ")}
 
 
 def _at(line: Timeline, instant: float) -> int:

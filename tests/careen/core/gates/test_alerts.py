@@ -17,6 +17,7 @@ from tests.careen.core.builders import a_policy, a_situation
 FIRING = Alert(name="DiskFull")
 PENDING = Alert(name="DiskFull", state="pending")
 WATCHDOG = Alert(name="Watchdog")
+OWN = Alert(name="CareenRebootOverdue")
 IGNORE = re.compile("^Watchdog$")
 
 
@@ -33,6 +34,11 @@ IGNORE = re.compile("^Watchdog$")
     (AlertPolicy(filter_regexp=IGNORE, match_only=True), (FIRING,), None),
     (AlertPolicy(filter_regexp=re.compile("Disk")), (FIRING,), None),
     (AlertPolicy(match_only=True), (FIRING,), None),
+    (AlertPolicy(), (OWN,), None),
+    (AlertPolicy(), (OWN, FIRING), Code.ALERT),
+    (AlertPolicy(filter_regexp=IGNORE), (OWN, WATCHDOG), None),
+    (AlertPolicy(filter_regexp=re.compile("^Careen"), match_only=True), (OWN,), Code.ALERT),
+    (AlertPolicy(filter_regexp=re.compile("Disk"), match_only=True), (OWN,), None),
     (AlertPolicy(), Unknown("timed out after 10 s"), Code.ALERTS_UNKNOWN),
     (AlertPolicy(), NOT_ASKED, Code.ALERTS_UNKNOWN),
 ])

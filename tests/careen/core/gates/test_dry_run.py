@@ -26,6 +26,7 @@ def answers(answer: Evictable) -> dict[str, DryRunAnswer]:
     (Unknown("503"), {}, Code.EVICTIONS_UNKNOWN), (NOT_ASKED, {}, Code.EVICTIONS_UNKNOWN),
     (answers(Evictable.DENIED), {"force_reboot": True}, None), (answers(Evictable.BUDGET), {"force_reboot": True}, Code.EVICTION_REFUSED),
     (answers(Evictable.BUDGET), {"force_reboot": True, "force_past_budgets": True}, None),
+    (answers(Evictable.BARRED), {}, Code.EVICTION_REFUSED), (answers(Evictable.BARRED), {"force_reboot": True}, Code.EVICTION_REFUSED),
 ])
 def test_one_refusal_is_enough(evictability: Any, drain: dict[str, Any], expected: Code | None) -> None:
     situation = a_situation(policy=a_policy(drain=DrainPolicy(**drain)), pods=PODS, evictability=evictability)

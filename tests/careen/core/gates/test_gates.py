@@ -8,13 +8,13 @@ from careen.core.gates import GATES, asked, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.observation import NOT_ASKED
 from careen.core.phases import Evidence
-from careen.core.policy import ForecastPolicy
+from careen.core.policy import BoundPods, DrainPolicy, ForecastPolicy
 from tests.careen.core.builders import a_policy, a_situation
 
 
 def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_run() -> None:
     assert [gate.name for gate in GATES] == [
-        "hold", "halt", "host-state", "loop-limit", "maintenance-window", "minimum-interval", "foreign-cordon", "blocking-pods", "foreign-coordinator", "budgets", "alerts",
+        "hold", "halt", "host-state", "settings", "reboot-way", "loop-limit", "maintenance-window", "minimum-interval", "foreign-cordon", "blocking-pods", "foreign-coordinator", "bound-pods", "budgets", "alerts",
         "forecast", "dry-run-evictions",
     ]
 
@@ -22,7 +22,7 @@ def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_ru
 @pytest.mark.parametrize(("when", "left_out"), [
     (When.READY, {"dry-run-evictions"}),
     (When.CLAIMED, set()),
-    (When.BEFORE_REBOOT, {"halt", "loop-limit", "minimum-interval", "foreign-cordon", "budgets", "forecast", "dry-run-evictions"}),
+    (When.BEFORE_REBOOT, {"halt", "reboot-way", "loop-limit", "minimum-interval", "foreign-cordon", "bound-pods", "budgets", "forecast", "dry-run-evictions"}),
 ])
 def test_who_is_asked_when(when: When, left_out: set[str]) -> None:
     assert {gate.name for gate in GATES} - {gate.name for gate in asked(when)} == left_out
@@ -39,6 +39,9 @@ def test_only_evidence_that_is_lacking_and_configured_is_asked_for() -> None:
     assert missing(a_situation(**lacking), costly) == {Evidence.FOREIGN, Evidence.FLEET, Evidence.FORECAST}
     assert missing(a_situation(policy=a_policy(forecast=ForecastPolicy.OFF), **lacking), costly) == {Evidence.FOREIGN, Evidence.FLEET}
     assert missing(a_situation(), costly) == frozenset()
+    no_pods = {"pods": NOT_ASKED, "owners": NOT_ASKED}
+    assert missing(a_situation(**no_pods), costly) == {Evidence.PODS, Evidence.OWNERS}
+    assert missing(a_situation(policy=a_policy(drain=DrainPolicy(bound_pods=BoundPods.STAY)), **no_pods), costly) == frozenset()
 
 
 @pytest.mark.parametrize("when", list(When))

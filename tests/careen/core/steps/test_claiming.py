@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.careen.core.builders import (
     NO,
     UNKNOWN_NEED,
     UPTIME,
+    a_daemon_pod,
     a_fleet,
     a_marked_node,
     a_node,
@@ -139,13 +141,13 @@ def test_costly_evidence_is_asked_in_order_and_the_nodes_last_of_all() -> None:
     lacking: dict[str, Any] = dict.fromkeys(("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED)
     asked = []
     given: list[dict[str, Any]] = [
-        {}, {"foreign": ()}, {"forecast": Forecast(node="n1", made_at="")}, {"pods": (), "evictability": {}}, {"owners": ()},
+        {}, {"foreign": ()}, {"pods": (), "owners": ()}, {"forecast": Forecast(node="n1", made_at="")}, {"evictability": {}},
     ]
     for more in given:
         lacking |= more
         asked.append(claiming(**lacking).wants)
     assert asked == [
-        {Evidence.FOREIGN}, {Evidence.FORECAST}, {Evidence.PODS, Evidence.EVICTABILITY}, {Evidence.OWNERS}, {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET},
+        {Evidence.FOREIGN}, {Evidence.PODS, Evidence.OWNERS}, {Evidence.FORECAST}, {Evidence.EVICTABILITY}, {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET},
     ]
 
 
@@ -169,6 +171,25 @@ def test_the_cordon_and_its_record_are_one_patch_that_must_not_be_sent_late() ->
     assert patch.labels == {keys.REBOOT_LABEL: "in-progress", "pool": "away", "x": "1"}
     assert (record.is_cordoned_by_us, record.prior_unschedulable, record.prior_labels) == (True, False, {"pool": "web"})
     assert (record.owners, record.displaced, record.boot_left) == ((an_owner(),), 2, "boot-1")
+
+
+def test_the_record_keeps_which_daemon_sets_were_ready_here_and_the_cordon_says_which_were_not() -> None:
+    pods = (
+        a_daemon_pod("proxy-1", labels={"controller-revision-hash": "5d9"}),
+        a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni", is_ready=False),
+        a_daemon_pod("kured-1", owner_name="kured", owner_uid="ds-kured", is_ready=False),          # the agent's own
+        a_daemon_pod("old-1", owner_name="old", owner_uid="ds-old", phase="Failed"),
+    )
+    decision = claiming(pods=pods)
+    rows = [(row.kind, row.name, row.uid, row.generation, row.ready) for row in the_record(decision).owners]
+    assert rows == [("DaemonSet", "cni", "ds-cni", 0, 0), ("DaemonSet", "proxy", "ds-proxy", zlib.crc32(b"5d9"), 1)]
+    assert decision.reason.sentence == "cordoned; 0 pods have to go; not ready now, so not waited for after the reboot: DaemonSet kube-system/cni"
+
+
+def test_the_record_of_daemon_sets_is_bounded_and_those_that_are_not_ready_stay_in_it() -> None:
+    pods = tuple(a_daemon_pod(f"d{n:03}", owner_name=f"d{n:03}", owner_uid=f"ds-{n:03}", is_ready=n != 299) for n in range(300))
+    rows = the_record(claiming(pods=pods)).owners
+    assert (len(rows), rows[0].name, rows[0].ready) == (110, "d299", 0)
 
 
 def test_with_the_cordon_earlier_refusals_are_forgotten() -> None:

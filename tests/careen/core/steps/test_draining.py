@@ -14,7 +14,7 @@ from careen.core import keys, lock
 from careen.core.actions import AskReboot, ConfirmClaim, Evict, PatchNode, WriteLock
 from careen.core.decision import Decision
 from careen.core.lock import LockContent
-from careen.core.memory import EvictAnswer, EvictionMemory, Memory
+from careen.core.memory import EvictAnswer, EvictionMemory, Memory, after_eviction
 from careen.core.observation import NOT_ASKED, Alert, Taint, Unknown
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy, Window
@@ -88,6 +88,27 @@ def test_a_pod_that_came_in_spite_of_the_cordon_is_evicted_and_the_next_of_its_o
 
 def test_who_came_back_and_tolerates_the_cordon_holds_up_no_reboot() -> None:
     assert draining(pods=(a_pod("web-2", created_at=NOW, tolerates_cordon=True),)).phase is Phase.REBOOTING
+
+
+def test_a_drain_that_meets_a_pod_bound_to_this_node_evicts_it_once_and_goes_on_to_the_reboot() -> None:
+    """Its owner makes it again within the second, and would do so for ever."""
+    first = draining(pods=(a_pod("pinned-1", came_bound=True),))
+    assert evicted(first) == ["pinned-1"]
+    again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
+    assert (again.phase, evicted(again)) == (Phase.REBOOTING, [])
+    assert again.reason.sentence.startswith("drained (left here, because it comes back whenever it is evicted: shop/pinned-2), and no gate refuses")
+
+
+def test_a_pod_that_keeps_coming_for_a_reason_nobody_knows_ends_the_drain_after_some_rounds() -> None:
+    memory, phases = remembering(), []
+    for turn in range(60):
+        decision = draining(pods=(a_pod(f"web-{turn}", created_at=NOW),), memory=memory, uptime=UPTIME + turn * 2)
+        memory = decision.memory
+        phases.append(decision.phase)
+        if decision.phase is Phase.REBOOTING:
+            break
+    assert phases[-1] is Phase.REBOOTING
+    assert memory.comers["rs-web"].rounds == 6
 
 
 def test_back_offs_of_pods_that_left_are_forgotten() -> None:
@@ -210,6 +231,19 @@ def test_force_is_earned_by_real_attempts(drain: DrainPolicy, memory: Memory, ph
         assert the_record(decision).is_forced
 
 
+@pytest.mark.parametrize("answer", [EvictAnswer.UNCLEAR, EvictAnswer.BARRED])
+def test_evictions_that_nobody_judged_earn_no_force_and_do_not_keep_the_node_for_ever(answer: EvictAnswer) -> None:
+    """Not sent, refused by a busy server, a webhook that is down, a missing right: no pod was asked to go."""
+    memory = remembering()
+    for _ in range(2):
+        memory = after_eviction(memory, pod_uid="uid-web-1", answer=answer, uptime=UPTIME - 60, jitter=0.0)
+    again = timed_out(FORCE, memory)
+    assert (again.phase, evicted(again)) == (Phase.DRAINING, ["web-1"])
+    decision = timed_out(FORCE, after_eviction(memory, pod_uid="uid-web-1", answer=answer, uptime=UPTIME, jitter=0.0))
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.DRAIN_TIMEOUT)
+    assert is_undone(decision)
+
+
 def test_force_passes_over_pods_and_not_over_gates() -> None:
     policy = a_policy(drain=FORCE, window=Window(days=frozenset()))
     decision = draining(policy=policy, pods=(a_pod("web-1"),), memory=refused(3, answer=EvictAnswer.DENIED))
@@ -222,7 +256,6 @@ SHUT = Window(days=frozenset())
 LATE = {
     "window": {"policy": {"window": SHUT}},
     "alerts": {"policy": {"alerts": AlertPolicy()}, "alerts": (Alert(name="DiskFull"),)},
-    "unknown alerts": {"policy": {"alerts": AlertPolicy()}, "alerts": Unknown("timed out")},
     "kured": {"policy": {}, "foreign": ("kured runs",)},
 }
 
@@ -233,6 +266,23 @@ def test_a_late_refusal_undoes_the_drain_by_default_and_is_passed_over_by_policy
     undone = draining(policy=a_policy(pre_reboot_labels=PRE, **case["policy"]), **more)
     assert (undone.phase, undone.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
     assert is_undone(undone)
+    assert draining(policy=a_policy(late_policy=LatePolicy.REBOOT, **case["policy"]), **more).phase is Phase.REBOOTING
+
+
+UNTOLD = {
+    "alerts": {"policy": {"alerts": AlertPolicy()}, "alerts": Unknown("timed out")},
+    "other coordinators": {"policy": {}, "foreign": Unknown("503")},
+}
+
+
+@pytest.mark.parametrize("case", UNTOLD.values(), ids=UNTOLD.keys())
+def test_what_cannot_be_told_of_a_drained_node_is_waited_for_and_then_undoes_the_drain(case: dict[str, Any]) -> None:
+    more: dict[str, Any] = {key: value for key, value in case.items() if key != "policy"}
+    policy = a_policy(pre_reboot_labels=PRE, **case["policy"])
+    first = draining(policy=policy, **more)
+    assert first.phase is Phase.DRAINING
+    assert draining(policy=policy, **more, memory=first.memory, uptime=UPTIME + 600).phase is Phase.DRAINING
+    assert is_undone(draining(policy=policy, **more, memory=first.memory, uptime=UPTIME + 601))
     assert draining(policy=a_policy(late_policy=LatePolicy.REBOOT, **case["policy"]), **more).phase is Phase.REBOOTING
 
 
@@ -259,3 +309,12 @@ def test_the_reboot_delay_runs_first_and_the_gates_are_asked_after_it() -> None:
 
 def test_a_free_lock_holds_no_claim_to_remove() -> None:
     assert kinds(draining(need=NO, lock=LockContent())) == [PatchNode]
+
+
+def test_a_drain_whose_settings_are_not_known_is_undone_before_another_pod_is_evicted() -> None:
+    policy = a_policy(pre_reboot_labels=PRE, settings_problem="the ConfigMap is bad", are_settings_whole=False)
+    decision = draining(policy=policy, pods=(a_pod(),))
+    assert is_undone(decision)
+    assert decision.reason.code is Code.SETTINGS_UNUSABLE
+    whole = a_policy(pre_reboot_labels=PRE, settings_problem="the ConfigMap is bad")
+    assert evicted(draining(policy=whole, pods=(a_pod(),))) == ["web-1"]

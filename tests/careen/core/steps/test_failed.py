@@ -129,6 +129,12 @@ def test_workloads_that_came_back_after_all_lead_to_the_release() -> None:
     assert decided(record, owners=(an_owner(),)).phase is Phase.SETTLING
 
 
+def test_a_node_that_an_earlier_release_failed_for_a_job_comes_home() -> None:
+    job = an_owner("nightly", kind="Job", replicas=1, ready=1)
+    record = halted(Code.SETTLE_TIMEOUT, owners=(job,))
+    assert decided(record, owners=(an_owner("nightly", kind="Job", replicas=1, ready=0),)).phase is Phase.SETTLING
+
+
 def test_a_loop_whose_need_is_gone_gives_its_claim_back() -> None:
     decision = decided(halted(Code.REBOOT_LOOP), need=NO)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.NEED_GONE)

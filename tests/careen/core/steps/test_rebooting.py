@@ -8,20 +8,26 @@ import pytest
 
 from careen.core import keys, lock
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode, WriteLock
+from careen.core.decide import decide
 from careen.core.decision import Decision
 from careen.core.lock import LockContent
-from careen.core.memory import Memory, RebootMemory, RebootOutcome
+from careen.core.memory import Memory, RebootMemory, RebootOutcome, StrangerMemory
 from careen.core.observation import NOT_ASKED, Unknown
 from careen.core.phases import Evidence, Phase
 from careen.core.policy import Window
+from careen.core.progress import Announcement, Progress
 from careen.core.reasons import Code
+from careen.core.steps.rebooting import stranger_patience_seconds
 from tests.careen.core.builders import (
+    BOOT,
     NO,
+    UPTIME,
     a_pod,
     a_policy,
     a_progress,
     ago,
     an_entry,
+    an_observation,
     decided,
     held,
     kinds,
@@ -38,8 +44,14 @@ def having(outcome: RebootOutcome, detail: str = "", announcement: int = 1) -> M
     return remembering(reboot=RebootMemory(claim="c1", announcement=announcement, outcome=outcome, detail=detail))
 
 
+def watching(seconds: float, by: str = "") -> Memory:
+    """A process that did not announce, and has seen the announcement stand there for so long."""
+    return remembering(stranger=StrangerMemory(by=by, announcement=1, since=UPTIME - seconds))
+
+
 def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
-    memory = having(outcome, "exit code 1") if outcome else remembering()
+    """Without an outcome: a process that has taken the announcer for dead."""
+    memory = having(outcome, "exit code 1") if outcome else watching(150)
     return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
 
 
@@ -49,7 +61,7 @@ def asks(decision: Decision) -> bool:
 
 def test_before_the_host_is_asked_the_memory_says_that_it_was_not() -> None:
     decision = decided(a_progress(Phase.DRAINING))
-    assert decision.memory.reboot == RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED)
+    assert decision.memory.reboot == RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh")
 
 
 def told(decision: Decision) -> list[tuple[Occasion, str]]:
@@ -119,9 +131,68 @@ def test_another_announcement_than_the_remembered_one_is_another_processs() -> N
     assert decided(RECORD, memory=having(RebootOutcome.FAILED, announcement=9)).phase is Phase.REBOOTING
 
 
-@pytest.mark.parametrize(("announced_ago", "expected"), [(0, False), (9.9, False), (10, True)])
-def test_an_agent_restarted_on_the_same_boot_asks_again_but_not_beside_one_that_may_be_asking_now(announced_ago: float, expected: bool) -> None:
-    assert asks(rebooting(announced_ago=announced_ago)) is expected
+# Two processes on one node, or a process and its successor.
+
+
+def record_by(by: str, *, is_asked: bool = False, announced_ago: float = 20, **changes: Any) -> Progress:
+    announced = Announcement(boot=BOOT, uptime=UPTIME - announced_ago, by=by, is_asked=is_asked)
+    return a_progress(Phase.REBOOTING, announced=announced, **changes)
+
+
+def mine(outcome: RebootOutcome, by: str = "mine") -> Memory:
+    return remembering(reboot=RebootMemory(claim="c1", announcement=1, outcome=outcome, by=by))
+
+
+def test_an_announcement_names_who_made_it_and_says_until_when_the_host_may_be_asked() -> None:
+    decision = decided(a_progress(Phase.DRAINING))
+    assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME, by="fresh")
+    assert [action.send_before for action in decision.actions if isinstance(action, AskReboot)] == [UPTIME + 30]
+
+
+@pytest.mark.parametrize("outcome", [RebootOutcome.NOT_ASKED, RebootOutcome.FAILED])
+@pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}, {"node": {"unschedulable": False}}])
+def test_an_announcement_of_the_same_number_by_another_process_is_not_taken_for_the_own(outcome: RebootOutcome, changes: dict[str, Any]) -> None:
+    """The own patch did not land, the other's did: its reboot may be under way, so nothing is asked, undone or given back."""
+    decision = decided(record_by("other"), memory=mine(outcome), **changes)
+    assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
+    assert not [action for action in decision.actions if isinstance(action, WriteLock)]
+
+
+@pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
+@pytest.mark.parametrize("by", ["mine", "other"])
+def test_who_asked_the_host_says_so_in_the_record_whoever_has_announced_since(outcome: RebootOutcome, by: str) -> None:
+    decision = decided(record_by(by), memory=mine(outcome))
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, [PatchNode])
+    assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME - 20, by=by, is_asked=True)
+
+
+@pytest.mark.parametrize("memory", [watching(899, "other"), mine(RebootOutcome.NOT_ASKED, "other"), mine(RebootOutcome.FAILED, "other")])
+@pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}])
+def test_a_host_that_some_process_asked_is_not_asked_again_and_nothing_is_undone(memory: Memory, changes: dict[str, Any]) -> None:
+    decision = decided(record_by("other", is_asked=True, announced_ago=899), memory=memory, **changes)
+    assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0, False), (149.9, False), (150, True)])
+def test_an_announcer_that_has_said_nothing_for_a_while_is_taken_for_dead(seconds: float, expected: bool) -> None:
+    assert asks(decided(record_by("other"), memory=watching(seconds, "other"))) is expected
+
+
+def test_the_pause_follows_how_long_the_reboot_command_may_take_and_ends_before_the_deadline() -> None:
+    assert stranger_patience_seconds(a_policy(reboot_command_seconds=200)) == 290
+    assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
+
+
+def test_another_announcement_or_a_while_without_a_view_of_the_node_begins_the_patience_anew() -> None:
+    assert not asks(decided(record_by("third"), memory=watching(150, "other")))
+    blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
+    assert not asks(decided(record_by("other"), memory=blind.memory))
+
+
+def test_the_deadline_ends_the_wait_for_another_process_too() -> None:
+    decision = decided(record_by("other", announced_ago=901), memory=watching(10, "other"))
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
+    assert not the_record(decision).is_giving_back
 
 
 @pytest.mark.parametrize("changes", [{"pods": (a_pod(),)}, {"node": {"unschedulable": False}}, {"policy": a_policy(window=Window(days=frozenset()))}])

@@ -10,12 +10,13 @@ import pytest
 from careen.core import keys
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision
-from careen.core.memory import ClaimMemory, RebootMemory, RebootOutcome
+from careen.core.memory import ClaimMemory, Memory, RebootMemory, RebootOutcome
 from careen.core.observation import NOT_ASKED, Holders, Unknown
 from careen.core.phases import Evidence, Phase
-from careen.core.progress import Progress
+from careen.core.progress import Announcement, Progress
 from careen.core.reasons import Code
 from tests.careen.core.builders import (
+    BOOT,
     LOCK_OBJECT,
     NO,
     UPTIME,
@@ -250,3 +251,42 @@ def test_a_claim_of_the_former_node_is_given_back_only_when_the_host_was_surely_
 def test_a_reboot_that_an_earlier_process_announced_keeps_the_claim() -> None:
     decision = recreated(a_progress(Phase.REBOOTING, announcement=1, announced=ago(30)))
     assert WriteLock not in kinds(decision)
+
+
+# A record that was wiped after the reboot was announced.
+
+ANNOUNCED = {
+    "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,), "labels": {keys.REBOOT_LABEL: "in-progress"},
+    "annotations": {keys.PHASE: "Rebooting"},
+}
+
+
+def having_asked(outcome: RebootOutcome) -> Memory:
+    return remembering(reboot=RebootMemory(claim="c1", announcement=1, outcome=outcome, by="x"))
+
+
+@pytest.mark.parametrize(("memory", "is_asked"), [
+    (remembering(), False), (having_asked(RebootOutcome.NOT_ASKED), False), (having_asked(RebootOutcome.ACCEPTED), True),
+    (having_asked(RebootOutcome.UNCLEAR), True),
+])
+@pytest.mark.parametrize("need", [YES, NO])
+def test_the_wiped_record_of_an_announced_reboot_is_taken_up_and_the_claim_stays_until_the_boot(memory: Memory, is_asked: bool, need: Any) -> None:
+    decision = idle(node=ANNOUNCED, need=need, memory=memory)
+    assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.ENTRY_ADOPTED)
+    assert kinds(decision) == [PatchNode]
+    assert the_patch(decision).unschedulable is None
+    record = the_record(decision)
+    assert (record.claim, record.boot_left, record.is_giving_back, record.is_cordoned_by_us) == ("c1", BOOT, False, True)
+    assert record.announced == Announcement(boot=BOOT, uptime=UPTIME, is_asked=is_asked)
+
+
+def test_what_this_process_asked_is_remembered_also_where_the_node_says_nothing_any_more() -> None:
+    node = {**ANNOUNCED, "annotations": {}}
+    assert idle(node=node, memory=having_asked(RebootOutcome.ACCEPTED)).phase is Phase.REBOOTING
+    assert idle(node=node).phase is Phase.WAITING
+
+
+@pytest.mark.parametrize("unread", [{"lock": Unknown("503")}, {"holders": Unknown("503")}])
+def test_a_node_that_says_a_reboot_was_announced_is_left_alone_until_its_claim_can_be_looked_up(unread: dict[str, Any]) -> None:
+    decision = idle(node=ANNOUNCED, need=YES, **unread)
+    assert (decision.phase, kinds(decision)) == (Phase.IDLE, [])

@@ -78,6 +78,28 @@ def test_a_workload_that_was_not_well_before_need_not_be_better() -> None:
     assert settling(replace(RECORD, owners=(before,)), owners=(an_owner(ready=1),)).phase is Phase.IDLE
 
 
+@pytest.mark.parametrize("now", [
+    pytest.param({"ready": 0}, id="completed or failed: no pod is ready for ever"),
+    pytest.param({"replicas": 4, "ready": 3}, id="active, in the back-off before its next pod"),
+    pytest.param({"replicas": 4, "ready": 0, "generation": 2}, id="suspended"),
+])
+def test_settling_does_not_wait_for_jobs(now: dict[str, int]) -> None:
+    job = an_owner("nightly", kind="Job", replicas=4, ready=4)
+    decision = settling(replace(RECORD, owners=(job,)), owners=(replace(job, **now),))
+    assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.RELEASED)
+
+
+def test_a_job_does_not_hide_the_workload_that_lags() -> None:
+    job = an_owner("nightly", kind="Job", replicas=1, ready=1)
+    decision = settling(replace(RECORD, owners=(job, an_owner())), owners=(replace(job, ready=0), an_owner(ready=2)))
+    assert decision.reason.sentence == "not yet as before: ReplicaSet shop/web (2 of 3 ready)"
+
+
+def test_without_a_workload_to_compare_an_unreadable_health_holds_up_nothing() -> None:
+    job = an_owner("nightly", kind="Job", replicas=1, ready=1)
+    assert settling(replace(RECORD, owners=(job,)), owners=Unknown("503")).phase is Phase.IDLE
+
+
 def test_the_workloads_that_lag_are_named() -> None:
     assert settling(owners=(an_owner(ready=2),)).reason.sentence == "not yet as before: ReplicaSet shop/web (2 of 3 ready)"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,7 @@ from careen.core import keys
 from careen.core.actions import Notify, Occasion, PatchNode
 from careen.core.decision import Decision
 from careen.core.lock import LockContent
-from careen.core.observation import Taint, Unknown
+from careen.core.observation import OwnerHealth, Taint, Unknown
 from careen.core.phases import Phase
 from careen.core.reasons import Code
 from tests.careen.core.builders import (
@@ -126,3 +128,46 @@ def test_a_missing_claim_is_put_back_first() -> None:
 @pytest.mark.parametrize("lock", [Unknown("503"), "garbage"])
 def test_a_lock_that_cannot_be_read_does_not_keep_the_node_out_of_service(lock: Any) -> None:
     assert verifying(lock=lock).phase is Phase.SETTLING
+
+
+def daemon_row(**changes: Any) -> OwnerHealth:
+    """What the record says of the DaemonSet of `a_daemon_pod`."""
+    return OwnerHealth(**{
+        "kind": "DaemonSet", "namespace": "kube-system", "name": "proxy", "uid": "ds-proxy", "generation": zlib.crc32(b"5d9"), "replicas": 1, "ready": 1, **changes,
+    })
+
+
+REVISION = {"labels": {"controller-revision-hash": "5d9"}}
+
+
+@pytest.mark.parametrize(("rows", "pod", "early", "late"), [
+    pytest.param((daemon_row(),), REVISION, Phase.VERIFYING, Phase.FAILED, id="ready before: it must be again"),
+    pytest.param((daemon_row(ready=0),), REVISION, Phase.SETTLING, Phase.SETTLING, id="not ready before: not the reboot's doing"),
+    pytest.param((daemon_row(ready=0),), {"labels": {"controller-revision-hash": "77f"}}, Phase.SETTLING, Phase.SETTLING, id="not ready before, changed since"),
+    pytest.param((), REVISION, Phase.VERIFYING, Phase.SETTLING, id="not here before: waited for, and not for ever"),
+    pytest.param((daemon_row(uid="other"),), REVISION, Phase.VERIFYING, Phase.SETTLING, id="recreated under its name"),
+    pytest.param((daemon_row(),), {"labels": {"controller-revision-hash": "77f"}}, Phase.VERIFYING, Phase.SETTLING, id="another template since"),
+    pytest.param((daemon_row(generation=0),), {}, Phase.VERIFYING, Phase.FAILED, id="ready before, without a revision then and now"),
+])
+def test_daemon_set_pods_are_compared_with_those_of_before_the_drain(rows: Any, pod: dict[str, Any], early: Phase, late: Phase) -> None:
+    for waited, phase in ((899, early), (901, late)):
+        record = replace(RECORD, owners=rows, verify_started=ago(waited))
+        assert decided(record, need=NO, pods=(a_daemon_pod(is_ready=False, **pod),)).phase is phase
+
+
+def test_one_pod_that_was_never_ready_does_not_hide_one_that_was() -> None:
+    pods = (a_daemon_pod("old", is_ready=False), a_daemon_pod("good", owner_uid="ds-cni", owner_name="cni", is_ready=False))
+    rows = (daemon_row(ready=0), daemon_row(name="cni", uid="ds-cni", generation=0))
+    decision = decided(replace(RECORD, owners=rows), need=NO, pods=pods)
+    assert decision.reason.sentence == "DaemonSet pods not ready: kube-system/good"
+
+
+def test_a_node_that_no_longer_waits_for_new_pods_says_which_are_not_ready() -> None:
+    decision = decided(replace(RECORD, verify_started=ago(901)), need=NO, pods=(a_daemon_pod(is_ready=False),))
+    assert decision.reason.sentence == (
+        "rebooted, proven well and back in service; DaemonSet pods not ready: kube-system/proxy-1, and none of them ran here before the drain"
+    )
+
+
+def test_a_node_that_is_not_ready_halts_although_new_pods_would_not() -> None:
+    assert decided(replace(RECORD, verify_started=ago(901)), node={"ready": False}).reason.code is Code.NEVER_READY

@@ -15,7 +15,7 @@ from careen.core.lock import LockContent
 from careen.core.memory import Memory
 from careen.core.observation import NOT_ASKED, Alert, Chance, Holders, NodeView, Taint, Unknown
 from careen.core.phases import Evidence, Phase
-from careen.core.policy import AlertPolicy, Policy, Window
+from careen.core.policy import AlertPolicy, BoundPods, DrainPolicy, Policy, Window
 from careen.core.reasons import Code
 from careen.core.selectors import Selector
 from careen.core.steps.waiting import LOOK_SECONDS, OPENING_SECONDS
@@ -28,6 +28,7 @@ from tests.careen.core.builders import (
     NOW,
     UNKNOWN_NEED,
     UPTIME,
+    a_daemon_pod,
     a_fleet,
     a_marked_node,
     a_node,
@@ -35,6 +36,7 @@ from tests.careen.core.builders import (
     a_policy,
     a_progress,
     an_entry,
+    an_owner,
     decided,
     held,
     kinds,
@@ -108,9 +110,26 @@ def test_a_refusal_that_is_known_already_is_not_written_again() -> None:
     assert again.actions == ()
 
 
-def test_pods_are_listed_only_when_one_may_block() -> None:
-    assert Evidence.PODS not in waiting(pods=NOT_ASKED).wants
-    assert waiting(pods=NOT_ASKED, policy=a_policy(blocking_pod_selectors=(Selector.parse("app=db"),))).wants == {Evidence.PODS}
+def test_pods_are_listed_only_when_one_may_block_or_be_bound_to_the_node() -> None:
+    stay = DrainPolicy(bound_pods=BoundPods.STAY)
+    assert Evidence.PODS not in waiting(pods=NOT_ASKED, policy=a_policy(drain=stay)).wants
+    assert waiting(pods=NOT_ASKED, policy=a_policy(drain=stay, blocking_pod_selectors=(Selector.parse("app=db"),))).wants == {Evidence.PODS}
+    assert waiting(pods=NOT_ASKED).wants == {Evidence.PODS}
+
+
+def test_the_claim_says_which_daemon_sets_are_not_ready_before_anything_is_done() -> None:
+    decision = waiting(pods=(a_daemon_pod(is_ready=False), a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni")))
+    assert decision.phase is Phase.CLAIMING
+    assert decision.reason.sentence == (
+        "it is this node's turn: it takes a claim and asks everything once more; not ready now, so not waited for after the reboot: "
+        "DaemonSet kube-system/proxy"
+    )
+
+
+def test_a_pod_that_its_owner_binds_to_this_node_is_refused_before_the_claim() -> None:
+    decision = waiting(pods=(a_pod(came_bound=True),), owners=(an_owner(bound_to="n1"),))
+    assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (Phase.WAITING, [("bound-pods", Code.BOUND_POD)])
+    assert "--pods-bound-to-node=stay" in decision.reason.sentence
 
 
 def test_a_node_whose_cheap_gates_pass_shows_itself_ready_before_it_looks_who_else_is() -> None:

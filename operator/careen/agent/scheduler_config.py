@@ -1,0 +1,126 @@
+"""The text that `--scheduler-config` names, and whether it is a KubeSchedulerConfiguration.
+
+A bad one is a bad setting like any other. What is too long or too deep to be judged within a turn, or holds YAML
+aliases, is left to the forecast's child, which has a deadline and a memory limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.fields import ConfigurationError
+
+_KEY_PREFIX = "configmap:"
+_MOST_BYTES = 2**20  # as much as a ConfigMap can hold
+_MOST_JUDGED = 64 * 1024  # characters; a megabyte of YAML would stop the resident agent for ten seconds
+_MOST_TOKENS = 10_000  # half a second
+_MOST_LEVELS = 40  # PyYAML's work for each token grows with them; a configuration has a dozen
+_LONGEST_SENTENCE = 300
+
+
+class Unusable(Exception):
+    """There is no text, or it is no KubeSchedulerConfiguration.
+
+    Its words go on where the name of the setting ends.
+    """
+
+
+def is_key(where: str) -> bool:
+    """Whether the setting names a key of the ConfigMap, not a file."""
+    return where.startswith(_KEY_PREFIX)
+
+
+def read(where: str, data: Mapping[str, str], config_map: str) -> str:
+    """The text; empty when the setting is. Raises `Unusable`."""
+    if not where:
+        return ""
+    text = _of_key(where.removeprefix(_KEY_PREFIX), data, config_map) if is_key(where) else _of_file(where)
+    if not text.strip():
+        raise Unusable(
+            f"names {_what(where)}, which is empty: put a KubeSchedulerConfiguration there, or leave the setting out"
+        )
+    return text
+
+
+def read_judged(where: str, data: Mapping[str, str], config_map: str) -> str:
+    """As `read`. Raises `Unusable` also for a text that is no KubeSchedulerConfiguration."""
+    text = read(where, data, config_map)
+    if text and (why := _why_not(text)):
+        raise Unusable(
+            f"names {_what(where)}, which is no KubeSchedulerConfiguration: {why[:_LONGEST_SENTENCE]}"
+        )
+    return text
+
+
+def _what(where: str) -> str:
+    return (
+        f"the key `{where.removeprefix(_KEY_PREFIX)}` of the ConfigMap"
+        if is_key(where)
+        else f"the file {where}"
+    )
+
+
+def _of_key(key: str, data: Mapping[str, str], config_map: str) -> str:
+    if key not in data:
+        raise Unusable(
+            f"names the key `{key}`, which ConfigMap {config_map} does not have: add the key, or leave the setting out first"
+        )
+    return data[key]
+
+
+def _of_file(path: str) -> str:
+    try:
+        if not Path(path).is_file():
+            # A pipe or a device would never come to its end.
+            raise Unusable(f"names the file {path}, which is not there: mount it, or name another one")
+        with Path(path).open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise Unusable(
+                f"names the file {path}, which is longer than {_MOST_BYTES // 2**20} MiB: name another one"
+            )
+        return content.decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise Unusable(f"names the file {path}, which cannot be read: {error}") from None
+
+
+def _why_not(text: str) -> str:
+    """Empty when it is one, or cannot be judged here."""
+    try:
+        if not _is_soon_read(text):
+            return ""
+        Configuration.from_mapping(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        # The error's own words quote the text, and a key of an extender may stand in it.
+        mark = getattr(error, "problem_mark", None)
+        return "it is no YAML" + (f": line {mark.line + 1}, column {mark.column + 1}" if mark else "")
+    except ConfigurationError as error:
+        return str(error)
+    except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
+        return f"it cannot be read: {type(error).__name__}"
+    return ""
+
+
+_OPENING = (
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)
+_CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
+
+
+def _is_soon_read(text: str) -> bool:
+    """Whether reading it is the work of a moment. Raises `yaml.YAMLError`."""
+    levels = 0
+    if len(text) > _MOST_JUDGED:
+        return False
+    for count, token in enumerate(yaml.scan(text)):
+        levels += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        if count > _MOST_TOKENS or levels > _MOST_LEVELS or isinstance(token, yaml.AliasToken):
+            return False
+    return True

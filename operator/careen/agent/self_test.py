@@ -1,0 +1,60 @@
+"""The self-test of the way to reboot: remembered, so that a waiting node tries it once in some minutes and
+not at each look."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from careen.cluster.transport import Clock
+from careen.core.observation import SelfTest
+from careen.host.node_host import Host
+
+_LOG = logging.getLogger("careen.self-test")
+
+_GOOD_FOR_SECONDS = 300.0  # a claim rests on a test that is not older than this
+_FIRST_PAUSE_SECONDS = 15.0  # doubles while the host could not be rebooted
+_LONGEST_PAUSE_SECONDS = 600.0  # a host that was mended is noticed within ten minutes
+
+
+class SelfTests:
+    """The last result, and when the next is due. What it finds is logged when it changes."""
+
+    def __init__(self, host: Host, clock: Clock) -> None:
+        self._host = host
+        self._clock = clock
+        self._one_at_a_time = asyncio.Lock()
+        self._due = 0.0
+        self._failures = 0
+        self._told = SelfTest()
+        self.last: SelfTest | None = None
+        """None before the first test."""
+
+    async def read(self) -> SelfTest:
+        """The last result while it is fresh enough, else a new one."""
+        async with self._one_at_a_time:
+            if self.last is None or self._clock.monotonic() >= self._due:
+                self._take(await self._host.test_reboot())
+            assert self.last is not None
+            return self.last
+
+    def news(self) -> SelfTest:
+        """What was found since the last call; each sentence once, until it goes and comes again."""
+        last, told = self.last or SelfTest(), self._told
+        self._told = last
+        return SelfTest(
+            obstacle=last.obstacle if last.obstacle != told.obstacle else "",
+            warning=last.warning if last.warning != told.warning else "",
+        )
+
+    def _take(self, found: SelfTest) -> None:
+        before, self.last = self.last or SelfTest(), found
+        self._failures = self._failures + 1 if found.obstacle else 0
+        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE_SECONDS)
+        self._due = self._clock.monotonic() + (pause if self._failures else _GOOD_FOR_SECONDS)
+        if found.obstacle and found.obstacle != before.obstacle:
+            _LOG.error("self-test: %s", found.obstacle)
+        if found.warning and found.warning != before.warning:
+            _LOG.warning("self-test: %s", found.warning)
+        if before.obstacle and not found.obstacle:
+            _LOG.info("self-test: nothing is known against a reboot of the host any more")

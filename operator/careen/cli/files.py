@@ -1,0 +1,90 @@
+"""Files that options name: what cannot be read or written is refused before the work begins, with exit code 2, option and file.
+
+Trying is the only test: rights, read-only file systems and folders that are missing all look alike to it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from scheduler_core.snapshot.dump import Dump
+
+
+class Written(click.ParamType[Path]):
+    """A file that is written when the work is done. Nothing is left behind by the trial, and nothing of an older file is lost."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        try:
+            _try_to_write(path)
+        except (OSError, ValueError) as error:
+            self.fail(f"{path} cannot be written: {why(error)}", param, ctx)
+        return path
+
+
+def _try_to_write(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise OSError(f"there is no folder {path.parent}")
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        try_folder(path.parent)
+        return
+    if stat.S_ISDIR(kind):
+        raise OSError("it is a folder")
+    if stat.S_ISREG(kind):                       # a pipe or a device may wait for its reader, and says so when it is written
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
+
+
+def try_folder(folder: Path) -> None:
+    """Raises OSError unless a file can be made in this folder; leaves none."""
+    with TemporaryFile(dir=folder):
+        pass
+
+
+def text_of(path: Path, option: str) -> str:
+    """The text of a file that an option names. Ends the command with exit code 2 when it cannot be read, or is no text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"{path} cannot be read: {why(error)}", param_hint=option) from error
+
+
+def try_to_read(path: Path, option: str) -> None:
+    """For a file that somebody else reads in the end. Ends the command with exit code 2 when it cannot be read."""
+    if not path.is_file():
+        return                                    # a pipe gives each byte once: it belongs to its reader
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        raise click.BadParameter(f"{path} cannot be read: {why(error)}", param_hint=option) from error
+
+
+def dump_of(path: Path) -> Dump:
+    """The dump that --from names. Ends the command with exit code 2 when it cannot be read, or is none."""
+    from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
+
+    try:
+        with path.open("rb") as file:
+            return read_dump(file)
+    except UnreadableDumpError as error:
+        raise click.UsageError(f"{path}: {error}") from error
+    except OSError as error:
+        raise click.BadParameter(f"{path} cannot be read: {why(error)}", param_hint="--from") from error
+
+
+def why(error: OSError | ValueError) -> str:
+    """An error's sentence without its number and its file."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text in UTF-8"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

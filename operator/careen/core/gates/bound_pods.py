@@ -1,0 +1,57 @@
+"""Refuses while an owner binds a pod to this very node (--pods-bound-to-node): whenever it were evicted it would be here again.
+
+Only owners of pods that no scheduler is known to have placed are read, so that a node without such a pod costs no request.
+"""
+
+from __future__ import annotations
+
+from careen.core import drain_plan
+from careen.core.decision import Refusal
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
+from careen.core.observation import NotAsked, PodView, Unknown
+from careen.core.phases import Evidence
+from careen.core.policy import BoundPods, Policy
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+
+def needs(policy: Policy) -> frozenset[Evidence]:
+    """This node's pods and their owners, unless such pods are left alone."""
+    return frozenset({Evidence.PODS, Evidence.OWNERS}) if policy.drain.bound_pods is BoundPods.REFUSE else frozenset()
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """The owner's template decides: a pod that was bound by hand once is evicted like any other."""
+    if situation.policy.drain.bound_pods is not BoundPods.REFUSE:
+        return None
+    pods, owners = situation.seen.pods, situation.seen.owners
+    if not isinstance(pods, tuple):
+        return _no(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {_why(pods)}")
+    suspects = drain_plan.may_be_bound(pods, situation.policy.drain)
+    if not suspects:
+        return None
+    if not isinstance(owners, tuple):
+        return _no(Code.OWNERS_UNKNOWN, f"whether owners bind their pods to this node cannot be told: {_why(owners)}")
+    binding = {owner.uid: owner.title for owner in owners if owner.bound_to == situation.node.name}
+    bound = [pod for pod in suspects if pod.owner_uid in binding]
+    return _no(Code.BOUND_POD, _sentence(bound, binding)) if bound else None
+
+
+def _sentence(bound: list[PodView], binding: dict[str, str]) -> str:
+    pods = sorted(f"{pod.title} ({binding[pod.owner_uid]})" for pod in bound)
+    more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
+    return (
+        f"spec.nodeName binds pods to this node, where they come back whenever they are evicted: {', '.join(pods[:3])}{more}; "
+        f"--pods-bound-to-node=stay leaves them here"
+    )
+
+
+def _why(answer: Unknown | NotAsked) -> str:
+    return answer.why if isinstance(answer, Unknown) else "nobody asked for them"
+
+
+def _no(code: Code, sentence: str) -> Refusal:
+    return Refusal(gate=GATE.name, code=code, sentence=sentence)
+
+
+GATE = Gate(name="bound-pods", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.COSTLY, needs=needs)

@@ -1,0 +1,29 @@
+"""Refuses while the host could surely not be rebooted: what the reboot would meet is tried before anything is
+moved for it."""
+
+from __future__ import annotations
+
+from careen.core.decision import Refusal
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
+from careen.core.observation import SelfTest
+from careen.core.phases import Evidence
+from careen.core.policy import Policy
+from careen.core.reasons import Code
+from careen.core.situation import Situation
+
+
+def needs(_policy: Policy) -> frozenset[Evidence]:
+    """The self-test."""
+    return frozenset({Evidence.SELF_TEST})
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """Unlike elsewhere, what cannot be told is no refusal: many ways to reboot cannot be tried, and the
+    reboot itself tells in the end."""
+    test = situation.seen.self_test
+    if not isinstance(test, SelfTest) or not test.obstacle:
+        return None
+    return Refusal(gate=GATE.name, code=Code.REBOOT_IMPOSSIBLE, sentence=test.obstacle)
+
+
+GATE = Gate(name="reboot-way", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=needs)

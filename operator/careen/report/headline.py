@@ -1,0 +1,185 @@
+"""Why nothing moves, above the table: said when nodes wait and none of them can start as things stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from careen.core import keys
+from careen.core.decision import Refusal
+from careen.core.gates import GATES, hold, maintenance_window
+from careen.core.gates.halt import halted_because
+from careen.core.gates.question import Cost
+from careen.core.lock import Garbage, LockContent
+from careen.core.observation import NodeView
+from careen.core.phases import Phase
+from careen.core.policy import Policy
+from careen.core.reasons import REASONS, Code
+from careen.core.times import from_rfc3339, rfc3339
+from careen.core.writing import stored_refusals
+from careen.report.fleet_report import phase_of
+from careen.report.lock_report import LockState
+from careen.report.tables import age, count_of, listed, paragraph
+
+_ASKED_IN_TURN = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
+_SHOWN_CODES = 3         # the rest is in the table, and in `careen why`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """`why` nothing starts, `since` when at least, and what `ways_out` there are, one sentence each."""
+
+    why: str
+    code: str
+    since: datetime | None = None
+    ways_out: tuple[str, ...] = ()
+
+
+def headline(nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None) -> Headline | None:
+    """None when nobody waits, or somebody may start. With the agents' `policy`, also when a window opens."""
+    waiting = [node for node in nodes if phase_of(node) == Phase.WAITING]
+    if not waiting:
+        return None
+    is_free = not (isinstance(lock, LockContent) and lock.entries)
+    return _by_the_lock(waiting, nodes, lock) or _by_their_refusals(waiting, now, policy, is_free=is_free)
+
+
+def asks_for_policy(nodes: Iterable[NodeView]) -> bool:
+    """Whether the headline would say more if it knew what the agents obey: when their window opens."""
+    return any(refusal.code is Code.OUTSIDE_WINDOW for node in nodes for refusal in stored_refusals(node))
+
+
+def headline_text(found: Headline, now: datetime, *, width: int | None = None) -> str:
+    """The sentence, and below it what would change it."""
+    since = f" It has been so for {age(found.since, now)}." if found.since else ""
+    lines = [paragraph(f"{found.why}.{since}", width=width)]
+    if found.ways_out:
+        lines += ["What would change it:", *(paragraph(each, indent="  ", width=width) for each in found.ways_out)]
+    return "\n".join(lines)
+
+
+def headline_json(found: Headline | None) -> dict[str, Any] | None:
+    """The same for programs."""
+    if found is None:
+        return None
+    return {"code": found.code, "why": found.why, "since": rfc3339(found.since) if found.since else None, "waysOut": list(found.ways_out)}
+
+
+# ---- what stops everybody ----
+
+
+def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: LockState) -> Headline | None:
+    who = f"the {len(waiting)} waiting nodes wait" if len(waiting) > 1 else f"{waiting[0].name} waits"
+    if isinstance(lock, Garbage):
+        return Headline(why=f"Nothing will start: the lock cannot be understood ({lock.why})", code=Code.LOCK_GARBAGE.value, ways_out=(_remedy(Code.LOCK_GARBAGE),))
+    if not isinstance(lock, LockContent):
+        return None
+    if lock.is_paused:
+        reason = f" ({lock.pause_reason})" if lock.pause_reason else ""
+        return Headline(why=f"Nothing will start: the lock is held by hand{reason}, and {who} for it", code=Code.PAUSED.value, ways_out=(_remedy(Code.PAUSED),))
+    if halted := halted_because(lock):
+        failed = {entry.node for entry in lock.failed}
+        since = _earliest(_phase_since(node) for node in nodes if node.name in failed)
+        return Headline(why=f"Nothing will start: {halted}", code=Code.HALTED.value, since=since)
+    return _waiting_for_holders(who, nodes, lock)
+
+
+def _waiting_for_holders(who: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
+    """Every place in the lock is taken by a node that exists; claims that nobody is behind are told below the lock's line."""
+    holders = [node for node in nodes if node.name in lock.holders]
+    if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
+        return None
+    told = "; ".join(f"{node.name} is {phase_of(node)}{_said(node)}" for node in holders[:3])
+    ways = (f"`careen why {holders[0].name}` says how far it is.", _remedy(Code.LIMIT_REACHED))
+    return Headline(why=f"Nothing more will start: {who} for {listed([node.name for node in holders])}: {told}", code=Code.LIMIT_REACHED.value,
+                    since=_earliest(_phase_since(node) for node in holders), ways_out=ways)
+
+
+def _said(node: NodeView) -> str:
+    reason = node.annotations.get(keys.REASON, "").rstrip(".")
+    return f" ({reason})" if reason else ""
+
+
+# ---- what stops each of them ----
+
+
+def _by_their_refusals(waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool) -> Headline | None:
+    """All of them refused; or, while nobody holds a claim, those whose turn it was: the others' turn comes only after theirs."""
+    everybody = {node.name: _refusals_now(node, now) for node in waiting}
+    refused = {name: refusals for name, refusals in everybody.items() if refusals}
+    left = sorted(everybody.keys() - refused.keys())
+    if left and not (is_free and any(each.gate in _ASKED_IN_TURN for refusals in refused.values() for each in refusals)):
+        return None
+    by_code = _by_code(refused)
+    since = max((each for each in (_earliest(one.since for one in refusals) for refusals in refused.values()) if each), default=None)
+    told = [_told(code, by_code[code], len(waiting), now, policy) for code in list(by_code)[:_SHOWN_CODES]]
+    more = f"; and {count_of(len(by_code) - _SHOWN_CODES, 'more reason')}" if len(by_code) > _SHOWN_CODES else ""
+    ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
+    verdict = f"Nothing has started so far, and {listed(left)} {'was' if len(left) == 1 else 'were'} not asked yet" if left else "Nothing will start"
+    return Headline(why=f"{verdict}: {'; '.join(told)}{more}", code=next(iter(by_code)).value, since=since, ways_out=tuple(dict.fromkeys(ways)))
+
+
+def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
+    """What stands on the Node, and a person's word that its agent has not seen yet."""
+    stored = stored_refusals(node)
+    held = hold.held_because(node, now)
+    if held and Code.HELD not in {each.code for each in stored}:
+        return (*stored, Refusal(gate=hold.GATE.name, code=Code.HELD, sentence=held))
+    return stored
+
+
+def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Refusal]]:
+    """Each reason with the nodes that it stops: what stops most of them first."""
+    found: dict[Code, dict[str, Refusal]] = {}
+    for name, refusals in refused.items():
+        for each in refusals:
+            found.setdefault(each.code, {}).setdefault(name, each)
+    return dict(sorted(found.items(), key=lambda row: (-len(row[1]), row[0])))
+
+
+def _told(code: Code, refusals: dict[str, Refusal], waiting: int, now: datetime, policy: Policy | None) -> str:
+    name, example = _example(refusals)
+    count = f"all {waiting} waiting nodes" if len(refusals) == waiting > 1 else f"{listed(sorted(refusals))} of {waiting} waiting nodes" if waiting > 1 else name
+    sentence = example.sentence.rstrip(".")
+    if code is Code.OUTSIDE_WINDOW:
+        return f"{sentence}, {_opening(now, policy)} ({count})"
+    if len({each.sentence for each in refusals.values()}) == 1:
+        return f"{sentence} ({count}, gate {example.gate})"
+    return f"the gate {example.gate} refuses {count}; {name}, for example: {sentence}"
+
+
+def _opening(now: datetime, policy: Policy | None) -> str:
+    if policy is None:
+        return "and when it opens could not be read"
+    opening = maintenance_window.change_after(policy.window, now)
+    if maintenance_window.is_open(policy.window, now):
+        return "which has opened meanwhile"
+    if opening is None:
+        return "which never opens"
+    return f"which opens at {opening.astimezone(policy.window.zone):%a %Y-%m-%d %H:%M}, in {age(now, opening)}"
+
+
+def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
+    """What was proven for these nodes first, then what the reason itself knows."""
+    name, example = _example(refusals)
+    proven = [f"{name}: {example.remedy}."] if example.remedy else []
+    return [*proven, _remedy(code, name if len(refusals) == 1 else "NODE")]
+
+
+def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
+    """The node that has been refused for longest; of several the one for which a way out is known."""
+    return min(refusals.items(), key=lambda row: (not row[1].remedy, row[1].since.timestamp() if row[1].since else float("inf"), row[0]))
+
+
+def _remedy(code: Code, node: str = "NODE") -> str:
+    return REASONS[code].remedy.replace("NODE", node)
+
+
+def _phase_since(node: NodeView) -> datetime | None:
+    return from_rfc3339(node.annotations.get(keys.SINCE, ""))
+
+
+def _earliest(instants: Iterable[datetime | None]) -> datetime | None:
+    return min((each for each in instants if each), default=None)

@@ -1,0 +1,46 @@
+"""A Job, as far as its controller decides whether an evicted pod gets a successor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# What the API server and the Job controller take where the Job says nothing (pkg/apis/batch/v1/defaults.go).
+DEFAULT_BACKOFF_LIMIT = 6
+JOB_CONTROLLER = "kubernetes.io/job-controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRule:
+    """One rule of a podFailurePolicy: it matches on exit codes (`operator` In or NotIn), or on pod conditions."""
+
+    action: str
+    operator: str = ""
+    exit_codes: frozenset[int] = frozenset()
+    conditions: frozenset[tuple[str, str]] = frozenset()     # type and status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """`rules` None: no podFailurePolicy. `bound_to` is the node that the template names."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    parallelism: int = 1
+    completions: int | None = None
+    backoff_limit: int = DEFAULT_BACKOFF_LIMIT
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
+    rules: tuple[FailureRule, ...] | None = None
+    failed: int = 0
+    failed_indexes: int = 0
+    succeeded: int = 0
+    is_suspended: bool = False
+    has_ended: bool = False                  # also while its last pods are being stopped
+    is_managed_elsewhere: bool = False       # spec.managedBy names another controller
+    bound_to: str = ""
+
+    @property
+    def key(self) -> str:
+        """"namespace/name"."""
+        return f"{self.namespace}/{self.name}"

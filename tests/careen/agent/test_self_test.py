@@ -1,0 +1,107 @@
+"""How often the way to reboot is tried, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from careen.agent.self_test import SelfTests
+from careen.core.observation import NeedAnswer, SelfTest
+from careen.core.phases import Phase
+from tests.careen.agent.conftest import Shell
+from tests.careen.agent.test_way_home import POLICY, a_life
+from tests.careen.virtual_shell import VirtualClock
+
+BROKEN = SelfTest(obstacle="the host has no program reboot")
+
+
+@dataclass
+class Host:
+    answer: SelfTest = field(default_factory=SelfTest)
+    tests: int = 0
+
+    async def test_reboot(self) -> SelfTest:
+        self.tests += 1
+        await asyncio.sleep(0)
+        return self.answer
+
+
+def watching(answer: SelfTest) -> tuple[SelfTests, Host, VirtualClock]:
+    host, clock = Host(answer), VirtualClock()
+    return SelfTests(cast("Any", host), clock), host, clock
+
+
+async def test_a_good_result_stands_for_some_minutes_and_is_renewed_before_a_later_claim() -> None:
+    tests, host, clock = watching(SelfTest())
+    for _ in range(10):
+        assert await tests.read() == SelfTest()
+        await clock.sleep(29.9)
+    assert host.tests == 1
+    host.answer = BROKEN
+    await clock.sleep(2.0)
+    assert await tests.read() == BROKEN
+    assert host.tests == 2
+
+
+async def test_a_host_that_could_not_be_rebooted_is_tried_ever_more_rarely_up_to_ten_minutes() -> None:
+    tests, host, clock = watching(BROKEN)
+    at: list[float] = []
+    while clock.seconds < 4000:
+        before = host.tests
+        await tests.read()
+        at += [clock.seconds] if host.tests > before else []
+        await clock.sleep(5.0)
+    pauses = [later - earlier for earlier, later in itertools.pairwise(at)]
+    assert pauses[:6] == [15, 30, 60, 120, 240, 480]
+    assert set(pauses[6:]) == {600}
+    host.answer = SelfTest()
+    await clock.sleep(600)
+    assert await tests.read() == SelfTest()
+
+
+async def test_two_who_ask_at_once_cause_one_test() -> None:
+    tests, host, _ = watching(SelfTest())
+    assert await asyncio.gather(tests.read(), tests.read()) == [SelfTest(), SelfTest()]
+    assert host.tests == 1
+
+
+async def test_each_finding_is_news_once_and_again_when_it_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+    tests, host, clock = watching(BROKEN)
+    assert tests.news() == SelfTest()
+    await tests.read()
+    assert [tests.news(), tests.news()] == [BROKEN, SelfTest()]
+    for answer in (BROKEN, SelfTest(), BROKEN):
+        host.answer = answer
+        await clock.sleep(600)
+        await tests.read()
+    assert tests.news() == SelfTest(), "nobody asked in between"
+    assert caplog.text.count("the host has no program reboot") == 2
+
+
+async def test_a_host_that_is_mended_is_noticed_drained_and_rebooted(tmp_path: Any) -> None:
+    """Through the whole shell: not a pod moves before, and nobody has to do anything after."""
+    async with a_life(tmp_path) as life:
+        life.host.self_test = BROKEN
+        mind = life.new_process()
+        for _ in range(60):
+            turned = await mind.turn(POLICY)
+            await life.settle_background()
+            assert turned.phase in (Phase.WAITING, Phase.IDLE, None)
+            await life.clock.sleep(max(turned.decision.look_again_seconds, 0.02))
+        assert [refusal["code"] for refusal in _refusals(life)] == ["reboot-impossible"]
+        assert life.node("n1")["spec"].get("unschedulable") is None
+        assert life.lock_content().get("locks", []) == []
+        assert life.server.get("pods", "web-1", "shop") is not None
+        life.host.self_test = SelfTest()
+        assert life.host.need.answer is NeedAnswer.YES
+        await life.live()
+        life.check_home()
+
+
+def _refusals(life: Shell) -> list[Any]:
+    return list(json.loads(life.node("n1")["metadata"]["annotations"]["careen.dev/refusals"]))

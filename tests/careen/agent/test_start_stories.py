@@ -1,0 +1,263 @@
+"""Settings that go bad around a reboot, told with real agent processes: what stays in force, who is brought home, and what is said."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from tests.careen.agent import test_process
+from tests.careen.agent.test_process import Agent, Node, ask_for_a_reboot, edit, events, wait_until
+
+node = test_process.node                                         # the fixture
+
+GOOD = "post-reboot-node-labels: [back=yes]\nreboot-sentinel: /var/run/reboot-required\n"
+BAD = "concurrency: none"
+
+
+def call(node: Node, method: str, path: str, body: Any = None) -> None:
+    """A person's kubectl."""
+    request = urllib.request.Request(
+        f"{node.server.url}{path}", method=method, data=json.dumps(body).encode() if body is not None else None,
+        headers={"Content-Type": "application/json", "Authorization": "Bearer person"},
+    )
+    with urllib.request.urlopen(request, timeout=10):
+        pass
+
+
+CONFIG_MAPS = "/api/v1/namespaces/careen/configmaps"
+
+
+def delete_config(node: Node) -> None:
+    call(node, "DELETE", f"{CONFIG_MAPS}/careen")
+
+
+def create_config(node: Node, text: str) -> None:
+    call(node, "POST", CONFIG_MAPS, {"metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": text}})
+
+
+def the_node(node: Node) -> dict[str, Any]:
+    found = node.server.get("nodes", "n1")
+    assert found is not None
+    return found
+
+
+def is_cordoned(node: Node) -> bool:
+    return bool(the_node(node)["spec"].get("unschedulable"))
+
+
+def locks(node: Node) -> list[Any]:
+    found = node.server.get("daemonsets", "careen", "careen")
+    assert found is not None
+    content = found["metadata"].get("annotations", {}).get(keys.LOCK_ANNOTATION, "{}")
+    return list(json.loads(content).get("locks", []))
+
+
+def is_ready(agent: Agent) -> bool:
+    try:
+        return bool(agent.get("/readyz"))
+    except urllib.error.HTTPError:
+        return False
+
+
+def has_followed(node: Node) -> bool:
+    return any(record.verb == "watch" for record in node.requests)
+
+
+def reboot_under(node: Node, text: str) -> None:
+    """A claim, a drain and a reboot with these settings; the agent dies with the host, which comes up with a new boot and no need."""
+    node.put_config(text)
+    ask_for_a_reboot(node)
+    agent = node.start("--forecast=off")
+    wait_until((node.folder / "rebooted").exists, lambda: agent.log)
+    wait_until(lambda: node.annotation("phase") == "Rebooting")
+    agent.process.kill()
+    agent.process.wait()
+    (node.folder / "host/var/run/reboot-required").unlink()
+    (node.folder / "boot_id").write_text("boot-n1-after\n")
+    status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": "boot-n1-after"}}
+    node.server.seed({**the_node(node), "status": status})
+    assert is_cordoned(node)
+    assert [entry["nodeID"] for entry in locks(node)] == ["n1"]
+
+
+# ---- a ConfigMap that is deleted ----
+
+
+def test_a_deleted_config_map_opens_no_gate_and_a_new_one_is_followed(node: Node) -> None:
+    """`kubectl replace --force` and GitOps tools delete it and create it again."""
+    node.put_config("reboot-days: []")
+    ask_for_a_reboot(node)
+    agent = node.start("--forecast=off")
+    wait_until(lambda: "outside-window" in node.annotation("refusals"))
+    wait_until(lambda: has_followed(node))
+    delete_config(node)
+    agent.says("ConfigMap careen/careen was deleted, and its settings stay in force")
+    wait_until(lambda: 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics"))
+    wait_until(lambda: bool(events(node, "BadSettings")))
+    (told,) = events(node, "BadSettings")
+    assert (told["involvedObject"]["name"], told["involvedObject"]["uid"]) == ("careen", "uid-configmaps-careen-careen")
+    assert "outside-window" in node.annotation("refusals")
+    assert not (node.folder / "rebooted").exists()
+    create_config(node, "reboot-days: [mo,tu,we,th,fr,sa,su]")
+    wait_until((node.folder / "rebooted").exists, lambda: agent.log)
+    assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
+
+
+def test_an_empty_config_map_makes_the_settings_forgotten(node: Node) -> None:
+    node.put_config("reboot-days: []")
+    ask_for_a_reboot(node)
+    agent = node.start("--forecast=off")
+    wait_until(lambda: "outside-window" in node.annotation("refusals"))
+    wait_until(lambda: has_followed(node))
+    edit(node, "")
+    wait_until((node.folder / "rebooted").exists, lambda: agent.log)
+
+
+# ---- a start that finds bad settings ----
+
+
+def test_a_node_that_comes_back_to_a_bad_config_map_goes_home_with_the_settings_that_its_claim_began_with(node: Node) -> None:
+    reboot_under(node, GOOD)
+    node.put_config(BAD)
+    agent = node.start("--forecast=off")
+    wait_until(lambda: locks(node) == [] and node.annotation("phase") == "", lambda: agent.log)
+    assert not is_cordoned(node)
+    assert the_node(node)["metadata"]["labels"]["back"] == "yes"
+    assert set(the_node(node)["metadata"].get("annotations", {})) == {keys.LAST_REBOOT}
+    assert "`concurrency` in ConfigMap careen/careen is 'none'" in agent.log
+    assert 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics")
+    assert not is_ready(agent)
+    assert [each["involvedObject"]["kind"] for each in events(node, "SettingsUnusable")] == ["Node"]
+    assert [each["involvedObject"]["kind"] for each in events(node, "BadSettings")] == ["ConfigMap"]
+
+
+def test_after_its_claim_it_begins_no_new_one_until_the_config_map_is_mended(node: Node) -> None:
+    reboot_under(node, GOOD)
+    node.put_config(BAD)
+    agent = node.start("--forecast=off")
+    wait_until(lambda: locks(node) == [] and node.annotation("phase") == "", lambda: agent.log)
+    (node.folder / "rebooted").unlink()
+    ask_for_a_reboot(node)
+    wait_until(lambda: "settings-unusable" in node.annotation("refusals"), lambda: agent.log)
+    assert not (node.folder / "rebooted").exists()
+    edit(node, GOOD)
+    wait_until((node.folder / "rebooted").exists, lambda: agent.log)
+    assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
+    assert is_ready(agent)
+
+
+def test_settings_that_need_a_restart_end_the_agent_that_had_only_older_ones(node: Node) -> None:
+    reboot_under(node, GOOD)
+    node.put_config(BAD)
+    agent = node.start("--forecast=off")
+    agent.says("the settings were left as they are")              # it follows the ConfigMap
+    edit(node, "reboot-sentinel: /var/run/other-sentinel")
+    assert agent.ends() == 0
+    assert "starts again, because that is what reboot-sentinel needs" in agent.log
+    assert "Traceback" not in agent.log
+
+
+def test_a_node_that_comes_back_to_a_deleted_config_map_goes_home_with_the_settings_that_its_claim_began_with(node: Node) -> None:
+    reboot_under(node, GOOD)
+    delete_config(node)
+    agent = node.start("--forecast=off")
+    wait_until(lambda: locks(node) == [] and node.annotation("phase") == "", lambda: agent.log)
+    assert the_node(node)["metadata"]["labels"]["back"] == "yes"
+    assert "ConfigMap careen/careen does not exist" in agent.log
+
+
+def test_a_fleet_without_a_config_map_starts_as_ever(node: Node) -> None:
+    ask_for_a_reboot(node)
+    first = node.start("--forecast=off")
+    wait_until((node.folder / "rebooted").exists)
+    first.process.kill()
+    first.process.wait()
+    agent = node.start("--forecast=off")
+    wait_until(lambda: is_ready(agent))
+    assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
+    assert events(node, "SettingsUnusable") == []
+
+
+def test_a_drain_whose_settings_are_not_known_is_undone(node: Node) -> None:
+    """An older release wrote the record and kept no settings: nobody knows what would have stopped this drain."""
+    blocking = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop", "finalizers": ["a.b/c"]}, "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}}
+    node.server.seed(blocking)
+    node.put_config(GOOD)
+    ask_for_a_reboot(node)
+    first = node.start("--forecast=off")
+    wait_until(lambda: node.annotation("phase") == "Draining", lambda: first.log)
+    first.process.kill()
+    first.process.wait()
+    found = the_node(node)
+    del found["metadata"]["annotations"][keys.SETTINGS]
+    node.server.seed(found)
+    node.put_config(BAD)
+    agent = node.start("--forecast=off")
+    wait_until(lambda: node.annotation("phase") == "Waiting" and not is_cordoned(node) and locks(node) == [], lambda: agent.log)
+    assert not (node.folder / "rebooted").exists()
+
+
+def test_a_node_that_comes_back_to_a_missing_daemonset_is_given_back_to_service(node: Node) -> None:
+    """The place that no flag names is kured's, where nothing is; the claim goes as soon as there is a lock to look at."""
+    reboot_under(node, GOOD)
+    node.place = ("--ds-namespace=careen",)
+    agent = node.start("--forecast=off")
+    wait_until(lambda: not is_cordoned(node), lambda: agent.log)
+    assert "DaemonSet careen/kured does not exist, and it is what carries the lock" in agent.log
+    assert 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics")
+    assert "Traceback" not in agent.log
+    found = node.server.get("daemonsets", "careen", "careen")
+    assert found is not None
+    again = {key: value for key, value in found["metadata"].items() if key not in ("uid", "resourceVersion", "annotations")}
+    node.server.seed({**found, "metadata": {**again, "name": "kured", "uid": "another"}})
+    wait_until(lambda: node.annotation("phase") == "", lambda: agent.log)
+
+
+# ---- the scheduler's configuration ----
+
+
+@pytest.mark.parametrize(
+    ("put", "words"),
+    [
+        (lambda node: node.put_config("scheduler-config: configmap:scheduler.yaml"), "names the key `scheduler.yaml`, which ConfigMap careen/careen does not have: add the key"),
+        (lambda node: node.put_config("scheduler-config: /no/such/file.yaml"), "names the file /no/such/file.yaml, which is not there"),
+    ],
+)
+def test_a_scheduler_configuration_that_is_not_there_ends_the_start_with_code_2(node: Node, put: Callable[[Node], None], words: str) -> None:
+    put(node)
+    agent = node.start()
+    assert agent.ends() == 2
+    assert f"`scheduler-config` in ConfigMap careen/careen {words}" in agent.log
+    assert "Traceback" not in agent.log
+
+
+def test_a_scheduler_configuration_whose_file_goes_away_is_named_on_the_node(node: Node) -> None:
+    file = node.folder / "scheduler.yaml"
+    file.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+    agent = node.start(f"--scheduler-config={file}")
+    agent.says("does not ask for a reboot")
+    file.unlink()
+    ask_for_a_reboot(node)
+    wait_until(lambda: "forecast-unknown" in node.annotation("refusals"), lambda: agent.log)
+    assert f"--scheduler-config names the file {file}, which is not there" in node.annotation("refusals")
+    assert "a turn broke" not in agent.log
+
+
+# ---- a reboot that cannot work ----
+
+
+def test_a_host_that_could_not_be_rebooted_is_never_drained(node: Node) -> None:
+    ask_for_a_reboot(node)
+    agent = node.start("--forecast=off", "--reboot-command=/no/such/program --now")
+    wait_until(lambda: "reboot-impossible" in node.annotation("refusals"), lambda: agent.log)
+    assert "the host has no program /no/such/program" in node.annotation("reason")
+    wait_until(lambda: bool(events(node, "RebootImpossible")))
+    journal = [change.after.content for change in list(node.server.store.journal) if change.after is not None]
+    assert not any(each.get("kind") == "Node" and each.get("spec", {}).get("unschedulable") for each in journal)
+    assert not any(keys.LOCK_ANNOTATION in (each["metadata"].get("annotations") or {}) for each in journal)

@@ -1,0 +1,103 @@
+"""Two agents on every node, with nothing on the host that keeps them apart, and records that somebody removes: one reboot is asked for once,
+and no claim leaves the lock before the boot."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from careen.cluster.transport import Request
+from tests.careen.chaos import people
+from tests.careen.chaos.agents import OF_PROCESSES, OF_READS, Fault
+from tests.careen.chaos.laws import _holders, _writes
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World
+
+SEEDS = range(int(os.environ.get("CAREEN_CHAOS_SEEDS", "4")) // 2)
+_DEADLY = frozenset({*OF_PROCESSES, Fault.OUTAGE})
+
+
+def asked_twice(world: World) -> Iterator[str]:
+    """No process dies in these stories, so nobody has a reason to ask the same boot again."""
+    asked = Counter((event.host, event.boot_id) for event in world.fleet.log if event.what == "asked")
+    return (f"{host} was asked {count} times to end {boot}" for (host, boot), count in asked.items() if count > 1)
+
+
+def given_back_early(world: World) -> Iterator[str]:
+    """From the word to the host until its next boot the lock holds its claim."""
+    under_way: set[str] = set()
+    happened = sorted([*world.fleet.log, *(write for write in _writes(world) if write.plural == "daemonsets")], key=lambda each: each.at)
+    for each in happened:
+        if hasattr(each, "plural"):
+            for name in under_way - _holders(each.after):
+                yield f"{each.at:.2f}: the claim of {name} left the lock before the boot"
+        elif each.what == "asked":
+            under_way.add(each.host)
+        elif each.what == "booted":
+            under_way.discard(each.host)
+
+
+async def two_agents(seed: int, fault_rate: float, shutdown_seconds: float) -> World:
+    def plan(_number: int, _node: str, request: Request) -> Fault | None:
+        if world.chance.random() >= fault_rate:
+            return None
+        fault = world.chance.choice([each for each in Fault if each not in _DEADLY])
+        return fault if request.method != "GET" or fault in OF_READS else None
+
+    world = World(Shape(nodes=3, concurrency=1 + seed % 2), plan=plan, seed=seed)
+    world.fleet.shutdown_seconds = shutdown_seconds
+    for name in world.shape.names:
+        world.at(world.chance.uniform(0.0, 40.0), lambda name=name: world.agents.start(name) if world.fleet.hosts[name].is_up else None)
+        world.fleet.on_up = lambda name: (world.agents.start(name), world.agents.start(name))
+    await world.all_need_a_reboot()
+    await world.until_home(1500.0)
+    world.stop()
+    return world
+
+
+@pytest.mark.parametrize("shutdown_seconds", [4.0, 90.0], ids=["fast hosts", "hosts that take long to go down"])
+@pytest.mark.parametrize("fault_rate", [0.0, 0.05], ids=["quiet", "faults"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_agents_on_each_node_ask_once_for_each_reboot_and_keep_the_claim(seed: int, fault_rate: float, shutdown_seconds: float) -> None:
+    world = run_virtually(two_agents(seed, fault_rate, shutdown_seconds))
+    broken = [*asked_twice(world), *given_back_early(world), *world.verdict(but=("taint", "own-node", "claim", "claims", "settled", "release"))]
+    assert not broken, world.told(broken)
+
+
+async def wiped(seed: int, phase: str) -> World:
+    """Somebody removes the record of each node once, soon after it has entered the phase; in some stories the agent dies as well."""
+    world = World(Shape(nodes=2), seed=seed)
+    world.fleet.shutdown_seconds = 20.0
+    done: set[str] = set()
+
+    async def watch() -> None:
+        while len(done) < 2:
+            await asyncio.sleep(0.05)
+            for name in set(world.shape.names) - done:
+                node = world.server.get("nodes", name)
+                if node and (node["metadata"].get("annotations") or {}).get("careen.dev/phase") == phase:
+                    done.add(name)
+                    await asyncio.sleep(world.chance.uniform(0.0, 2.0))
+                    people.wipe_record(world, name)
+                    if world.chance.random() < 0.4:
+                        people.crash_agent(world, name)
+
+    watching = asyncio.ensure_future(watch())
+    await world.all_need_a_reboot()
+    await world.until_home(900.0)
+    watching.cancel()
+    assert done, f"no node came to {phase}"
+    world.stop()
+    return world
+
+
+@pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_record_that_is_removed_in_any_phase_costs_no_law_and_everybody_comes_home(seed: int, phase: str) -> None:
+    world = run_virtually(wiped(seed, phase))
+    broken = [*given_back_early(world), *world.verdict(but=("taint", "finished", "once", "tidy", "claim", "claims", "settled", "release", "drained", "explained"))]
+    assert not broken, world.told(broken)

@@ -1,0 +1,58 @@
+"""A host that could surely not be rebooted is left alone; one that nobody can judge is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from careen.core.gates import reboot_way
+from careen.core.gates.question import When
+from careen.core.observation import NOT_ASKED, SelfTest, Unknown
+from careen.core.phases import Evidence, Phase
+from careen.core.reasons import Code
+from tests.careen.core.builders import a_policy, a_progress, a_situation, decided, the_patch
+
+BROKEN = SelfTest(obstacle="the host has no program /sbin/reboot")
+UNTAINTED = a_policy(taint_key=None)
+LOSSY = SelfTest(warning="the kubelet does not hear of the shutdown")
+
+
+@pytest.mark.parametrize(("test", "expected"), [
+    (SelfTest(), None), (LOSSY, None), (Unknown("the host is slow"), None), (BROKEN, Code.REBOOT_IMPOSSIBLE),
+])
+def test_only_what_would_surely_fail_refuses(test: Any, expected: Code | None) -> None:
+    refused = reboot_way.ask(a_situation(self_test=test), When.READY)
+    assert (refused.code if refused else None) is expected
+
+
+def test_a_waiting_node_asks_for_the_test_and_is_refused_before_it_claims_anything() -> None:
+    record = a_progress(Phase.WAITING)
+    assert decided(record, UNTAINTED, self_test=NOT_ASKED).wants == {Evidence.SELF_TEST}
+    decision = decided(record, UNTAINTED, self_test=BROKEN)
+    assert (decision.phase, [each.code for each in decision.refusals]) == (Phase.WAITING, [Code.REBOOT_IMPOSSIBLE])
+    assert the_patch(decision).labels == {keys.REBOOT_LABEL: "required"}
+
+
+def test_a_claimed_node_whose_host_turns_out_to_be_broken_gives_its_claim_back_uncordoned() -> None:
+    decision = decided(a_progress(Phase.CLAIMING), self_test=BROKEN)
+    assert decision.phase is Phase.WAITING
+    assert the_patch(decision).unschedulable is None
+
+
+def test_a_node_under_way_is_not_tested_again() -> None:
+    for phase in (Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING):
+        assert Evidence.SELF_TEST not in decided(a_progress(phase), self_test=NOT_ASKED).wants
+
+
+def test_what_the_reboot_would_lose_stands_on_the_waiting_node_and_stops_nothing() -> None:
+    record = a_progress(Phase.WAITING)
+    decision = decided(record, UNTAINTED, self_test=LOSSY)
+    assert decision.refusals == ()
+    assert the_patch(decision).annotations[keys.WARNING] == LOSSY.warning
+    said = {"label": "ready", "annotations": {keys.WARNING: LOSSY.warning, keys.MOVES: "0"}}
+    claimed = decided(record, UNTAINTED, said, self_test=LOSSY)
+    assert claimed.phase is Phase.CLAIMING
+    assert keys.WARNING not in the_patch(claimed).annotations
+    assert the_patch(decided(record, UNTAINTED, said, self_test=SelfTest())).annotations[keys.WARNING] is None

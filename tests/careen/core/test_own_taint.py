@@ -1,0 +1,123 @@
+"""Whose soft taint it is where no record tells: its name, or the API server's word; and what becomes of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from careen.core.decision import Decision
+from careen.core.observation import NodeView, Taint
+from careen.core.own_taint import keys_of_ours
+from careen.core.phases import Phase
+from careen.core.progress import Progress, to_annotation
+from careen.core.reasons import Code
+from tests.careen.core.builders import (
+    NO,
+    UNKNOWN_NEED,
+    YES,
+    a_node,
+    a_policy,
+    a_progress,
+    decided,
+    the_patch,
+    the_record,
+)
+
+THEIRS = Taint(key="theirs", effect="PreferNoSchedule")
+KURED = "weave.works/kured-node-reboot"
+PROVEN = (keys.TAINT_MANAGER,)
+
+
+def soft(key: str, **changes: Any) -> Taint:
+    return Taint(**{"key": key, "effect": "PreferNoSchedule", **changes})
+
+
+OURS = soft("careen.dev/reboot")
+
+
+def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeView:
+    return a_node(taints=(THEIRS, *taints), tainted_by=by, **changes)
+
+
+@pytest.mark.parametrize(("node", "policy", "expected"), [
+    pytest.param(tainted(OURS), {}, {OURS.key}, id="the default key"),
+    pytest.param(tainted(OURS), {"taint_key": None}, {OURS.key}, id="the default key, and taints are off by now"),
+    pytest.param(tainted(OURS), {"taint_key": KURED}, {OURS.key}, id="the default key, and another one is configured by now"),
+    pytest.param(tainted(OURS, by=("kube-controller-manager",)), {}, {OURS.key}, id="the node controller wrote the list since"),
+    pytest.param(tainted(soft("careen.dev/soon")), {"taint_key": "careen.dev/soon"}, {"careen.dev/soon"}, id="a configured key of our domain"),
+    pytest.param(tainted(soft("careen.dev/team")), {}, set(), id="another key of our domain"),
+    pytest.param(tainted(soft(OURS.key, value="x")), {}, set(), id="with a value, which ours has not"),
+    pytest.param(tainted(soft(OURS.key, effect="NoSchedule")), {}, set(), id="another effect"),
+    pytest.param(tainted(soft(KURED)), {"taint_key": KURED}, set(), id="a foreign key, and the server does not tell"),
+    pytest.param(tainted(soft(KURED), by=PROVEN), {"taint_key": KURED}, {KURED}, id="a foreign key, and the server says that we added it"),
+    pytest.param(tainted(soft(KURED), by=("kured",)), {"taint_key": KURED}, set(), id="a foreign key that kured set"),
+    pytest.param(tainted(soft(KURED), by=("careen-agent",)), {"taint_key": KURED}, set(), id="a foreign key, and we only took another taint out"),
+    pytest.param(tainted(soft(KURED), by=("kured", *PROVEN)), {"taint_key": KURED}, set(), id="a foreign key with two owners"),
+    pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
+])
+def test_without_a_record(node: NodeView, policy: dict[str, Any], expected: set[str]) -> None:
+    assert keys_of_ours(node, Progress(), a_policy(**policy)) == expected
+
+
+def test_a_record_has_the_first_word() -> None:
+    assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING), a_policy()) == frozenset()
+    assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == {OURS.key}
+    assert keys_of_ours(tainted(), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == frozenset()
+
+
+def wiped(**changes: Any) -> Decision:
+    """The record of a waiting node is gone, the rest stands."""
+    node = {"taints": (THEIRS, OURS), "labels": {keys.REBOOT_LABEL: "ready"}, "annotations": {keys.PHASE: "Waiting"}, **changes.pop("node", {})}
+    return decided(node=node, **changes)
+
+
+def test_a_waiting_node_whose_record_was_removed_takes_its_taint_up_again() -> None:
+    decision = wiped(need=YES)
+    assert (decision.phase, the_patch(decision).taints, the_record(decision).taint_key) == (Phase.WAITING, None, OURS.key)
+
+
+@pytest.mark.parametrize("node", [{}, {"labels": {}, "annotations": {}}], ids=["the record", "everything but the taint"])
+def test_without_a_need_the_taint_goes_whatever_was_removed(node: dict[str, Any]) -> None:
+    decision = wiped(need=NO, node=node)
+    assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.HOME)
+    assert the_patch(decision).taints == (THEIRS,)
+
+
+def test_a_taint_that_is_proven_by_the_server_goes_too_and_one_that_is_not_stays() -> None:
+    policy, node = a_policy(taint_key=KURED), {"taints": (THEIRS, soft(KURED)), "labels": {}, "annotations": {}}
+    assert the_patch(wiped(need=NO, policy=policy, node={**node, "tainted_by": PROVEN})).taints == (THEIRS,)
+    assert wiped(need=NO, policy=policy, node={**node, "tainted_by": ("kubectl-taint",)}).actions == ()
+
+
+def test_the_taint_is_added_by_a_patch_that_says_so_and_removed_by_one_that_does_not() -> None:
+    assert the_patch(decided(need=YES)).adds_taint
+    assert not the_patch(wiped(need=NO)).adds_taint
+    assert not the_patch(wiped(need=YES)).adds_taint
+
+
+# A record that cannot be read.
+
+GARBAGE = {"annotations": {keys.PROGRESS: "garbage", keys.PHASE: "Waiting"}}
+ELSEWHERE = {"annotations": {keys.PROGRESS: to_annotation(Progress(phase="Elsewhere")), keys.PHASE: "Waiting"}}
+
+
+@pytest.mark.parametrize("node", [GARBAGE, ELSEWHERE])
+@pytest.mark.parametrize(("need", "taints"), [(NO, (THEIRS,)), (YES, None), (UNKNOWN_NEED, None)])
+def test_beside_a_record_that_cannot_be_read_the_taint_goes_with_the_need_and_nothing_else_does(node: dict[str, Any], need: Any, taints: Any) -> None:
+    decision = wiped(need=need, node={**node, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)})
+    patch = the_patch(decision)
+    assert (decision.reason.code, patch.taints, patch.unschedulable, patch.labels) == (Code.PROGRESS_UNREADABLE, taints, None, {})
+    assert set(patch.annotations) == {keys.REASON}
+
+
+def test_the_node_says_what_a_person_has_to_remove_and_says_it_once() -> None:
+    decision = wiped(need=YES, node=GARBAGE)
+    said = the_patch(decision).annotations[keys.REASON]
+    assert said == (
+        "the annotation careen.dev/progress is not careen's JSON; nothing is done until a person removes it: "
+        "kubectl annotate node n1 careen.dev/progress-"
+    )
+    told = {"annotations": {**GARBAGE["annotations"], keys.REASON: said}, "taints": ()}
+    assert wiped(need=NO, node=told, memory=decision.memory).actions == ()

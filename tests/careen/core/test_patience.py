@@ -1,0 +1,189 @@
+"""Since when something that must be known is not: counted over turns, phases and processes, and begun anew only when all of it was known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from careen.core import keys
+from careen.core.actions import PatchNode
+from careen.core.decide import decide
+from careen.core.decision import Decision
+from careen.core.memory import Memory
+from careen.core.observation import Alert, NodeView, Unknown
+from careen.core.phases import Phase
+from careen.core.policy import AlertPolicy, DrainPolicy, Policy
+from careen.core.progress import Progress
+from careen.core.reasons import Code
+from tests.careen.core.builders import (
+    NOW,
+    UNKNOWN_NEED,
+    UPTIME,
+    a_marked_node,
+    a_pod,
+    a_policy,
+    a_progress,
+    ago,
+    an_entry,
+    an_observation,
+    held,
+    remembering,
+)
+
+SKEW = {"clock_skew_seconds": 100.0}
+BLIND = {"boot_id": Unknown("no such file")}
+LATE = {
+    "the clock is off": SKEW, "the clock cannot be compared": {"clock_skew_seconds": Unknown("no Date")},
+    "alerts": {"alerts": Unknown("timed out")}, "another coordinator": {"foreign": Unknown("503")},
+}
+EARLY = {"the need": {"need": UNKNOWN_NEED}, "the lock": {"lock": Unknown("503")}, "the pods": {"pods": Unknown("503")}, "the boot": BLIND}
+
+
+class Story:
+    """One node, turn after turn: what is patched stands, and each turn says what it cannot tell."""
+
+    def __init__(self, progress: Progress, **policy: Any) -> None:
+        self.policy: Policy = a_policy(**{"alerts": AlertPolicy(), **policy})
+        self.node: NodeView = a_marked_node(progress)
+        self.memory: Memory = remembering()
+        self.seconds = 0.0
+
+    def turn(self, after: float = 2.0, **changes: Any) -> Decision:
+        """A turn that long after the last one."""
+        self.seconds += after
+        given = {"uptime": UPTIME + self.seconds, "now": NOW + timedelta(seconds=self.seconds), "lock": held(an_entry()), **changes}
+        decision = decide(an_observation(self.node, memory=self.memory, **given), self.policy)
+        assert not decision.wants
+        self.memory = decision.memory
+        for action in decision.actions:
+            if isinstance(action, PatchNode):
+                annotations = {key: value for key, value in {**self.node.annotations, **action.annotations}.items() if value is not None}
+                cordon = self.node.unschedulable if action.unschedulable is None else action.unschedulable
+                self.node = replace(self.node, annotations=annotations, unschedulable=cordon)
+        return decision
+
+    def restart(self) -> None:
+        """Another process, which remembers nothing."""
+        self.memory = Memory()
+
+    def until_undone(self, most: float, step: float = 2.0, *, lives: float = 1e9, **changes: Any) -> float:
+        """After how many seconds of this the node is in service again."""
+        born = began = self.seconds
+        while self.seconds - began < most:
+            if self.turn(step, **changes).phase is Phase.WAITING:
+                return self.seconds - began
+            if self.seconds - born >= lives:
+                born = self.seconds
+                self.restart()
+        raise AssertionError(f"still cordoned after {most:.0f} s")
+
+
+def draining(**policy: Any) -> Story:
+    return Story(a_progress(Phase.DRAINING), **policy)
+
+
+@pytest.mark.parametrize("lives", [1e9, 300.0, 7.0], ids=["one process", "restarted every five minutes", "restarted every few seconds"])
+@pytest.mark.parametrize("changes", [*LATE.values(), *EARLY.values()], ids=[*LATE, *EARLY])
+def test_a_drained_node_waits_for_what_it_must_know_as_long_as_the_patience_and_no_longer(changes: dict[str, Any], lives: float) -> None:
+    assert draining().until_undone(620, lives=lives, **changes) == pytest.approx(602, abs=6)
+
+
+def test_one_thing_after_another_is_one_wait() -> None:
+    story = draining()
+    for _ in range(110):
+        for changes in (SKEW, {"pods": Unknown("503")}, {"need": UNKNOWN_NEED}):
+            if story.turn(**changes).phase is Phase.WAITING:
+                assert story.seconds == pytest.approx(604, abs=4)
+                return
+    raise AssertionError("still cordoned")
+
+
+@pytest.mark.parametrize("between", [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}], ids=["a pod came back", "the claim was missing"])
+def test_a_turn_that_does_not_look_at_what_is_unknown_does_not_begin_the_patience_anew(between: dict[str, Any]) -> None:
+    story = draining()
+    while story.seconds < 600:
+        assert story.turn(58, **SKEW).phase is Phase.DRAINING
+        story.turn(**{**SKEW, **between})
+    assert story.turn(60, **SKEW).phase is Phase.WAITING
+
+
+@pytest.mark.parametrize("changes", [*EARLY.values(), SKEW], ids=[*EARLY, "the clock"])
+def test_a_blip_in_a_long_drain_begins_with_the_whole_patience(changes: dict[str, Any]) -> None:
+    story, busy = draining(), {"pods": (a_pod(),)}
+    assert story.turn(**{**busy, **changes}).phase is Phase.DRAINING
+    story.turn(590, **busy)
+    for _ in range(2):
+        story.turn(590, **{**busy, **changes})
+        story.turn(**busy)
+    assert story.node.unschedulable
+
+
+def test_a_new_process_that_meets_a_first_blip_in_a_long_drain_waits_as_well() -> None:
+    story = draining()
+    story.turn(3000, pods=(a_pod(),))
+    story.restart()
+    assert story.turn(need=UNKNOWN_NEED, pods=(a_pod(),)).phase is Phase.DRAINING
+    assert story.turn(590, need=UNKNOWN_NEED, pods=(a_pod(),)).phase is Phase.DRAINING
+
+
+def test_a_clock_that_jumps_back_does_not_lengthen_the_wait_of_processes_that_are_restarted() -> None:
+    story = draining()
+    story.turn(clock_skew_seconds=100.0, now=NOW + timedelta(seconds=100))
+    for seconds in range(60, 600, 60):
+        story.restart()
+        far = timedelta(days=-400, seconds=seconds)
+        assert story.turn(60, clock_skew_seconds=far.total_seconds() - seconds, now=NOW + far).phase is Phase.DRAINING
+    story.restart()
+    assert story.turn(70, clock_skew_seconds=-86400.0 * 400, now=NOW + timedelta(days=-400, seconds=story.seconds + 70)).phase is Phase.WAITING
+
+
+def test_a_host_whose_boot_cannot_be_read_gives_its_claim_back_all_the_same() -> None:
+    story = draining()
+    story.until_undone(620, **BLIND)
+    assert story.turn(**BLIND, lock=held()).reason.code is Code.GIVING_BACK
+    assert '"claim"' not in story.node.annotations[keys.PROGRESS]
+
+
+# Claiming: the patience is short, because others wait.
+
+def claiming(**policy: Any) -> Story:
+    return Story(a_progress(Phase.CLAIMING, claimed=ago(1)), drain=DrainPolicy(delay_seconds=3000), **policy)
+
+
+BLIPS = [{"need": UNKNOWN_NEED}, {"lock": Unknown("503")}, BLIND]
+
+
+@pytest.mark.parametrize("blip", BLIPS)
+def test_a_second_blip_long_after_the_first_one_is_a_first_one(blip: dict[str, Any]) -> None:
+    story = claiming()
+    for _ in range(5):
+        assert story.turn(**blip).phase is Phase.CLAIMING
+        assert story.turn().phase is Phase.CLAIMING
+        story.turn(60)
+
+
+@pytest.mark.parametrize("blip", BLIPS)
+def test_what_stays_unknown_leads_back_from_the_claim(blip: dict[str, Any]) -> None:
+    assert claiming().until_undone(30, 1.0, **blip) == 16
+
+
+def test_processes_that_live_for_seconds_do_not_keep_a_claim_for_ever() -> None:
+    story = Story(a_progress(Phase.CLAIMING, claimed=ago(1)))
+    assert story.until_undone(620, 1.0, lives=10.0, need=UNKNOWN_NEED) == pytest.approx(600, abs=2)
+
+
+def test_another_claim_is_another_wait() -> None:
+    story = claiming()
+    story.turn(need=UNKNOWN_NEED)
+    story.node = a_marked_node(a_progress(Phase.WAITING))
+    story.turn(100, need=UNKNOWN_NEED, lock=held())
+    assert story.memory.unknown_since is None
+
+
+def test_what_a_person_forbids_is_no_unknown_and_undoes_at_once() -> None:
+    story = draining()
+    assert story.turn(alerts=(Alert(name="DiskFull"),)).phase is Phase.WAITING
+    assert story.memory.unknown_since is None

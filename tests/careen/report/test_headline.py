@@ -1,0 +1,60 @@
+"""The headline as text and as a value; what it says in each case stands in tests/careen/cli/test_headline.py."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from careen.core import keys
+from careen.core.lock import LockContent
+from careen.core.observation import NodeView, Unknown
+from careen.report.headline import headline, headline_json, headline_text
+from tests.careen.core.builders import a_node
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
+    refusals = [{"gate": gate, "code": code, "sentence": sentence, "since": since} for gate, code, sentence, since in rows]
+    return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals)})
+
+
+def test_all_are_refused_since_the_last_of_them_was() -> None:
+    nodes = [
+        waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T09:00:00Z")),
+        waiting("n2", ("hold", "held", "held: x", "2026-03-04T08:00:00Z"), ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z")),
+    ]
+    found = headline(nodes, LockContent(), NOW)
+    assert found is not None
+    assert found.since == datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
+    assert found.code == "alert"
+
+
+def test_a_lock_that_could_not_be_read_hides_no_refusal() -> None:
+    found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], Unknown("403"), NOW)
+    assert found is not None
+    assert found.why == "Nothing will start: active: A (n1, gate alerts)"
+
+
+def test_three_reasons_are_told_and_the_rest_counted() -> None:
+    codes = [("hold", "held"), ("alerts", "alert"), ("blocking-pods", "blocking-pod"), ("budgets", "nodes-down"), ("forecast", "forecast-unknown")]
+    found = headline([waiting("n1", *((gate, code, f"{code}!", "2026-03-04T11:00:00Z") for gate, code in codes))], LockContent(), NOW)
+    assert found is not None
+    assert found.why.count(", gate ") == 3
+    assert found.why.endswith("; and 2 more reasons")
+
+
+def test_annotations_that_nobody_understands_are_no_refusals() -> None:
+    assert headline([a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: "{"})], LockContent(), NOW) is None
+
+
+def test_the_text_says_how_long_and_keeps_to_the_terminals_width() -> None:
+    found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], LockContent(), NOW)
+    assert found is not None
+    assert headline_text(found, NOW).splitlines() == [
+        "Nothing will start: active: A (n1, gate alerts). It has been so for 1h.",
+        "What would change it:",
+        "  Resolve the named alert, or leave it out with --alert-filter-regexp.",
+    ]
+    assert max(map(len, headline_text(found, NOW, width=60).splitlines())) <= 60
+    assert headline_json(None) is None

@@ -1,0 +1,77 @@
+"""How tests wait: for a condition, with a patience that follows the machine, and with the cause when they give up.
+
+No test asserts the wall clock. A machine with a load of a hundred makes these waits long, never red: the limit counts
+seconds of a machine with nothing else to do (`careen.demo.patience`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from careen.demo.patience import Patience
+
+# Long beside everything that is waited for here, and shorter than anybody's who looks at a test that hangs.
+SECONDS = 120.0
+# For deadlines of the code under test that are not the test's subject: never the reason why a test ends.
+LONG_SECONDS = 3000.0
+
+
+def wait_until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "the condition") -> None:
+    """Returns when the condition holds; fails with what was waited for, as it stands then."""
+    patience = Patience(SECONDS)
+    while not condition():
+        assert not patience.is_over(), f"{patience.waited} it did not come about: {what()}"
+        time.sleep(0.02)
+
+
+async def until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "the condition") -> None:
+    """The same for a coroutine."""
+    patience = Patience(SECONDS)
+    while not condition():
+        assert not patience.is_over(), f"{patience.waited} it did not come about: {what()}"
+        await asyncio.sleep(0.02)
+
+
+def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: "") -> int:
+    """The exit code of a process whose output goes elsewhere; one that does not end is killed and its words are shown."""
+    try:
+        wait_until(lambda: process.poll() is not None, lambda: f"the end of {process.args!r}; it said:\n{so_far()}")
+    except AssertionError:
+        process.kill()
+        process.wait()
+        raise
+    return process.returncode
+
+
+def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subprocess.CompletedProcess[str]:  # noqa: A002 - subprocess's word
+    """As `subprocess.run` with captured text, but a process that does not end fails the test with all that it said."""
+    with contextlib.ExitStack() as files:
+        given, output, errors = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
+        given.write(input or "")
+        given.seek(0)
+        process = subprocess.Popen(command, stdin=given, stdout=how.pop("stdout", output), stderr=errors, text=True, **how)
+
+        def said() -> tuple[str, str]:
+            for file in (output, errors):
+                file.seek(0)
+            return output.read(), errors.read()
+
+        try:
+            code = ended(process, lambda: "\n".join(said()))
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        return subprocess.CompletedProcess(command, code, *said())
+
+
+def growing(seconds: float) -> Iterator[float]:
+    """Deadlines for a test whose subject is a deadline: the first one that leaves the rest of the story its time will do."""
+    for power in range(6):
+        yield seconds * 4**power
