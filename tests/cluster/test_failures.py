@@ -80,6 +80,38 @@ def test_a_host_that_ignores_the_request_fails_and_halts_until_somebody_says_ret
     story.judge()
 
 
+def test_while_a_reboot_does_not_happen_the_others_name_who_was_asked_and_since_when(story: Story) -> None:
+    """Long before the deadline: the fleet stands still, and nobody should have to guess why."""
+    stuck, *others = hosts = story.nodes(3, "--reboot-deadline=150s")   # a third of it is what a reboot usually takes
+    stuck.reboot_ignored()
+    story.need_reboot([stuck])
+    story.wait_for("the host was asked", lambda: stuck.failed_requests() > 0)
+    story.need_reboot(others)
+    story.wait_for("every other node waits", lambda: all(story.phase(host) == "Waiting" for host in others))
+    story.wait_for("each says whom it waits for", lambda: all(stuck.name in story.reason(host) for host in others), 150)
+    assert all("reboot" in story.reason(host) for host in others)
+    assert stuck.name in story.command("status").stdout
+    assert story.holders() == (stuck.name,)
+    stuck.reboot_works()
+    story.the_fleet().power_off(stuck)
+    story.finishes(hosts, 180)
+    story.judge()
+
+
+def test_a_pod_that_its_owner_ties_to_the_node_by_name_does_not_hold_up_the_others(story: Story) -> None:
+    """No scheduler places it, so its controller makes it again on the cordoned node, for ever."""
+    tied, free = hosts = story.nodes(2)
+    story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
+    story.need_reboot([tied])
+    story.wait_for("it says so before the claim, or goes all the same", lambda: "shop/tied" in story.reason(tied) + str(story.refusals(tied)) or tied.reboots)
+    story.need_reboot([free])
+    story.finishes_one(free)
+    assert tied.reboots or not any(seen.unschedulable for seen in story.observer.node_history(tied.name)), "drained in vain"
+    story.admin.delete("/apis/apps/v1/namespaces/shop/deployments/tied", {"propagationPolicy": "Background"})
+    story.finishes(hosts)
+    story.judge()
+
+
 def test_a_reboot_command_that_fails_is_tried_three_times_and_undone_and_the_others_go_on(story: Story) -> None:
     broken, fine = story.nodes(2, "--failure-backoff=1s")
     broken.reboot_fails()

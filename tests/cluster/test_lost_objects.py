@@ -48,6 +48,19 @@ def test_the_node_of_a_holder_is_deleted_and_registered_again(story: Story) -> N
     story.is_clean(hosts)
 
 
+def test_a_node_that_is_recreated_under_a_draining_agent_holds_up_nobody_until_the_deadline(story: Story) -> None:
+    """With the default deadline of a quarter of an hour: the host runs on under the same boot, so its agent gives the old claim back at once."""
+    hosts = story.nodes(3)
+    holder = somebody_drains_slowly(story, hosts)
+    story.admin.delete(f"/api/v1/nodes/{holder.name}")
+    story.admin.create("/api/v1/nodes", holder.manifest())
+    story.wait_for("the claim of the old Node is gone", lambda: holder.name not in story.holders() or story.phase(holder) in ("Claiming", "Draining"), 60)
+    story.finishes(hosts, 240)
+    story.judge()
+    story.is_clean(hosts)
+    assert [len(host.reboots) for host in hosts] == [1, 1, 1]
+
+
 def test_the_node_of_a_holder_is_deleted_for_good_and_the_others_go_on(story: Story) -> None:
     hosts = story.nodes(3, "--reboot-deadline=10s")
     holder = somebody_drains_slowly(story, hosts)

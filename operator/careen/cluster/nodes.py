@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -56,9 +56,14 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
     return (
         _contains(node.labels, patch.labels)
         and _contains(node.annotations, patch.annotations)
-        and (patch.taints is None or set(patch.taints) == set(node.taints))
+        and (patch.taints is None or _of_others_than_controllers(patch.taints) == _of_others_than_controllers(node.taints))
         and (patch.unschedulable is None or patch.unschedulable == node.unschedulable)
     )
+
+
+def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
+    """Without those of cordons and conditions: the node controller sets and removes them by itself, often right after a patch of ours."""
+    return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
 
 
 def _manager(patch: PatchNode) -> dict[str, str]:

@@ -13,6 +13,7 @@ import pytest
 from careen.agent import http_server
 from careen.agent.http_server import Heartbeat, HttpServer
 from tests.careen.virtual_shell import VirtualClock
+from tests.patience import LONG_SECONDS
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def listen(heartbeat: Heartbeat, host: str) -> HttpServer:
 
 def is_served(server: HttpServer, address: str) -> bool:
     try:
-        with urllib.request.urlopen(f"http://{address}:{server.port}/metrics", timeout=10) as response:
+        with urllib.request.urlopen(f"http://{address}:{server.port}/metrics", timeout=LONG_SECONDS) as response:
             return bool(response.status == 200)
     except urllib.error.URLError:
         return False

@@ -169,14 +169,12 @@ def test_a_file_that_goes_away_makes_the_forecast_unknown_and_no_edit_bad(tmp_pa
     lambda file: file.mkdir(), lambda file: file.write_bytes(b"\xff\xfe"), os.mkfifo, lambda file: file.write_text(""),
     lambda file: file.write_text("a" * (2**20 + 1)), lambda file: file.symlink_to(file),
 ])
-@pytest.mark.timeout(20)
 def test_what_is_no_readable_file_is_a_bad_setting(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "file")
     with pytest.raises(BadSettings, match=f"`scheduler-config` in ConfigMap careen/careen names the file {tmp_path}/file, which"):
         live(f"scheduler-config: {tmp_path}/file")
 
 
-@pytest.mark.timeout(60)
 def test_what_would_take_long_to_judge_is_left_to_the_child() -> None:
     """Its process has a deadline and a memory limit; the agent's turn has none."""
     lists = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20))

@@ -13,6 +13,7 @@ import pytest
 from careen.core import keys
 from tests.careen.agent import test_process
 from tests.careen.agent.test_process import Agent, Node, ask_for_a_reboot, edit, events, wait_until
+from tests.patience import LONG_SECONDS
 
 node = test_process.node                                         # the fixture
 
@@ -26,7 +27,7 @@ def call(node: Node, method: str, path: str, body: Any = None) -> None:
         f"{node.server.url}{path}", method=method, data=json.dumps(body).encode() if body is not None else None,
         headers={"Content-Type": "application/json", "Authorization": "Bearer person"},
     )
-    with urllib.request.urlopen(request, timeout=10):
+    with urllib.request.urlopen(request, timeout=LONG_SECONDS):
         pass
 
 

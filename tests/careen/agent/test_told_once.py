@@ -124,7 +124,6 @@ def counted(life: Life, code: str) -> float:
 _TOLD = {"NeedSeen": 1, "DrainStarted": 1, "Rebooted": 1, "GivenBack": 1, "Released": 1}
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "meddle", [conflict, lose("before"), lose("after")], ids=["conflict", "lost", "landed, its answer lost"]
 )

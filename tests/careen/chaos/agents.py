@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -59,10 +60,16 @@ class Fault(StrEnum):
     LOGIN_JSON_AFTER = "a proxy's login in JSON with status 200, everything was done"
     CUT_SHORT = "the answer ends in the middle, everything was done"
     SLOW = "an answer after twelve seconds"
+    STALE = "the answer that somebody got to the same question up to three seconds ago"
+    FROZEN_BEFORE = "the process is frozen for 150 seconds, then the request is sent"
+    FROZEN_AFTER = "everything was done, and the process is frozen for a minute with the answer in hand"
     OUTAGE = "the API server is down for a minute"
 
 
 OF_PROCESSES = (Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.DIE_LATE, Fault.DIE_LATER)
+OF_FROZEN = (Fault.FROZEN_BEFORE, Fault.FROZEN_AFTER)
+FROZEN_SECONDS = {Fault.FROZEN_BEFORE: 150.0, Fault.FROZEN_AFTER: 60.0}
+STALE_SECONDS = 3.0
 WITHOUT_CONTENT = {
     Fault.EMPTY_OBJECT: b"{}",
     Fault.STATUS_200: b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":200}',
@@ -72,10 +79,23 @@ WITHOUT_CONTENT = {
 """Answers of status 200 that say nothing about what was asked."""
 WITHOUT_CONTENT_AFTER = {Fault[f"{fault.name}_AFTER"]: body for fault, body in WITHOUT_CONTENT.items()}
 
-OF_READS = (*WITHOUT_CONTENT, Fault.CUT_SHORT, Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.LOST_BEFORE, Fault.THROTTLED, Fault.FAILED, Fault.FORBIDDEN, Fault.PROXY, Fault.SLOW, Fault.OUTAGE)
+OF_READS = (*WITHOUT_CONTENT, Fault.CUT_SHORT, Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.LOST_BEFORE, Fault.THROTTLED, Fault.FAILED, Fault.FORBIDDEN, Fault.PROXY, Fault.SLOW, Fault.OUTAGE, Fault.STALE, *OF_FROZEN)
 
 Plan = Callable[[int, str, Request], Fault | None]
 """The number of the request among all agents', the node, the request → what goes wrong."""
+
+
+Latency = Callable[[str, Request], float]
+"""The node, the request → seconds that it takes on its way, besides the usual."""
+
+
+def no_latency(_node: str, _request: Request) -> float:
+    return 0.0
+
+
+def slow_evictions(_node: str, request: Request) -> float:
+    """What a slow webhook does to evictions, and to their dry runs."""
+    return 12.0 if request.path.endswith("/eviction") else 0.0
 
 
 @dataclass
@@ -95,6 +115,24 @@ class Clock:
         await asyncio.sleep(seconds)
 
 
+@dataclass
+class ProcessClock:
+    """The host's clock as one process sees it: asleep, it can be frozen."""
+
+    clock: Clock
+    process: Process
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+        await self.process.thawed()
+
+
 class Fine:
     """A forecast that finds nothing amiss."""
 
@@ -109,15 +147,34 @@ class Process:
     node: str
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
     is_dead: bool = False
+    frozen_until: float = 0.0
 
     def run(self, work: Coroutine[Any, Any, object]) -> None:
         self.tasks.append(asyncio.ensure_future(work))
+
+    def freeze(self, seconds: float) -> None:
+        """As SIGSTOP and, so much later, SIGCONT: clocks go on, and the process knows nothing of it."""
+        self.frozen_until = max(self.frozen_until, asyncio.get_running_loop().time() + seconds)
+
+    async def thawed(self) -> None:
+        """Returns when the process is not frozen. It can be frozen wherever it waits; what it does in between takes no time."""
+        while (left := self.frozen_until - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(left)
 
     def kill(self) -> None:
         """As kill -9 would: nothing more is sent, nothing is tidied up."""
         self.is_dead = True
         for task in self.tasks:
             task.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An Event that an agent sent, whatever became of it."""
+
+    at: float
+    node: str
+    reason: str
 
 
 class Agents:
@@ -129,11 +186,16 @@ class Agents:
         self.plan = plan
         self.requests = 0
         self.trace: list[str] = []
+        self.told: list[Told] = []
+        self.deaths: list[tuple[float, str]] = []
+        self.latency: Latency = no_latency
+        """How much longer a request takes on its way."""
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []
         self._metrics: dict[str, Metrics] = {}
         self._held: list[tuple[str, Request]] = []
+        self._answers: dict[tuple[str, str], tuple[float, Response]] = {}
         self._chance = chance
         self._loop = asyncio.get_running_loop()
         fleet.on_down = self.kill
@@ -145,7 +207,7 @@ class Agents:
         host = self.fleet.hosts[node]
         process = Process(node)
         self.processes.append(process)
-        clock = self.clocks.setdefault(node, Clock(self._loop))
+        clock = ProcessClock(self.clocks.setdefault(node, Clock(self._loop)), process)
         metrics = self._metrics.setdefault(node, Metrics(node))
         api = ApiServer(Wire(self, process), clock, chance=self._chance.random)
         lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
@@ -184,6 +246,7 @@ class Agents:
 
     def _bury(self, process: Process) -> None:
         process.kill()
+        self.deaths.append((self._loop.time(), process.node))
         self.processes.remove(process)
 
     def broken_turns(self) -> list[str]:
@@ -197,9 +260,16 @@ class Agents:
 
     def land(self, node: str, request: Request) -> Response:
         answer = self.fleet.server.answer(request, f"careen-agent-{node}")
+        if request.method == "GET":
+            self._answers[_question(request)] = (self._loop.time(), answer)
         if request.method != "GET" and not request.path.endswith("/events") and "dryRun" not in request.query:
             self.trace.append(f"{self._loop.time():8.2f} {node}: {request.method} {request.path.rsplit('/', 2)[-1]} {answer.status} {_short(request)}")
         return answer
+
+    def answered_before(self, request: Request) -> Response | None:
+        """What was answered to the same question a moment ago."""
+        at, answer = self._answers.get(_question(request), (-STALE_SECONDS, None))
+        return answer if self._loop.time() - at < STALE_SECONDS else None
 
     def land_later(self, node: str, request: Request, seconds: float) -> None:
         self._loop.call_later(seconds, lambda: self.land(node, request))
@@ -218,6 +288,10 @@ class Agents:
         self._loop.call_later(seconds, recover)
 
 
+def _question(request: Request) -> tuple[str, str]:
+    return request.path, str(sorted(request.query.items()))
+
+
 def _short(request: Request) -> str:
     text = (request.body or b"").decode()
     return text if len(text) < 1500 else text[:1500] + "…"
@@ -232,15 +306,21 @@ class Wire:
 
     async def send(self, request: Request) -> Response:
         agents, node = self._agents, self._process.node
+        await self._process.thawed()
+        if request.path.endswith("/events"):
+            agents.told.append(Told(asyncio.get_running_loop().time(), node, json.loads(request.body or b"{}").get("reason", "")))
         agents.requests += 1
         fault = agents.plan(agents.requests, node, request)
         if fault is not None:
             agents.trace.append(f"{asyncio.get_running_loop().time():8.2f} {node}: {request.method} {request.path} meets: {fault.value}")
         await asyncio.sleep(agents._chance.uniform(*_LATENCY_SECONDS))
+        if (seconds := agents.latency(node, request)) > 0:
+            await asyncio.sleep(seconds)
         response = await self._meet(fault, request) if fault is not None else self._pass(request)
         await asyncio.sleep(agents._chance.uniform(*_LATENCY_SECONDS))
         if request.method == "GET":
             agents.land_held(node, request.path)
+        await self._process.thawed()
         return response
 
     def _pass(self, request: Request) -> Response:
@@ -248,36 +328,53 @@ class Wire:
             raise NotSent("connection refused")
         return self._agents.land(self._process.node, request)
 
-    async def _meet(self, fault: Fault, request: Request) -> Response:  # noqa: C901, PLR0912 - a flat list of cases
-        agents, node, server = self._agents, self._process.node, self._agents.fleet.server
+    async def _meet(self, fault: Fault, request: Request) -> Response:
         if fault in OF_PROCESSES:
-            if fault is Fault.DIE_AFTER:
-                self._pass(request)
-            elif fault is Fault.DIE_LATE:
-                agents.hold(node, request)
-            elif fault is Fault.DIE_LATER:
-                agents.land_later(node, request, 30.0)
-            agents.crash(self._process)
-            await asyncio.Event().wait()
-        if fault is Fault.OUTAGE:
-            agents.go_down(60.0)
-        if fault is Fault.SLOW:
-            await asyncio.sleep(12.0)
+            await self._die(fault, request)
+        if fault is Fault.STALE and request.method == "GET" and (old := self._agents.answered_before(request)) is not None:
+            return old
+        await self._wait_out(fault)
         if fault in (Fault.LOST_AFTER, Fault.FAILED_AFTER, Fault.PROXY, *WITHOUT_CONTENT_AFTER):
             self._pass(request)
         if fault is Fault.LATE:
-            agents.hold(node, request)
+            self._agents.hold(self._process.node, request)
         if fault is Fault.LATER:
-            agents.land_later(node, request, 30.0)
+            self._agents.land_later(self._process.node, request, 30.0)
         if fault in (Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.LATE, Fault.LATER):
             raise Unclear("connection reset")
-        if (body := (WITHOUT_CONTENT | WITHOUT_CONTENT_AFTER).get(fault)) is not None:
-            return Response(status=200, headers={}, body=body)
+        return self._nonsense(fault, request) or self._refusal(fault) or self._pass(request)
+
+    async def _die(self, fault: Fault, request: Request) -> None:
+        agents, node = self._agents, self._process.node
+        if fault is Fault.DIE_AFTER:
+            self._pass(request)
+        elif fault is Fault.DIE_LATE:
+            agents.hold(node, request)
+        elif fault is Fault.DIE_LATER:
+            agents.land_later(node, request, 30.0)
+        agents.crash(self._process)
+        await asyncio.Event().wait()
+
+    async def _wait_out(self, fault: Fault) -> None:
+        """What takes time before the request gets anywhere; frozen after it, the process is when the answer arrives."""
+        if fault is Fault.OUTAGE:
+            self._agents.go_down(60.0)
+        if fault in OF_FROZEN:
+            self._process.freeze(FROZEN_SECONDS[fault])
+        if fault is Fault.FROZEN_BEFORE:
+            await self._process.thawed()
+        if fault is Fault.SLOW:
+            await asyncio.sleep(12.0)
+
+    def _nonsense(self, fault: Fault, request: Request) -> Response | None:
         if fault is Fault.CUT_SHORT:
             whole = self._pass(request)
             return Response(status=whole.status, headers=whole.headers, body=whole.body[: len(whole.body) // 2])
-        if fault is Fault.PROXY:
-            return Response(status=200, headers={}, body=b"<html>please log in</html>")
+        pages = {Fault.PROXY: b"<html>please log in</html>"} | WITHOUT_CONTENT | WITHOUT_CONTENT_AFTER
+        return Response(status=200, headers={}, body=pages[fault]) if fault in pages else None
+
+    def _refusal(self, fault: Fault) -> Response | None:
+        server = self._agents.fleet.server
         if fault is Fault.FORBIDDEN:
             return server.refusal(403, "nodes is forbidden")
         if fault is Fault.CONFLICT:
@@ -286,4 +383,4 @@ class Wire:
             return server.refusal(429, "too many requests", retry_after="1")
         if fault in (Fault.FAILED, Fault.FAILED_AFTER):
             return server.refusal(500 if fault is Fault.FAILED else 504, "etcdserver: request timed out")
-        return self._pass(request)
+        return None

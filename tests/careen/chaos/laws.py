@@ -24,6 +24,9 @@ def verdict(world: World, *, but: Collection[str] = (), taint_seconds: float = 1
     found += _groups(world, evidence)
     found += _reboots(world, evidence)
     found += _ends(world)
+    found += _asked_twice(world)
+    if "told" not in but:
+        found += _told(world)
     if "once" not in but:
         found += _once(world)
     return found
@@ -99,6 +102,41 @@ def _once(world: World) -> Iterator[str]:
         boots = sum(1 for event in world.fleet.log if event.host == name and event.what == "booted")
         if needs != boots:
             yield f"once: {name} rebooted {boots} times for {needs} needs"
+
+
+_ANNOUNCED_SECONDS = 8.0
+"""So long an announcement is its maker's: another process asks only when it has stood for longer."""
+
+
+def _asked_twice(world: World) -> Iterator[str]:
+    """However many processes a node has: the host is not asked again while the first word may still be on its way."""
+    before: dict[str, HostEvent] = {}
+    for event in world.fleet.log:
+        if event.what == "ignored":
+            before.pop(event.host, None)
+        if event.what != "asked":
+            continue
+        last = before.get(event.host)
+        if last is not None and last.boot_id == event.boot_id and event.at - last.at < _ANNOUNCED_SECONDS:
+            yield f"asked: {event.at:.2f}: {event.host} was asked to reboot twice within {event.at - last.at:.2f} s"
+        before[event.host] = event
+
+
+def _told(world: World) -> Iterator[str]:
+    """Of each reboot that was asked for the end is told by an Event, if the agent that came up after the boot lived."""
+    for name in world.shape.names:
+        boots = [event.at for event in world.fleet.log if event.host == name and event.what == "booted"]
+        asked = [event.at for event in world.fleet.log if event.host == name and event.what == "asked"]
+        # From the first boot after the host was asked until it is asked again: it may lose its power in between.
+        ends = {at: min((each for each in asked if each > at), default=world.now) for at in boots}
+        for at in [next((at for at in boots if at > each), None) for each in asked]:
+            if at is None:
+                continue
+            until = ends[at]
+            is_killed = any(node == name and at < died <= until for died, node in world.agents.deaths if died < world.now)
+            is_told = any(told.node == name and told.reason == "Released" and at < told.at <= until for told in world.agents.told)
+            if not is_told and not is_killed:
+                yield f"told: no Event tells that {name} gave its claim back after the boot at {at:.2f}"
 
 
 def _reboots(world: World, evidence: Evidence) -> Iterator[str]:

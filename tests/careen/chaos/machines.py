@@ -80,11 +80,12 @@ class Fleet:
         self.on_down: Callable[[str], None] = lambda _: None
         self.on_up: Callable[[str], None] = lambda _: None
         self.slowness = 1.0
-        self.shutdown_seconds = 4.0
+        self.shutdown_seconds = (0.1, 4.0)
         self._loop = loop
         self._chance = chance
         self._serial = 0
         self._ending: set[str] = set()
+        self._jobs: dict[str, str] = {}                               # by name: how it ends
         server.store.listen([_PODS.storage], self._on_pods)
 
     @property
@@ -123,7 +124,7 @@ class Fleet:
         if not host.is_going_down and host.is_up:
             host.is_going_down = True
             boot = host.boot
-            self.later(self._chance.uniform(0.1, self.shutdown_seconds), lambda: self._go_down(host, boot))
+            self.later(self._chance.uniform(*self.shutdown_seconds), lambda: self._go_down(host, boot))
 
     def lose_power(self, name: str) -> None:
         """Down without anybody having asked."""
@@ -181,6 +182,58 @@ class Fleet:
     def _daemon_ready(self, name: str, *, is_ready: bool) -> None:
         self._pod_ready(f"net-{name}", is_ready=is_ready)
 
+    def add_crashing_daemon(self, name: str) -> None:
+        """Its pod on this node was never ready and never will be."""
+        self._put_pod(f"crash-{name}", name, kind="DaemonSet", owner="crash", is_ready=False)
+
+    def add_job(self, node: str, ends: str) -> None:
+        """A Job with a pod on this node. Evicted, it `completes` on another node, `fails` for good, or is `cleared` away when it is through."""
+        self._serial += 1
+        name = f"job-{self._serial}"
+        self._jobs[name] = ends
+        self.server.put({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}", "generation": 1},
+            "spec": {"parallelism": 1, "completions": 1, "backoffLimit": 0 if ends == "fails" else 6, "template": {"metadata": {"labels": {"app": name}}, "spec": {}}},
+            "status": {"active": 1, "ready": 1},
+        }, actor=_CONTROLLER)
+        self._put_pod(f"{name}-{self._serial}", node, kind="Job", owner=name, is_ready=True)
+
+    def _job_lost_its_pod(self, name: str) -> None:
+        if self._jobs[name] == "fails":
+            self._end_job(name, "Failed", {"failed": 1})
+        else:
+            self._job_status(name, {"active": 0, "ready": 0})
+            self.later(self._chance.uniform(0.05, 1.0), lambda: self._replace_pod_of_job(name))
+
+    def _replace_pod_of_job(self, name: str) -> None:
+        places = [node["metadata"]["name"] for node in self.server.all("nodes") if not node["spec"].get("unschedulable") and self._is_up(node["metadata"]["name"])]
+        if not places:
+            self.later(2.0, lambda: self._replace_pod_of_job(name))
+            return
+        self._serial += 1
+        pod = f"{name}-{self._serial}"
+        self._put_pod(pod, self._chance.choice(places), kind="Job", owner=name, is_ready=False)
+        self.later(self._chance.uniform(0.3, 3.0), lambda: self._job_pod_ready(name, pod))
+        self.later(self._chance.uniform(3.0, 40.0), lambda: self._job_pod_completes(name, pod))
+
+    def _job_pod_ready(self, name: str, pod: str) -> None:
+        self._pod_ready(pod, is_ready=True)
+        self._job_status(name, {"active": 1, "ready": 1})
+
+    def _job_pod_completes(self, name: str, pod: str) -> None:
+        if (found := self.server.get("pods", pod, "shop")) is None or "deletionTimestamp" in found["metadata"]:
+            return
+        self.server.change("pods", pod, lambda old: {**old, "status": _pod_status(is_ready=False, phase="Succeeded")}, actor=_KUBELET, namespace="shop", subresource="status")
+        self._end_job(name, "Complete", {"succeeded": 1})
+
+    def _end_job(self, name: str, condition: str, counts: dict[str, int]) -> None:
+        self._job_status(name, {"ready": 0, **counts, "conditions": [{"type": condition, "status": "True"}]})
+        if self._jobs[name] == "cleared":
+            self.later(1.0, lambda: self.server.remove("jobs", name, actor=_CONTROLLER, namespace="shop"))
+
+    def _job_status(self, name: str, status: dict[str, Any]) -> None:
+        self.server.change("jobs", name, lambda old: {**old, "status": status}, actor=_CONTROLLER, namespace="shop", subresource="status")
+
     def _place(self, app: str, node: str, *, is_ready: bool) -> None:
         self._serial += 1
         name = f"{app}-{self._serial}"
@@ -189,7 +242,7 @@ class Fleet:
             self.later(self._chance.uniform(0.3, 3.0), lambda: self._pod_ready(name, is_ready=True))
 
     def _put_pod(self, name: str, node: str, *, kind: str, owner: str, is_ready: bool) -> None:
-        reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
+        reference = {"apiVersion": "batch/v1" if kind == "Job" else "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
         self.server.put({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "labels": {"app": owner}, "ownerReferences": [reference]},
             "spec": {"nodeName": node, "terminationGracePeriodSeconds": 5, "containers": [{"name": "c", "image": "i"}]}, "status": _pod_status(is_ready=is_ready),
@@ -217,6 +270,8 @@ class Fleet:
         owner = pod["metadata"]["ownerReferences"][0]
         if owner["kind"] == "ReplicaSet":
             self.later(self._chance.uniform(0.05, 1.0), lambda: self._replace(owner["name"]))
+        elif owner["name"] in self._jobs and pod["status"]["phase"] == "Running":
+            self._job_lost_its_pod(owner["name"])
 
     def _replace(self, app: str) -> None:
         places = [node["metadata"]["name"] for node in self.server.all("nodes") if not node["spec"].get("unschedulable") and self._is_up(node["metadata"]["name"])]
@@ -252,5 +307,5 @@ def _node_status(host: Host, *, ready: bool) -> dict[str, Any]:
     return {"conditions": [{"type": "Ready", "status": "True" if ready else "Unknown"}], "nodeInfo": {"bootID": host.boot_id}}
 
 
-def _pod_status(*, is_ready: bool) -> dict[str, Any]:
-    return {"phase": "Running", "conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}]}
+def _pod_status(*, is_ready: bool, phase: str = "Running") -> dict[str, Any]:
+    return {"phase": phase, "conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}]}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from careen.core.policy import DrainPolicy, Window
+from tests.careen.chaos import agents
 from tests.careen.chaos.agents import LOCK
 
 if TYPE_CHECKING:
@@ -103,6 +104,15 @@ def delete_node(world: World, name: str) -> None:
         world.at(world.chance.uniform(0.5, 200.0), lambda: register(world, name))
 
 
+def recreate_node(world: World, name: str) -> None:
+    """Gone and registered anew within seconds, as `kubectl delete node` on a running kubelet; its pods are collected or not."""
+    world.server.remove("nodes", name, actor=_PERSON)
+    world.persons.cordons.discard(name)
+    if world.chance.random() < 0.5:
+        world.fleet.collect_pods_of(name)
+    world.at(world.chance.uniform(0.0, 3.0), lambda: register(world, name))
+
+
 def register(world: World, name: str) -> None:
     if world.fleet.hosts[name].is_up:
         world.fleet.register(name)
@@ -171,6 +181,12 @@ def crash_agent(world: World, name: str) -> None:
         world.agents.crash(process)
 
 
+def freeze_agent(world: World, name: str) -> None:
+    """A starved host, a frozen cgroup: the process stands still and goes on."""
+    for process in [each for each in world.agents.processes if each.node == name]:
+        process.freeze(world.chance.uniform(20.0, 150.0))
+
+
 def second_agent(world: World, name: str) -> None:
     """A force-deleted pod that still runs, without a lock on the host; it ends some time later."""
     if world.fleet.hosts[name].is_up and any(each.node == name for each in world.agents.processes):
@@ -213,6 +229,20 @@ def outage(world: World, _name: str) -> None:
     world.agents.go_down(world.chance.uniform(5.0, 150.0))
 
 
+# Workloads -------------------------------------------------------------------------------------------------------
+
+
+def start_job(world: World, name: str) -> None:
+    if world.fleet.hosts[name].is_up and world.server.get("nodes", name) is not None:
+        world.fleet.add_job(name, world.chance.choice(["completes", "fails", "cleared"]))
+
+
+def slow_evictions(world: World, _name: str) -> None:
+    """A webhook that takes its time, for a while."""
+    world.agents.latency = agents.slow_evictions
+    world.at(world.chance.uniform(20.0, 120.0), lambda: setattr(world.agents, "latency", agents.no_latency))
+
+
 # Settings --------------------------------------------------------------------------------------------------------
 
 
@@ -245,8 +275,9 @@ def limit_drain(world: World, _name: str) -> None:
 SETTINGS: tuple[Act, ...] = (lower_limit, close_window, open_window, move_taint, limit_drain)
 NODES: tuple[Act, ...] = (cordon, uncordon, hold, let_go, retry, touch, wipe_record, wipe_label, wipe_taint)
 LOCKS: tuple[Act, ...] = (pause, resume, release, clear_lock, spoil_lock, double_entry, strip_entries)
-OBJECTS: tuple[Act, ...] = (delete_node, recreate_daemonset, spoil_record)
-MACHINES: tuple[Act, ...] = (crash_agent, second_agent, lose_power, step_clock, forget_need, need_again, hide_sentinel, break_reboot, outlast_reboot, outage)
+OBJECTS: tuple[Act, ...] = (delete_node, recreate_node, recreate_daemonset, spoil_record)
+WORKLOADS: tuple[Act, ...] = (start_job, start_job, start_job, slow_evictions)
+MACHINES: tuple[Act, ...] = (crash_agent, freeze_agent, second_agent, lose_power, step_clock, forget_need, need_again, hide_sentinel, break_reboot, outlast_reboot, outage)
 
 
 def calm(world: World) -> None:
@@ -256,6 +287,7 @@ def calm(world: World) -> None:
     mend_lock(world, "")
     resume(world, "")
     world.settings.clear()
+    world.agents.latency = agents.no_latency
     for name, host in world.fleet.hosts.items():
         host.behaviour, host.need_survives, host.is_sentinel_readable = "works", 0, True
         world.agents.clocks[name].skew_seconds = 0.0

@@ -24,7 +24,7 @@ SHAPES = {
     "two zones, one each": Shape(nodes=4, zones=2, concurrency=2, zone_limit=1, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),)),
     "a control plane of three": Shape(nodes=3, control_planes=3, concurrency=3),
 }
-EVERY = int(os.environ.get("CHAOS_EVERY", "149"))
+EVERY = int(os.environ.get("CHAOS_EVERY", "269"))
 """Each so many-th pair of request and fault is tried."""
 
 

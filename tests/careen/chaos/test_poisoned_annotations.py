@@ -35,27 +35,43 @@ ENTRIES: dict[str, Any] = {
 TWO_OF_THREE = Shape(nodes=3, concurrency=2)
 
 
-async def beside_a_poisoned_node(record: str) -> World:
-    """n3 carries the label of a node at work and a record that nobody can read; it needs no reboot itself."""
-    world = World(TWO_OF_THREE)
-    people.annotate(world, "n3", keys.PROGRESS, record)
-    world.server.change("nodes", "n3", lambda old: people._with(old, "labels", {keys.REBOOT_LABEL: "in-progress"}), actor="person")
-    world.initial = {node["metadata"]["name"]: node for node in world.server.all("nodes")}
+async def beside_a_poisoned_node(record: str, label: str | None, shape: Shape) -> World:
+    """n3 carries a record that nobody can read, until a person removes it; it needs no reboot itself."""
+    world = World(shape)
+    poison(world, record, label)
     await asyncio.sleep(6.0)
     for name in ("n1", "n2"):
         world.fleet.hosts[name].needs_reboot()
+    await asyncio.sleep(300.0)
+    world.booted = [event.host for event in world.fleet.log if event.what == "booted"]
+    poison(world, None, None)
     await asyncio.sleep(300.0)
     world.stop()
     return world
 
 
+def poison(world: World, record: str | None, label: str | None) -> None:
+    people.annotate(world, "n3", keys.PROGRESS, record)
+    world.server.change("nodes", "n3", lambda old: people._with(old, "labels", {keys.REBOOT_LABEL: label}), actor="person")
+
+
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
 def test_the_others_reboot_one_after_the_other_beside_a_record_that_nobody_can_read(record: str) -> None:
-    """It may be a claim, so it takes the second place; the first is free."""
-    world = run_virtually(beside_a_poisoned_node(record))
-    broken = world.verdict(but=("taint", "finished", "tidy"))
+    """Its label says that it works, so it takes the second place; the first is free."""
+    world = run_virtually(beside_a_poisoned_node(record, "in-progress", TWO_OF_THREE))
+    broken = world.verdict(but=("taint", "finished", "explained"))
     assert not broken, world.told(broken)
-    assert [event.host for event in world.fleet.log if event.what == "booted"] in (["n1", "n2"], ["n2", "n1"])
+    assert sorted(world.booted) == ["n1", "n2"]
+
+
+@pytest.mark.parametrize("label", [None, "required", "ready"])
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
+def test_a_record_that_nobody_can_read_takes_no_place_where_the_label_says_that_the_node_does_not_work(record: str, label: str | None) -> None:
+    """With room for one, nonsense on a waiting node would halt everybody."""
+    world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
+    broken = world.verdict(but=("taint", "finished", "explained"))
+    assert not broken, world.told(broken)
+    assert sorted(world.booted) == ["n1", "n2"]
 
 
 async def with_poison_everywhere() -> World:

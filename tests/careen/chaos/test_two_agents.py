@@ -49,7 +49,7 @@ async def two_agents(seed: int, fault_rate: float, shutdown_seconds: float) -> W
         return fault if request.method != "GET" or fault in OF_READS else None
 
     world = World(Shape(nodes=3, concurrency=1 + seed % 2), plan=plan, seed=seed)
-    world.fleet.shutdown_seconds = shutdown_seconds
+    world.fleet.shutdown_seconds = (0.1, shutdown_seconds)
     for name in world.shape.names:
         world.at(world.chance.uniform(0.0, 40.0), lambda name=name: world.agents.start(name) if world.fleet.hosts[name].is_up else None)
         world.fleet.on_up = lambda name: (world.agents.start(name), world.agents.start(name))
@@ -71,7 +71,7 @@ def test_two_agents_on_each_node_ask_once_for_each_reboot_and_keep_the_claim(see
 async def wiped(seed: int, phase: str) -> World:
     """Somebody removes the record of each node once, soon after it has entered the phase; in some stories the agent dies as well."""
     world = World(Shape(nodes=2), seed=seed)
-    world.fleet.shutdown_seconds = 20.0
+    world.fleet.shutdown_seconds = (0.1, 20.0)
     done: set[str] = set()
 
     async def watch() -> None:

@@ -79,6 +79,10 @@ class World:
         """What each agent was last told otherwise, by the names of the policy."""
         self.broken: list[str] = []
         """What broke inside the story itself: a turn of an agent, or a machine."""
+        self.booted: list[str] = []
+        """Who had booted at some instant of the story, where it asks."""
+        self.home_at: float | None = None
+        """When every need was met and nothing of ours was left, as `until_home` saw it."""
         loop.set_exception_handler(lambda _, context: self.broken.append(f"{context.get('message')}: {context.get('exception')!r}"))
         self.put_daemonset()
         for name in shape.names:
@@ -121,6 +125,7 @@ class World:
         while self.now < end:
             await asyncio.sleep(1.0)
             if self.is_home():
+                self.home_at = self.now
                 break
         await asyncio.sleep(100.0)                                # what lands late, lands now
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from careen.cluster import client
 from careen.cluster.client import CannotReachCluster, ClientTransport, load_configuration
 from careen.cluster.errors import NotSent, Unclear
 from careen.cluster.transport import MERGE_PATCH, Request
-from tests.patience import growing, until
+from tests.patience import LONG_SECONDS, growing, until
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: Wed, 04 Mar 2026 12:00:00 GMT\r\n\r\n{}"
 
@@ -138,8 +139,9 @@ async def test_a_dripping_server_is_unclear_after_the_total_deadline(serve, tran
 
     def drip(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-        while not ended.wait(0.05):
+        while not ended.is_set():
             connection.sendall(b"x")
+            time.sleep(0.05)
 
     server = serve(drip)
     said = ""
@@ -162,14 +164,8 @@ class Gate:
     def __call__(self, connection: socket.socket) -> None:
         self.asked += 1
         if self.asked == 1:
-            self.is_open.wait(30)
+            self.is_open.wait(LONG_SECONDS)
         connection.sendall(OK)
-
-
-async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not what():
-            await asyncio.sleep(0.01)
 
 
 async def test_a_request_that_finds_no_thread_is_not_sent_neither_then_nor_later(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]

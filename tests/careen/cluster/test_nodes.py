@@ -150,6 +150,29 @@ async def test_every_part_of_a_lost_patch_is_looked_for(cluster: Cluster, change
     assert methods(cluster.wire.asked).count("PATCH /api/v1/nodes/n1") == 2
 
 
+@pytest.mark.parametrize(("before", "after"), [(["cordon", "ours", "team"], ["team"]), (["ours", "team"], ["team", "cordon"])])
+async def test_a_lost_patch_stands_although_the_node_controller_followed_it_with_a_taint_of_its_own(cluster: Cluster, before: list[str], after: list[str]) -> None:
+    """It removes its taint right after a cordon is lifted, and sets one when it likes; ours are told from its by their keys."""
+    rows = {
+        "cordon": {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}, "ours": {"key": OURS.key, "effect": OURS.effect},
+        "team": {"key": THEIRS.key, "effect": THEIRS.effect, "value": THEIRS.value, "timeAdded": THEIRS.time_added},
+    }
+    cluster.put_node("n1", spec={"taints": [rows[each] for each in before]})
+    node = await seen(cluster)
+    lost = [Unclear("connection reset")]
+
+    def follow(request: Request) -> Exception | None:
+        if request.method != "PATCH" or not lost:
+            return None
+        cluster.put_node("n1", annotations={"k": "v"}, spec={"taints": [rows[each] for each in after]})
+        return lost.pop()
+
+    cluster.wire.after = follow
+    without_ours = tuple(taint for taint in node.taints if taint.key != OURS.key)
+    written = await patch_node(cluster.api, "n1", PatchNode(purpose="test", resource_version=node.resource_version, annotations={"k": "v"}, taints=without_ours))
+    assert isinstance(written, Landed)
+
+
 async def test_a_late_patch_that_lands_after_the_second_one_is_a_conflict(cluster: Cluster) -> None:
     """Whichever of the two lands first makes the other a conflict: the object is changed once."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]

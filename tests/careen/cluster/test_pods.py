@@ -122,7 +122,7 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
 ])
 async def test_the_servers_record_tells_whether_a_pod_was_created_with_its_node(told: Any, came_bound: bool | None) -> None:
     written = {"metadata": {"namespace": "shop", "name": "a", "managedFields": told}, "spec": {"nodeName": "n1"}}
-    (pod,) = await list_pods_on(api_on(Scripted(answer(200, {"kind": "PodList", "items": [written]}))), "n1")
+    (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod.came_bound is came_bound
 
 

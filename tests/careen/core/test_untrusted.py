@@ -189,7 +189,7 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 @given(st.sampled_from(list(Phase)), poisoned, st.sampled_from(POLICIES), st.booleans())
 def test_a_node_decides_as_if_a_poisoned_one_were_unknown(phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool) -> None:
     """A record that cannot be read counts as a node at work; and nothing else on another's Node changes what this one does."""
-    assume(isinstance(from_annotation(annotations.get(keys.PROGRESS, "?")), UnreadableProgress))
+    assume(isinstance(from_annotation(annotations.get(keys.PROGRESS)), UnreadableProgress))
     own, entries = own_node(phase)
     content = held(*entries, *((an_entry("n2", "c2"),) if has_claim else ()))
     told = []

@@ -47,7 +47,6 @@ def test_a_host_that_does_not_show_them_tells_nothing(tmp_path: Path) -> None:
     assert of_shutdown(tmp_path) == ()
 
 
-@pytest.mark.timeout(20)
 def test_a_pipe_is_never_opened_and_a_link_never_followed(tmp_path: Path) -> None:
     put(tmp_path, a=SLEEP)
     os.mkfifo(tmp_path / "run/systemd/inhibit/4.ref")

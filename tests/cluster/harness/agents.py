@@ -26,7 +26,7 @@ def careen(
     """`careen agent` as an ordinary process with a kubeconfig of its own; `flags` are added, `settings` is environment."""
 
     def launch(host: Host, token: str) -> Launch:
-        kubeconfig = plane.kubeconfig(f"agents/{host.name}", token, namespace=namespace)
+        kubeconfig = plane.kubeconfig(f"agents/{host.name}{host.alias}", token, namespace=namespace, server=host.api_server or None)
         argv = (
             *(sys.executable, "-m", "careen", "agent", "--node-id", host.name, "--kubeconfig", str(kubeconfig)),
             *("--host-root", str(host.root), "--boot-id-file", str(host.boot_id_file), "--host-exec", "direct"),

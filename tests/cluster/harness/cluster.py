@@ -157,6 +157,8 @@ class Cluster:
         now = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
         for kind in ("deployments", "statefulsets", "daemonsets", "replicasets"):
             admin.delete(f"/apis/apps/v1/namespaces/{SHOP}/{kind}", now)
+        for kind in ("cronjobs", "jobs"):
+            admin.delete(f"/apis/batch/v1/namespaces/{SHOP}/{kind}", now)
         admin.delete(f"/apis/policy/v1/namespaces/{SHOP}/poddisruptionbudgets", now)
         for identity in (CAREEN, KURED):
             admin.delete(identity.path, now)

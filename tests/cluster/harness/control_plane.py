@@ -314,9 +314,16 @@ def stages(pods: PodTimes) -> list[dict[str, Any]]:
         stage(
             "pod-ready",
             "Pod",
-            [absent(".metadata.deletionTimestamp"), absent(".status.podIP")],
+            [absent(".metadata.deletionTimestamp"), absent(".status.podIP"), absent(_NEVER_READY)],
             {"durationMilliseconds": int(pods.start_seconds * 1000)},
             {"statusTemplate": _RUNNING},
+        ),
+        stage(
+            "pod-never-ready",
+            "Pod",
+            [absent(".metadata.deletionTimestamp"), absent(".status.podIP"), present(_NEVER_READY)],
+            {"durationMilliseconds": int(pods.start_seconds * 1000)},
+            {"statusTemplate": _CRASHING},
         ),
         stage(
             "pod-complete",
@@ -345,6 +352,26 @@ def stages(pods: PodTimes) -> list[dict[str, Any]]:
         ),
     ]
 
+
+# On a pod whose containers crash again and again.
+_NEVER_READY = '.metadata.annotations["tests/never-ready"]'
+
+_CRASHING = """
+{{ $now := Now }}
+conditions:
+- {lastTransitionTime: {{ $now | Quote }}, status: "True", type: Initialized}
+- {lastTransitionTime: {{ $now | Quote }}, status: "False", type: Ready, reason: ContainersNotReady}
+- {lastTransitionTime: {{ $now | Quote }}, status: "False", type: ContainersReady, reason: ContainersNotReady}
+- {lastTransitionTime: {{ $now | Quote }}, status: "True", type: PodScheduled}
+containerStatuses:
+{{ range .spec.containers }}
+- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, ready: false, started: false, restartCount: 7, state: {waiting: {reason: CrashLoopBackOff}}}
+{{ end }}
+hostIP: {{ NodeIPWith .spec.nodeName | Quote }}
+podIP: {{ PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) ( or .metadata.name "" ) ( or .metadata.namespace "" ) | Quote }}
+phase: Running
+startTime: {{ $now | Quote }}
+"""
 
 _RUNNING = """
 {{ $now := Now }}

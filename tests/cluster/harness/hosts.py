@@ -7,6 +7,7 @@ server what a kubelet would, and starts the agent again after the boot. Nothing 
 from __future__ import annotations
 
 import contextlib
+import copy
 import shlex
 import shutil
 import signal
@@ -71,12 +72,15 @@ class Host:
     agent_wanted: bool = True
     restart_seconds: float = 1.0  # a crashed agent is started again after this
     flags: list[str] = field(default_factory=list)  # for this host's agent alone
+    api_server: str = ""  # as its agent is to see it: a proxy's URL; empty: the server's own
+    alias: str = ""  # tells the files of a second agent from those of the first
 
     boot_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     reboots: list[Reboot] = field(default_factory=list)
     crashes: list[tuple[float, int]] = field(default_factory=list)  # when, exit code
     starts: int = 0
     agent: Program | None = None
+    second_agents: list[Program] = field(default_factory=list)
     agent_pod: str = ""  # uid of the pod the agent runs for
     agent_pod_name: str = ""
     port: int = 0
@@ -255,6 +259,9 @@ class Host:
         if self.agent is not None:
             self.agent.kill()
             self.agent, self._kill_at, self.killed = None, None, False
+        for each in self.second_agents:
+            each.kill()
+        self.second_agents = []
         self.reboots.append(Reboot(asked_at=asked_at, boot_left=self.boot_id, by_agent=by_agent))
         if not self.sentinel_survives:
             self.withdraw()
@@ -308,9 +315,14 @@ class Fleet:
             self.hosts[host.name] = host
         return host
 
-    def start_another_agent(self, host: Host) -> Program:
-        """A second agent for the same host, as after a forced deletion of a pod that still runs."""
-        return self._launch(host, host.folder / "second-agent.log")
+    def start_another_agent(self, host: Host, *, api_server: str = "") -> Program:
+        """A second agent for the same host, as after a forced deletion of a pod that still runs. It ends with its machine."""
+        other = copy.copy(host)
+        other.alias, other.api_server = "-second", api_server or host.api_server
+        program = self._launch(other, host.folder / "second-agent.log")
+        with self._lock:
+            host.second_agents.append(program)
+        return program
 
     def stop_agent(self, host: Host) -> None:
         """SIGTERM, as when its container is stopped; the machine starts another."""
@@ -324,6 +336,15 @@ class Fleet:
             host.killed = True
             host.agent.kill()
 
+    def freeze_agent(self, host: Host) -> None:
+        """SIGSTOP: it does nothing and knows nothing of it, as on a host that starves or whose cgroup is frozen."""
+        assert host.agent is not None, f"no agent runs on {host.name}"
+        host.agent.signal(signal.SIGSTOP)
+
+    def thaw_agent(self, host: Host) -> None:
+        if host.agent is not None:
+            host.agent.signal(signal.SIGCONT)
+
     def power_off(self, host: Host) -> None:
         """The machine goes down by itself, without being asked by an agent."""
         with self._lock:
@@ -333,8 +354,9 @@ class Fleet:
         self._ended.set()
         self._thread.join(timeout=20)
         for host in self.hosts.values():
-            if host.agent is not None:
-                host.agent.kill()
+            for program in (host.agent, *host.second_agents):
+                if program is not None:
+                    program.kill()
 
     def _run(self) -> None:
         while not self._ended.wait(0.1):
@@ -383,6 +405,8 @@ def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
     """What the kubelet writes about the pods of the node when their containers are stopped, and when they run again."""
     for pod in api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
         meta, word = pod["metadata"], "True" if ready else "False"
+        if "tests/never-ready" in meta.get("annotations", {}):
+            continue
         if meta.get("deletionTimestamp") or pod["status"].get("phase") != "Running" or condition(pod, "Ready") == word:
             continue
         conditions = [{"type": kind, "status": word, "lastTransitionTime": _now()} for kind in ("Ready", "ContainersReady")]

@@ -18,7 +18,8 @@ from tests.cluster.harness.audit import Requests, requests_of
 from tests.cluster.harness.cluster import CAREEN, KURED, LOCK_ANNOTATION, Cluster, manifest_files
 from tests.cluster.harness.control_plane import REPOSITORY, ControlPlane
 from tests.cluster.harness.hosts import Fleet, Host
-from tests.cluster.harness.observer import NodeSeen, as_json
+from tests.cluster.harness.observer import NodeSeen, PodLife, as_json
+from tests.cluster.harness.proxy import Proxy
 from tests.cluster.harness.rules import broken, not_cleaned_up
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -31,6 +32,7 @@ class Story(Cluster):
         super().__init__(plane, CAREEN, folder)
         self.hosts: dict[str, Host] = {}
         self.flags: list[str] = []
+        self.proxies: dict[str, Proxy] = {}
         self._audit_from = plane.audit_log.stat().st_size if plane.audit_log.exists() else 0
         for file in manifest_files():
             self.apply_file(file)
@@ -61,6 +63,13 @@ class Story(Cluster):
         )
         self.start_fleet(hosts, command)
         return hosts
+
+    def behind_proxy(self, host: Host, alias: str = "") -> Proxy:
+        """Its agent is to reach the API server through a proxy; for the `change` of `nodes`."""
+        proxy = self.proxies[host.name + alias] = Proxy(self.plane.server, self.plane.certificate_authority)
+        if not alias:
+            host.api_server = proxy.url
+        return proxy
 
     def start_agents(self) -> None:
         for host in self.hosts.values():
@@ -110,6 +119,14 @@ class Story(Cluster):
     def write_lock(self, text: str | None) -> None:
         """As people do by hand, with kubectl annotate."""
         self.admin.patch(CAREEN.path, {"metadata": {"annotations": {LOCK_ANNOTATION: text}}})
+
+    def end_pod(self, life: PodLife, phase: str) -> None:
+        """Its containers end; `phase` is Succeeded or Failed."""
+        conditions = [{"type": kind, "status": "False", "reason": "PodCompleted"} for kind in ("Ready", "ContainersReady")]
+        self.admin.patch(
+            f"/api/v1/namespaces/{life.namespace}/pods/{life.name}/status", {"status": {"phase": phase, "conditions": conditions}},
+            "application/strategic-merge-patch+json",
+        )
 
     # -- asking
 
@@ -201,6 +218,11 @@ class Story(Cluster):
                 if event["user"]["username"] == CAREEN.user and event.get("responseStatus", {}).get("code") == 403
             }
         )
+
+    def close(self) -> None:
+        super().close()
+        for proxy in self.proxies.values():
+            proxy.close()
 
     # -- judging
 

@@ -37,6 +37,24 @@ def daemon_set(name: str, **pod: Any) -> Object:
     }
 
 
+def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any) -> Object:
+    """One pod that completes after `runs_for`."""
+    template = _template(name, restartPolicy="Never", **pod)["template"]
+    template["metadata"]["annotations"]["tests/runs-for"] = runs_for
+    return {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": SHOP},
+        "spec": {"backoffLimit": backoff_limit, "template": template},
+    }
+
+
+def cron_job(name: str, of: Object) -> Object:
+    """A CronJob that makes such Jobs, but not by itself: a story makes them, as `kubectl create job --from` does."""
+    return {
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name, "namespace": SHOP},
+        "spec": {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": {"spec": of["spec"]}},
+    }
+
+
 def bare_pod(name: str, node: str, labels: dict[str, str] | None = None) -> Object:
     """A pod of nobody's, put on a node by hand."""
     return {
@@ -99,9 +117,12 @@ def _template(
     stop_seconds: float | None = None,
     grace_seconds: int = 30,
     labels: dict[str, str] | None = None,
+    never_ready: bool = False,
     **spec: Any,
 ) -> dict[str, Any]:
     annotations = {} if stop_seconds is None else {"tests/stop-after": f"{stop_seconds}s"}
+    if never_ready:
+        annotations["tests/never-ready"] = "its container crashes"
     return {
         "selector": {"matchLabels": {"app": app}},
         "template": {

@@ -62,10 +62,14 @@ def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned:
 
 
 def works(node: NodeView) -> bool:
-    """Whether careen has taken the node down, or may have, as far as the Node itself says. An unreadable record counts: it may be a claim."""
+    """Whether careen has taken the node down, or may have, as far as the Node itself says.
+
+    Record and label are written in one patch. So the label tells of a record that cannot be read, and nonsense in one annotation of a node
+    that only waits does not fill the place of another.
+    """
     progress = from_annotation(node.annotations.get(keys.PROGRESS))
     if isinstance(progress, UnreadableProgress):
-        return True
+        return node.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"}
     if not progress.phase:
         return node.labels.get(keys.REBOOT_LABEL) == "in-progress"        # somebody removed the record of a working node
     if not progress.claim or progress.is_giving_back:

@@ -62,6 +62,7 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _displaced(evidence: Evidence, node: str, since: float, until: float) -> dict[str, str]:
+    """Owners that keep a number of pods running. A Job's pods run to an end of their own, so fewer of them are no loss."""
     evicted = [w for w in writes_to(evidence, "pods") if w.verb == "evict" and agent_node(w.actor) == node and since <= w.at <= until]
     return {uid: name for uid, name in (_owner(w.before) for w in evicted) if uid and not name.startswith("Job ")}
 

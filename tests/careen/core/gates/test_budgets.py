@@ -36,7 +36,19 @@ def answer(*others: NodeView, own: NodeView = OWN, policy: Policy | None = None,
     pytest.param(a_marked_node(a_progress(Phase.FAILED, is_giving_back=True), name="n2"), None, id="undone, its claim on the way out"),
     pytest.param(a_marked_node(a_progress(Phase.WAITING), name="n2"), None, id="waiting"),
     pytest.param(a_marked_node(a_progress(Phase.CLAIMING), name="n2"), None, id="taking a claim that it does not have yet"),
-    pytest.param(a_node("n2", annotations={keys.PROGRESS: "?"}), Code.NODES_DOWN, id="its record cannot be read"),
+    pytest.param(a_node("n2", annotations={keys.PROGRESS: "?"}), None, id="its record cannot be read, and nothing says that it works"),
+    pytest.param(
+        a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "required"}), None,
+        id="its record cannot be read, its label says that it waits",
+    ),
+    pytest.param(
+        a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "in-progress"}), Code.NODES_DOWN,
+        id="its record cannot be read, its label says that it works",
+    ),
+    pytest.param(
+        a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "failed"}), Code.NODES_DOWN,
+        id="its record cannot be read, its label says that it failed",
+    ),
     pytest.param(a_node("n2", labels={keys.REBOOT_LABEL: "in-progress"}), Code.NODES_DOWN, id="its record was removed, its label says that it works"),
 ])
 def test_another_node_down_for_whatever_reason_counts(other: NodeView, expected: Code | None) -> None:

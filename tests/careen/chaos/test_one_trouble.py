@@ -1,0 +1,238 @@
+"""One trouble each, in the middle of an otherwise quiet roll-out: what it may cost, in seconds, and what must be told all the same.
+
+Storms ask only whether the fleet comes home in the end, with people's help; these stories ask whether it does so at once and alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from careen.cluster.transport import Request
+from tests.careen.chaos import people
+from tests.careen.chaos.agents import Fault, Plan, no_latency, slow_evictions
+from tests.careen.chaos.virtual_time import run_virtually
+from tests.careen.chaos.world import Shape, World, nothing_goes_wrong
+
+TWO = Shape(nodes=2)
+QUIET_SECONDS = 300.0
+"""A roll-out over two or three nodes takes half as long; no deadline of the policy may pass in it."""
+LONG = {"reboot_deadline_seconds": 900.0, "verify_timeout_seconds": 900.0, "settle_timeout_seconds": 900.0, "unknown_patience_seconds": 600.0}
+
+
+async def until(world: World, condition: Callable[[], bool], seconds: float = 200.0) -> None:
+    end = world.now + seconds
+    while not condition():
+        assert world.now < end, world.told(["what the story waits for did not come"])
+        await asyncio.sleep(0.05)
+
+
+def phase(world: World, name: str) -> str:
+    node = world.server.get("nodes", name) or {"metadata": {}}
+    return str((node["metadata"].get("annotations") or {}).get("careen.dev/phase", "Idle"))
+
+
+def reached(world: World, name: str, wanted: str) -> Callable[[], bool]:
+    return lambda: phase(world, name) == wanted
+
+
+def is_quickly_over(world: World, *, but: tuple[str, ...] = (), seconds: float = QUIET_SECONDS) -> None:
+    broken = world.verdict(but=but)
+    failed = [node for node in world.shape.names if phase(world, node) == "Failed"]
+    broken += [f"{name} failed" for name in failed]
+    if world.home_at is None or world.home_at > seconds:
+        broken.append(f"it should have been over within {seconds:.0f} s and was after {world.home_at}")
+    assert not broken, world.told(broken)
+
+
+async def a_roll_out(shape: Shape, trouble: Callable[[World], object], *, plan: Plan = nothing_goes_wrong, policy: dict[str, float] | None = None) -> World:
+    """All nodes need a reboot, then `trouble` is done, or begun; deadlines are those that people have, so that nothing ends in one."""
+    world = World(shape, plan=plan)
+    for name in shape.names:
+        world.settings[name] = {**LONG, **(policy or {})}
+    await world.all_need_a_reboot()
+    found = trouble(world)
+    if asyncio.iscoroutine(found):
+        await found
+    await world.until_home(1500.0)
+    world.stop()
+    return world
+
+
+# Workloads -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ends", ["completes", "fails", "cleared"])
+def test_a_job_that_has_ended_is_not_waited_for(ends: str) -> None:
+    world = run_virtually(a_roll_out(TWO, lambda world: [world.fleet.add_job(name, ends) for name in TWO.names]))
+    is_quickly_over(world)
+
+
+def test_a_daemonset_pod_that_was_never_ready_halts_nothing() -> None:
+    world = run_virtually(a_roll_out(TWO, lambda world: [world.fleet.add_crashing_daemon(name) for name in TWO.names]))
+    is_quickly_over(world)
+
+
+async def held_behind_a_slow_webhook(world: World) -> None:
+    """Each eviction takes twelve seconds; the hold comes when the first is under way."""
+    await until(world, lambda: "Draining" in (phase(world, "n1"), phase(world, "n2")))
+    world.agents.latency = slow_evictions
+    name = next(name for name in TWO.names if phase(world, name) == "Draining")
+    await asyncio.sleep(15.0)
+    people.hold(world, name)
+    held_at = world.now
+    await until(world, lambda: phase(world, name) == "Waiting", 3600.0)
+    assert world.now - held_at < 30.0, world.told([f"the hold was heard after {world.now - held_at:.0f} s"])
+    assert not any(event.what == "asked" and event.host == name for event in world.fleet.log)
+    world.agents.latency = no_latency
+    people.let_go(world, name)
+
+
+@pytest.mark.parametrize("pods", [20, 55])
+def test_a_hold_is_heard_while_tens_of_evictions_wait_for_a_slow_webhook(pods: int) -> None:
+    world = run_virtually(a_roll_out(Shape(nodes=2, replicas_per_node=pods // 2), held_behind_a_slow_webhook))
+    is_quickly_over(world, but=("hold",), seconds=600.0)
+
+
+def test_a_drain_behind_a_slow_webhook_goes_on_to_its_end() -> None:
+    world = run_virtually(a_roll_out(Shape(nodes=2, replicas_per_node=5), lambda world: setattr(world.agents, "latency", slow_evictions)))
+    is_quickly_over(world, seconds=900.0)
+
+
+# Nodes -----------------------------------------------------------------------------------------------------------
+
+
+async def recreated(world: World, when: str) -> None:
+    await until(world, lambda: any(phase(world, name) == when for name in world.shape.names))
+    name = next(name for name in world.shape.names if phase(world, name) == when)
+    world.server.remove("nodes", name, actor="person")
+    world.fleet.register(name)
+
+
+@pytest.mark.parametrize("when", ["Claiming", "Draining"])
+def test_a_node_that_is_recreated_on_its_way_costs_no_deadline(when: str) -> None:
+    world = run_virtually(a_roll_out(Shape(nodes=3), functools.partial(recreated, when=when)))
+    is_quickly_over(world, but=("claim", "claims", "release", "taint", "finished", "tidy", "explained", "own-node"))
+
+
+async def wiped_while_waiting(world: World, spoilt: str | None) -> None:
+    """The need goes with the record: nothing tells any more whose the taint is but its key and who set it."""
+    await until(world, lambda: all(phase(world, name) != "Idle" for name in TWO.names))
+    name = next(name for name in TWO.names if phase(world, name) == "Waiting")
+    people.hold(world, name)
+    world.fleet.hosts[name].has_need = False
+    people.annotate(world, name, "careen.dev/progress", spoilt)
+    people.let_go(world, name)
+
+
+def test_the_taint_of_a_waiting_node_goes_although_its_record_went_first() -> None:
+    world = run_virtually(a_roll_out(TWO, functools.partial(wiped_while_waiting, spoilt=None)))
+    is_quickly_over(world, but=("once", "finished", "tidy", "explained"))
+
+
+async def wiped_while_draining(world: World) -> None:
+    await until(world, lambda: any(phase(world, name) == "Draining" for name in TWO.names))
+    people.wipe_record(world, next(name for name in TWO.names if phase(world, name) == "Draining"))
+
+
+def test_a_record_that_is_wiped_from_a_draining_node_costs_no_deadline() -> None:
+    world = run_virtually(a_roll_out(TWO, wiped_while_draining))
+    is_quickly_over(world, but=("claim", "claims", "release", "taint", "finished", "tidy", "explained", "settled", "theft", "drained", "loop"))
+
+
+# Processes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frozen_seconds", [60.0, 90.0, 150.0])
+@pytest.mark.parametrize("when", ["Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
+def test_an_agent_that_was_frozen_on_its_way_goes_on_where_things_stand(when: str, frozen_seconds: float) -> None:
+    """Frozen with the answer in hand to the first read after it got there: everything it knows is old when it thaws."""
+    frozen: list[str] = []
+
+    def freezes(world: World) -> None:
+        def plan(_number: int, node: str, request: Request) -> Fault | None:
+            if not frozen and request.method == "GET" and phase(world, node) == when:
+                frozen.append(node)
+                for process in world.agents.processes:
+                    if process.node == node:
+                        process.freeze(frozen_seconds)
+            return None
+
+        world.agents.plan = plan
+
+    world = run_virtually(a_roll_out(Shape(nodes=3, concurrency=2), freezes))
+    assert frozen
+    is_quickly_over(world, but=("taint",), seconds=QUIET_SECONDS + frozen_seconds)
+
+
+async def doubled_while_draining(world: World) -> None:
+    """A second agent begins in the middle of each node's drain. Of their two announcements the first one sent is the last to arrive."""
+    delayed: set[str] = set()
+
+    def latency(node: str, request: Request) -> float:
+        if moves_the_record(request) != "Rebooting" or node in delayed:
+            return 0.0
+        delayed.add(node)
+        return 5.0
+
+    world.agents.latency = latency
+    world.fleet.shutdown_seconds = (12.0, 15.0)
+    left = set(world.shape.names)
+    while left:
+        await until(world, lambda: any(phase(world, name) == "Draining" for name in left), 600.0)
+        for name in [name for name in left if phase(world, name) == "Draining"]:
+            left.remove(name)
+            world.agents.start(name)
+
+
+def conflicts(world: World, name: str) -> int:
+    return sum(1 for line in world.agents.trace if f" {name}: PATCH {name} 409 " in line and '"careen.dev/phase":"Rebooting"' in line)
+
+
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_two_agents_of_a_node_that_announce_its_reboot_at_once_ask_the_host_once(nodes: int) -> None:
+    """Without a lock on the host, as after a forced deletion of a pod that still runs."""
+    world = run_virtually(a_roll_out(Shape(nodes=nodes, concurrency=nodes - 1), doubled_while_draining))
+    is_quickly_over(world)
+    assert all(conflicts(world, name) for name in world.shape.names), "the announcements did not meet"
+    asked = Counter((event.host, event.boot_id) for event in world.fleet.log if event.what == "asked")
+    assert set(asked.values()) == {1}, asked
+
+
+# What is told ----------------------------------------------------------------------------------------------------
+
+ONCE_EACH = frozenset({"DrainStarted", "Rebooted", "GivenBack", "Released"})
+
+
+def told(world: World) -> Counter[tuple[str, str]]:
+    return Counter((each.node, each.reason) for each in world.agents.told if each.reason in ONCE_EACH)
+
+
+def moves_the_record(request: Request) -> str:
+    """The phase that a patch of a Node moves to; empty for any other request."""
+    if request.method != "PATCH" or "/nodes/" not in request.path:
+        return ""
+    annotations = json.loads(request.body or b"{}")["metadata"].get("annotations") or {}
+    return (annotations.get("careen.dev/phase") or "Idle") if "careen.dev/progress" in annotations else ""
+
+
+@pytest.mark.parametrize("fault", [Fault.CONFLICT, Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.LATE, Fault.FAILED, Fault.FAILED_AFTER, Fault.THROTTLED])
+def test_each_step_is_told_once_although_the_first_patch_of_each_met_something(fault: Fault) -> None:
+    met: set[tuple[str, str]] = set()
+
+    def plan(_number: int, node: str, request: Request) -> Fault | None:
+        move = moves_the_record(request)
+        if not move or (node, move) in met:
+            return None
+        met.add((node, move))
+        return fault
+
+    world = run_virtually(a_roll_out(TWO, lambda _world: None, plan=plan))
+    is_quickly_over(world)
+    assert len(met) > 8
+    assert told(world) == Counter({(name, reason): 1 for name in TWO.names for reason in ONCE_EACH}), world.told([str(told(world))])

@@ -1,0 +1,124 @@
+"""What stands between agent and API server answers nonsense, breaks connections, or lets somebody else write first."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.proxy import LOST, Answer, Call
+from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import deployment
+
+pytestmark = pytest.mark.cluster
+
+NONSENSE = {
+    "an empty object": b"{}",
+    "a Status": b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":200}',
+    "no items": b'{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":""},"items":null}',
+    "a login page": b'{"login":"https://sso.example.com/","message":"please log in"}',
+}
+OFTEN = 2                             # each question of each phase is answered so often with nonsense before the truth
+
+
+class Nonsense:
+    """The first answers to each kind of question, in each phase, are this body with status 200; writes are carried out all the same."""
+
+    def __init__(self, story: Story, host: Host, body: bytes) -> None:
+        self.told: Counter[str] = Counter()
+        self._story, self._host, self._body = story, host, body
+        self._guard = threading.Lock()
+
+    def __call__(self, call: Call, forward: Callable[[], Answer]) -> Answer | None:
+        if not self._host.sentinel.exists() and self._story.phase(self._host) == "Idle":
+            return None
+        kind = f"{self._story.phase(self._host)}: {call.method} {re.sub(r'/(careen|shop|default)/', '/*/', call.path)}"
+        with self._guard:
+            self.told[kind] += 1
+            is_spoilt = self.told[kind] <= OFTEN
+        if not is_spoilt:
+            return None
+        if call.method != "GET":
+            forward()
+        return Answer(status=200, body=self._body)
+
+
+def test_answers_of_200_without_content_are_not_believed(story: Story) -> None:
+    """Not as an empty list, not as an empty Node, not as a write that landed: in every phase, to every question."""
+    theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}
+    hosts = story.nodes(4, "--concurrency=2", change=story.behind_proxy)
+    for host in hosts:
+        story.admin.patch(f"/api/v1/nodes/{host.name}", {"spec": {"taints": [theirs]}})
+    story.workloads(deployment("web", 8, stop_seconds=4))
+    rules = [Nonsense(story, host, body) for host, body in zip(hosts, NONSENSE.values(), strict=True)]
+    for host, rule in zip(hosts, rules, strict=True):
+        story.proxies[host.name].rule = rule
+    story.need_reboot(hosts)
+    story.finishes(hosts, 240)
+    story.judge(concurrency=2)
+    story.is_clean(hosts)
+    for host, rule in zip(hosts, rules, strict=True):
+        assert any(kind.startswith("Draining: GET /api/v1/pods") for kind in rule.told), f"{host.name} was told no nonsense: {rule.told}"
+        lost = [seen for seen in story.observer.node_history(host.name) if ("example.com/theirs", "PreferNoSchedule") not in seen.taints and seen.labels.get("careen.dev/reboot")]
+        assert not lost, f"the taint of somebody else was lost on {host.name}"
+    assert [len(host.reboots) for host in hosts] == [1] * 4
+
+
+def writes_a_phase(call: Call, node: str) -> str | None:
+    """Which phase the patch of the Node moves to; Idle for the last one. None for other requests."""
+    if not call.is_patch_of_node(node) or "careen.dev/progress" not in call.annotations:
+        return None
+    return call.annotations.get("careen.dev/phase") or "Idle"
+
+
+class FirstPatch:
+    """The first patch towards each phase meets something."""
+
+    def __init__(self, host: Host, befall: Callable[[Callable[[], Answer]], Answer]) -> None:
+        self.met: list[str] = []
+        self._host, self._befall = host, befall
+
+    def __call__(self, call: Call, forward: Callable[[], Answer]) -> Answer | None:
+        phase = writes_a_phase(call, self._host.name)
+        if phase is None or phase in self.met:
+            return None
+        self.met.append(phase)
+        return self._befall(forward)
+
+
+ONCE_EACH = ("DrainStarted", "Rebooted", "GivenBack", "Released")
+
+
+def test_every_step_is_told_once_also_when_the_patch_before_its_event_was_lost(story: Story) -> None:
+    """A conflict with a person's write, an answer that never came, a request that never arrived; and a node without any of it."""
+    clash, lost_answer, lost_request, _plain = hosts = story.nodes(4, change=story.behind_proxy)
+
+    def a_person_writes_first(forward: Callable[[], Answer]) -> Answer:
+        story.annotate_node(clash, "example.com/note", f"{len(clashed.met)} times touched")
+        return forward()
+
+    def the_answer_is_lost(forward: Callable[[], Answer]) -> Answer:
+        forward()
+        return LOST
+
+    story.proxies[clash.name].rule = clashed = FirstPatch(clash, a_person_writes_first)
+    story.proxies[lost_answer.name].rule = FirstPatch(lost_answer, the_answer_is_lost)
+    story.proxies[lost_request.name].rule = FirstPatch(lost_request, lambda _forward: LOST)
+    story.need_reboot(hosts)
+    story.finishes(hosts, 240)
+    story.judge()
+    assert {"Draining", "Settling", "Idle"} <= set(clashed.met)
+
+    def told() -> dict[str, Counter[str]]:
+        found = [(event["involvedObject"]["name"], event["reason"]) for event in story.events()]
+        return {host.name: Counter(reason for name, reason in found if name == host.name and reason in ONCE_EACH) for host in hosts}
+
+    once = {host.name: Counter(ONCE_EACH) for host in hosts}
+    try:
+        story.wait_for("each step is told once", lambda: told() == once, 10)
+    except AssertionError as late:
+        raise AssertionError(f"told were {told()}") from late

@@ -1,0 +1,39 @@
+"""Every eviction takes eight seconds behind a slow webhook: the agent hears people all the same, and the drain goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.harness.slow_webhook import SlowWebhook
+from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import deployment
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def webhook(story: Story, tmp_path: Path) -> Iterator[SlowWebhook]:
+    webhook = SlowWebhook(story.admin, tmp_path / "webhook", seconds=0.0)
+    yield webhook
+    webhook.close()
+
+
+def test_a_hold_is_heard_although_a_dozen_evictions_of_eight_seconds_each_are_under_way(story: Story, webhook: SlowWebhook) -> None:
+    first, second = story.nodes(2)
+    story.cordon(second)
+    story.workloads(deployment("web", 12))
+    story.cordon(second, cordoned=False)
+    story.need_reboot([first])
+    story.reaches(first, "Draining")
+    webhook.seconds = 8.0
+    story.wait_for("an eviction is under way", lambda: webhook.asked > 0)
+    assert story.command("hold", first.name, "--reason", "stop").returncode == 0
+    story.wait_for("it is in service again", lambda: not story.state(first).unschedulable and not story.holders(), 30)
+    assert not first.reboots
+    webhook.seconds = 0.0
+    assert story.command("unhold", first.name).returncode == 0
+    story.finishes([first])
+    story.judge()

@@ -1,0 +1,58 @@
+"""Two agents on one node that share no lock on the host, as after a forced deletion of a pod that still runs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster.harness.proxy import Answer, Call
+from tests.cluster.harness.story import Story
+
+pytestmark = pytest.mark.cluster
+
+
+class Together:
+    """Lets the first announcement of each of two agents go on to the server in the same instant, so that one meets a conflict."""
+
+    def __init__(self, node: str) -> None:
+        self.met: list[int] = []
+        self._node = node
+        self._barrier = threading.Barrier(2)
+
+    def rule(self) -> Callable[[Call, Callable[[], Answer]], Answer | None]:
+        """One for each agent."""
+        is_first = True
+
+        def meet(call: Call, forward: Callable[[], Answer]) -> Answer | None:
+            nonlocal is_first
+            if not (is_first and call.is_patch_of_node(self._node) and call.annotations.get("careen.dev/phase") == "Rebooting"):
+                return None
+            is_first = False
+            with contextlib.suppress(threading.BrokenBarrierError):
+                self._barrier.wait(timeout=8)
+            answer = forward()
+            self.met.append(answer.status)
+            return answer
+
+        return meet
+
+
+def test_of_two_announcements_at_once_only_one_becomes_a_request_to_the_host(story: Story) -> None:
+    (host,) = story.nodes(1, "--host-lock-dir=", change=lambda host: (story.behind_proxy(host), setattr(host, "shutdown_seconds", 12.0)))
+    together = Together(host.name)
+    story.proxies[host.name].rule = together.rule()
+    other = story.behind_proxy(host, "-second")
+    other.rule = together.rule()
+    story.the_fleet().start_another_agent(host, api_server=other.url)
+    story.wait_for("the second agent runs", lambda: host.name in (host.folder / "second-agent.log").read_text())
+    story.need_reboot([host])
+    story.wait_for("the host was asked", host.requests.exists)
+    story.stays("its claim stands while it goes down", lambda: not host.up or story.holders() == (host.name,), 4)
+    story.wait_for("it is down", lambda: not host.up)
+    assert len(host.requests.read_text().split()) == 1, f"the host was asked more than once; the announcements met {together.met}"
+    assert sorted(together.met) == [200, 409], "the two must have met for this story to tell anything"
+    story.finishes([host])
+    story.judge()
