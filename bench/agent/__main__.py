@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shlex
 import signal
 import statistics
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,6 +76,40 @@ def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: st
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=20)
+
+
+def start(server: RunningServer, folder: Path, times: int = 5) -> None:
+    """Processor time from the start of the process until its first turn has ended."""
+    seconds = []
+    for _ in range(times):
+        with an_agent(server, folder) as process:
+            port = wait_for_port(folder / "agent.log")
+            while not is_ready(port):
+                time.sleep(0.005)
+            seconds.append(processor_seconds(process.pid))
+    print(f"processor time until the first turn, s  {min(seconds):.2f} / {statistics.median(seconds):.2f} / {max(seconds):.2f}   (least / median / greatest of {times})")
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of all threads, from /proc/PID/stat; the fields are counted behind the name in parentheses."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for_port(log: Path) -> int:
+    """The port of metrics and probes, as the agent's log names it."""
+    while not (found := re.search(r"on port (\d+)", log.read_text())):
+        time.sleep(0.005)
+    return int(found[1])
+
+
+def is_ready(port: int) -> bool:
+    """Whether the readiness probe passes: a whole turn was made."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def idle(server: RunningServer, folder: Path, seconds: float) -> None:
@@ -143,7 +179,7 @@ def main() -> None:
     parser.add_argument("--taints", type=int, default=10)
     arguments = parser.parse_args()
     print(shlex.join([Path(sys.executable).name, "-m", "bench.agent", *sys.argv[1:]]))
-    for measure in (lambda server, folder: idle(server, folder, arguments.idle_seconds), lambda server, folder: taints(server, folder, arguments.taints)):
+    for measure in (start, lambda server, folder: idle(server, folder, arguments.idle_seconds), lambda server, folder: taints(server, folder, arguments.taints)):
         with server_in_thread() as server, tempfile.TemporaryDirectory() as folder:
             seed(server)
             measure(server, Path(folder))

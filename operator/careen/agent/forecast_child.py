@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from careen.agent.forecast_order import Order
-from careen.cluster.lean_client import load_lean_client
+from careen.cluster.lean_imports import load_lean_client
 
 if TYPE_CHECKING:
     from scheduler_core.config.configuration import Configuration

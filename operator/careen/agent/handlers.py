@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from careen.agent.live_settings import SeenConfigMap
 from careen.cluster.client import Credentials
 from careen.cluster.errors import retry_after
+from careen.cluster.lean_imports import load_lean_kopf
 from careen.cluster.transport import Response
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ _LOG = logging.getLogger("careen.config")
 _WATCH_SECONDS = 3600
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
-# A real scan takes some round trips; this much is enough on a machine that is busy.
-_SCAN_SECONDS = 1.0
 
 
 class Forever:
@@ -90,13 +89,13 @@ def _follow_for_ever(
 async def _follow(
     namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[SeenConfigMap | None], None]
 ) -> None:
-    import kopf  # 0.4 s and 17 MiB: after the first turn, and not at all without a ConfigMap
+    load_lean_kopf()
+    import kopf  # after the first turn, and not at all without a ConfigMap: 0.2 s and 11 MiB
 
     # It warns each time that it will not handle signals outside the main thread: that is what we want.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     for name_of_logger in ("kopf._cogs.clients.watching", "kopf._core.reactor.observation"):
         logging.getLogger(name_of_logger).addFilter(_FEW_RETRIES)
-    _spare_discovery()
     _bound_retry_after()
     registry = kopf.OperatorRegistry()
 
@@ -125,38 +124,10 @@ def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
     return SeenConfigMap(uid=metadata.get("uid", ""), resource_version=metadata.get("resourceVersion", ""), data=dict(body.get("data") or {}))
 
 
-def _spare_discovery() -> None:
-    """Answers for the server what kopf asks it at each start, five requests an agent and again after each reboot: which kinds it has.
-
-    kopf has no setting for that, so its scan is replaced. Where it has moved to in another release, kopf asks, and all is well.
-    """
-    try:
-        from kopf._cogs.clients import scanning
-        from kopf._cogs.structs.references import Resource
-    except ImportError:
-        return
-
-    async def scan(**_: Any) -> list[Any]:
-        # Its tasks begin at once, and what a scan finds before the one that takes it listens is lost to it.
-        await asyncio.sleep(_SCAN_SECONDS)
-        reads = frozenset({"list", "watch"})
-        return [
-            Resource(group="", version="v1", plural="configmaps", kind="ConfigMap", singular="configmap", namespaced=True, verbs=reads),
-            # kopf waits until it knows these, and with its scanning off does nothing with them.
-            Resource(group="", version="v1", plural="namespaces", kind="Namespace", singular="namespace", namespaced=False, verbs=reads),
-            Resource(
-                group="apiextensions.k8s.io", version="v1", plural="customresourcedefinitions", kind="CustomResourceDefinition",
-                singular="customresourcedefinition", namespaced=False, verbs=reads,
-            ),
-        ]
-
-    scanning.scan_resources = scan
-
-
 def _bound_retry_after() -> None:
     """kopf sleeps for as long as a 429 says, and ends when it says it as a date; here it hears at most a minute, in seconds.
 
-    It has no setting for that either. Where its error has moved to in another release, it obeys as before.
+    It has no setting for that. Where its error has moved to in another release, it obeys as before.
     """
     try:
         from kopf._cogs.clients.errors import APITooManyRequestsError

@@ -13,7 +13,7 @@ import click
 from careen.agent.live_settings import Given
 from careen.agent.settings_sources import BadSettings
 from careen.cli.agent_options import agent_options, given_flags
-from careen.cluster.lean_client import load_lean_client
+from careen.cluster.lean_imports import load_lean_client
 
 
 @click.command(context_settings={"max_content_width": 120})

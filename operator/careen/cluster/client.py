@@ -20,9 +20,10 @@ from urllib.parse import urlencode
 
 import urllib3
 import yaml
-from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
-from kubernetes.config import ConfigException, load_incluster_config
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from careen.cluster.errors import NotSent, Unclear
@@ -112,7 +113,7 @@ class ClientTransport:
     def __init__(self, load: Callable[[], Configuration], *, agent: str, threads: int = 8) -> None:
         self._load = load
         self._agent = agent
-        self._api = ApiClient(load())
+        self._rest = RESTClientObject(load())
         self._loaded_at = time.monotonic()
         # Own threads: at the end nobody waits for a read that hangs until its deadline.
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="api")
@@ -139,19 +140,19 @@ class ClientTransport:
     def close(self) -> None:
         """Lets go of connections and threads without waiting for answers still under way."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._api.rest_client.close()
+        self._rest.close()
 
     async def _send_once(self, request: Request) -> Response:
         """The deadline counts from when the request goes out. One that finds no thread is never sent."""
         what = f"{request.method} {request.path}"
         turn, begun = Turnstile(), asyncio.Event()
-        loop, api = asyncio.get_running_loop(), self._api
+        loop, rest = asyncio.get_running_loop(), self._rest
 
         def work() -> Response:
             if not turn.pass_once():
                 raise NotSent(f"{what}: given up before it was sent")
             loop.call_soon_threadsafe(begun.set)
-            return self._exchange(api, request)
+            return self._exchange(rest, request)
 
         try:
             call = asyncio.wrap_future(self._threads.submit(work))
@@ -175,14 +176,14 @@ class ClientTransport:
         except TimeoutError as error:
             raise Unclear(f"{what}: no full answer within {2 * request.timeout_seconds:.0f} s") from error
 
-    def _exchange(self, api: ApiClient, request: Request) -> Response:
-        url = api.configuration.host + request.path + ("?" + urlencode(request.query) if request.query else "")
+    def _exchange(self, rest: RESTClientObject, request: Request) -> Response:
+        url = rest.configuration.host + request.path + ("?" + urlencode(request.query) if request.query else "")
         try:
-            answer = api.rest_client.pool_manager.request(
+            answer = rest.pool_manager.request(
                 request.method,
                 url,
                 body=request.body,
-                headers=self._headers(api.configuration, request),
+                headers=self._headers(rest.configuration, request),
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=request.timeout_seconds),
                 retries=False,
                 redirect=False,
@@ -207,7 +208,7 @@ class ClientTransport:
             return False
         self._loaded_at = time.monotonic()
         try:
-            self._api = ApiClient(self._load())
+            self._rest = RESTClientObject(self._load())
         except CannotReachCluster:
             return False
         return True

@@ -5,25 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kopf._cogs.clients import scanning
 
 from careen.agent import handlers
 from careen.agent.live_settings import SeenConfigMap
 from careen.cluster.client import ClientTransport, Credentials, connect
 from careen.cluster.transport import MERGE_PATCH, Method, Request
-from careen.demo import api_server
 from careen.demo.testing import RunningServer, server_in_thread
 from tests.patience import wait_until
-
-KOPFS_OWN_SCAN = scanning.scan_resources
 
 
 def config_map(name: str = "careen", **data: str) -> dict[str, object]:
@@ -118,41 +112,6 @@ def test_nothing_is_written_and_only_the_own_object_is_watched_for_an_hour(serve
     assert stored is not None
     assert "annotations" not in stored["metadata"]
     assert "finalizers" not in stored["metadata"]
-
-
-@pytest.fixture
-def asked_for_kinds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Paths under which clients ask the server what kinds it has."""
-    paths: list[str] = []
-    answer = api_server.discovery_answer
-
-    def noted(path: str) -> Any:
-        found = answer(path)
-        if found is not None:
-            paths.append(path)
-        return found
-
-    monkeypatch.setattr(api_server, "discovery_answer", noted)
-    return paths
-
-
-def test_the_server_is_not_asked_which_kinds_it_has(asked_for_kinds: list[str], server: RunningServer, follower: Follower) -> None:
-    """kopf alone asks five times for each agent that starts, and again after each reboot."""
-    wait_until(lambda: any(record.verb == "watch" for record in server.api.requests))
-    assert asked_for_kinds == []
-
-
-def test_a_kopf_whose_scan_is_elsewhere_asks_the_server_itself(
-    asked_for_kinds: list[str], server: RunningServer, transport: ClientTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scanning, "scan_resources", KOPFS_OWN_SCAN)
-    monkeypatch.setitem(sys.modules, "kopf._cogs.clients", None)
-    server.seed(config_map(a="1"))
-    follower = Follower(transport.credentials)
-    wait_until(lambda: bool(follower.seen))
-    follower.stop()
-    assert follower.data() == [{"a": "1"}]
-    assert sorted(set(asked_for_kinds)) == ["/api", "/api/v1", "/apis"]
 
 
 def test_a_server_that_is_down_for_a_while_is_found_again(server: RunningServer, transport: ClientTransport, follower: Follower) -> None:
