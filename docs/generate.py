@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from careen.agent.settings import DEFAULTS, SETTINGS, flag, variable
-from careen.core.phases import MOVES, PHASES, Phase
-from careen.core.reasons import REASONS, Code, event_reason
+from careen.core.facts.phases import MOVES, PHASES, Phase
+from careen.core.facts.reasons import REASONS, Code, event_reason
+from careen.settings.tree import DEFAULTS, SETTINGS, flag, variable
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = "<!-- Written by `make docs` from {source}; edit that file, not this one. -->\n"
@@ -21,7 +21,7 @@ ROAD = (Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTI
 def phases_page() -> str:
     """The phases, a picture of the moves between them, and the reason of each move."""
     lines = [
-        NOTE.format(source="operator/careen/core/phases.py"),
+        NOTE.format(source="operator/careen/core/facts/phases.py"),
         "# A node's way",
         "",
         "A phase says what has already happened. It stands on the Node as the annotation `careen.dev/phase`.",
@@ -48,7 +48,7 @@ def phases_page() -> str:
 def reasons_page() -> str:
     """Every reason code: what it means and what would change it."""
     lines = [
-        NOTE.format(source="operator/careen/core/reasons.py"),
+        NOTE.format(source="operator/careen/core/facts/reasons.py"),
         "# Why is my node not rebooting?",
         "",
         "`careen why NODE` answers for one node, in one command: every gate that refuses, since when, and what would",
@@ -68,7 +68,7 @@ def _reason_row(code: Code) -> str:
 
 
 SETTINGS_HEAD = """\
-# Written by `make docs` from operator/careen/agent/settings.py; edit that file, not this one.
+# Written by `make docs` from operator/careen/settings/tree.py; edit that file, not this one.
 #
 # Every setting with its default. To set one, put it below without the `#`, in a patch of your own (README.md has an
 # example), or edit the ConfigMap in the cluster: the agents follow it and a change takes effect without a restart, except

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.cycle import CycleResult, Scheduler
     from scheduler_core.framework.binding import BindingCycle
-    from scheduler_core.model.from_manifest import node_from_manifest, pod_from_manifest
+    from scheduler_core.model.manifests.from_manifest import node_from_manifest, pod_from_manifest
     from scheduler_core.queue.assembly import queue_for
     from scheduler_core.queue.failed_cycle import handle_failed_cycle
     from scheduler_core.queue.hints.changes import node_changes, pod_changes
+    from scheduler_core.snapshot.loading import load_objects, load_pages
     from scheduler_core.snapshot.snapshot import Snapshot
 
 _HOME = {
@@ -25,10 +26,12 @@ _HOME = {
     "Scheduler": "scheduler_core.cycle",
     "Snapshot": "scheduler_core.snapshot.snapshot",
     "handle_failed_cycle": "scheduler_core.queue.failed_cycle",
+    "load_objects": "scheduler_core.snapshot.loading",
+    "load_pages": "scheduler_core.snapshot.loading",
     "node_changes": "scheduler_core.queue.hints.changes",
-    "node_from_manifest": "scheduler_core.model.from_manifest",
+    "node_from_manifest": "scheduler_core.model.manifests.from_manifest",
     "pod_changes": "scheduler_core.queue.hints.changes",
-    "pod_from_manifest": "scheduler_core.model.from_manifest",
+    "pod_from_manifest": "scheduler_core.model.manifests.from_manifest",
     "queue_for": "scheduler_core.queue.assembly",
 }
 
@@ -39,6 +42,8 @@ __all__ = [
     "Scheduler",
     "Snapshot",
     "handle_failed_cycle",
+    "load_objects",
+    "load_pages",
     "node_changes",
     "node_from_manifest",
     "pod_changes",

@@ -26,8 +26,9 @@ from scheduler_core.config.plugin_merge import effective_plugins
 from scheduler_core.extenders.chain import EXTENDER_NAME, ExtenderChain
 from scheduler_core.extenders.protocol import Transport
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.diagnosis import Diagnosis, FailedSearch, Verdicts
+from scheduler_core.framework.diagnosis import Diagnosis, Verdicts
 from scheduler_core.framework.extension_points import Nomination, Scores
+from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import Factory, PluginSet, register, serves
 from scheduler_core.framework.runner import CycleError, Nominated, Runner, ScoreTable
 from scheduler_core.framework.verdict import Code, Verdict, unresolvable

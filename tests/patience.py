@@ -1,7 +1,7 @@
 """How tests wait: for a condition, with a patience that follows the machine, and with the cause when they give up.
 
 No test asserts the wall clock. A machine with a load of a hundred makes these waits long, never red: the limit counts
-seconds of a machine with nothing else to do (`careen.demo.patience`).
+seconds of a machine with nothing else to do (`drydock.rollout.patience`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from careen.demo.patience import Patience
+from drydock.rollout.patience import Patience
 
 # Long beside everything that is waited for here, and shorter than anybody's who looks at a test that hangs.
 SECONDS = 120.0

@@ -1,6 +1,6 @@
 """How often forecasts are right, on a real control plane: `make bench-accuracy`.
 
-Clusters are drawn from seeds (tests/cluster/harness/varied.py). Node after node is forecast, drained for real right afterwards, and given
+Clusters are drawn from seeds (tests/cluster/harness/measures/varied.py). Node after node is forecast, drained for real right afterwards, and given
 back; then every landing is looked up in what was said. The rows differ in who drains and in how the scheduler is configured.
 """
 
@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.cluster.harness.accuracy import Score, score
-from tests.cluster.harness.control_plane import SCHEDULER_SETTINGS, ControlPlane, a_control_plane
-from tests.cluster.harness.drains import Drainer, Engine, apply, careen_engine, kubectl_engine, sweep
-from tests.cluster.harness.varied import NAMESPACE, VariedCluster, varied_cluster
+from tests.cluster.harness.machines.control_plane import SCHEDULER_SETTINGS, ControlPlane, a_control_plane
+from tests.cluster.harness.measures.accuracy import Score, score
+from tests.cluster.harness.measures.drains import Drainer, Engine, apply, careen_engine, kubectl_engine, sweep
+from tests.cluster.harness.measures.varied import NAMESPACE, VariedCluster, varied_cluster
 
 INTRODUCTION = """# How often forecasts are right, measured
 

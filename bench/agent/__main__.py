@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from careen.demo.testing import RunningServer, server_in_thread
+from drydock.server.testing import RunningServer, server_in_thread
 
 NODE = "bench-node"
 NAMESPACE = "careen"

@@ -27,10 +27,10 @@ from statistics import median
 
 from bench.scheduler import cluster
 from careen.agent.clock import SystemClock
-from careen.cluster.api import ApiServer
-from careen.cluster.client import connect
 from careen.cluster.snapshot_reader import pages, server_version
-from careen.cluster.transport import Request, Response
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.client import connect
+from careen.cluster.wire.transport import Request, Response
 from careen.report.tables import table
 from scheduler_core.snapshot.dump import Header, write_dump
 
@@ -127,7 +127,7 @@ def from_files(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
     """A real kube-apiserver on an etcd with the same objects."""
     from bench.forecast.store import FilledControlPlane
-    from tests.cluster.harness.control_plane import a_control_plane
+    from tests.cluster.harness.machines.control_plane import a_control_plane
 
     with a_control_plane("bench-forecast", lambda place, guardian: FilledControlPlane(place, bodies(folder), guardian=guardian)) as plane:
         kubeconfig = plane.folder / "admin.kubeconfig"

@@ -14,7 +14,7 @@ import resource
 import sys
 from pathlib import Path
 
-from careen.agent.forecast import Limits, forecast_together
+from careen.agent.forecast.forecaster import Limits, forecast_together
 
 LIMITS = Limits(seconds=600, memory_bytes=2**30, scheduler_config="")
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import urllib3
 
-from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.processes import Guardian
+from tests.cluster.harness.machines.control_plane import ControlPlane
+from tests.cluster.harness.machines.processes import Guardian
 
 _PLACES = {"NodeList": "minions", "PodList": "pods", "NamespaceList": "namespaces", "ServiceList": "services/specs", "ReplicaSetList": "replicasets"}
 _PER_REQUEST = 100       # etcd takes at most 128 operations and 1.5 MiB at once

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.scheduler import cluster
-from careen.core import keys
-from careen.core.observation import NodeView
-from careen.core.policy import Order, Policy
-from careen.core.rollout_rules import RolloutRules
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Order, Policy
+from careen.plan.rollout_rules import RolloutRules
 from careen.report.tables import table
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.rollout import Durations, simulate_rollout

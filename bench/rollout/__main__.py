@@ -20,10 +20,10 @@ from pathlib import Path
 from bench.rollout.measure import Result, Trial, measure
 from bench.rollout.memory import Memory
 from bench.rollout.sample import NODES, sample
-from tests.cluster.harness.agents import careen_template
 from tests.cluster.harness.cluster import CAREEN, KURED
-from tests.cluster.harness.control_plane import ControlPlane, PodTimes, a_control_plane
-from tests.cluster.harness.figures import Spread, spread
+from tests.cluster.harness.machines.agents import careen_template
+from tests.cluster.harness.machines.control_plane import ControlPlane, PodTimes, a_control_plane
+from tests.cluster.harness.measures.figures import Spread, spread
 
 # A shorter period costs requests and gains nothing.
 KURED_FLAGS = (
@@ -57,7 +57,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.rollout", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--agent", help="command of an agent; placeholders: see tests/cluster/harness/agents.py. Default: this repository's careen")
+    parser.add_argument("--agent", help="command of an agent; placeholders: see tests/cluster/harness/machines/agents.py. Default: this repository's careen")
     parser.add_argument("--kured", type=Path, help="a kured program, run with the flags that suit it best")
     parser.add_argument("--identity", choices=("careen", "kured"), help="whose DaemonSet and rights the --agent uses (default: careen's)")
     parser.add_argument("--flags", default="", help="flags to add to the agent's; where one stands twice, this one counts")

@@ -11,12 +11,12 @@ from pathlib import Path
 from bench.rollout.memory import Memory, Sampler, agent_memory
 from bench.rollout.placement import place_all
 from bench.rollout.sample import Sample, nodes
-from tests.cluster.harness.agents import by_template
-from tests.cluster.harness.audit import Requests, requests_of
 from tests.cluster.harness.cluster import KURED, Cluster, Identity, manifest_files
-from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.figures import Rollout, rollout
-from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.machines.agents import by_template
+from tests.cluster.harness.machines.control_plane import ControlPlane
+from tests.cluster.harness.machines.hosts import Host
+from tests.cluster.harness.measures.audit import Requests, requests_of
+from tests.cluster.harness.measures.figures import Rollout, rollout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

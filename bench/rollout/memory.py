@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.harness.hosts import Host
-from tests.cluster.harness.processes import descendants
+from tests.cluster.harness.machines.hosts import Host
+from tests.cluster.harness.machines.processes import descendants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

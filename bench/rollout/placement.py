@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from scheduler_core.cycle import Scheduler
-from scheduler_core.model.from_manifest import pod_from_manifest
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.model.manifests.from_manifest import pod_from_manifest
+from scheduler_core.snapshot.loading import load_objects
 from tests.cluster.harness.api import Object
 from tests.cluster.harness.cluster import Cluster
 from tests.cluster.harness.workloads import SHOP
@@ -31,7 +31,7 @@ _LOOKED_AT = {
 
 def places(objects: Iterable[Mapping[str, Any]], waiting: Sequence[Object], chance: random.Random) -> list[tuple[Object, str]]:
     """A node for each waiting pod, one after another. `objects` is the cluster; its pods are those that have a node."""
-    scheduler, snapshot = Scheduler(), Snapshot.from_objects(objects)
+    scheduler, snapshot = Scheduler(), load_objects(objects)
     placed = []
     for manifest in waiting:
         pod = pod_from_manifest(manifest)

@@ -19,15 +19,16 @@ from typing import Any
 
 from bench.rollout.placement import places
 from bench.rollout.sample import NODE_MILLICPU, NODES, Sample, nodes, sample
-from careen.core import keys
-from careen.core.observation import NodeView
-from careen.core.policy import ForecastPolicy, Policy
-from careen.core.rollout_rules import RolloutRules
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import ForecastPolicy, Policy
+from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.simulation.movable import movable_pods
 from scheduler_core.simulation.rollout import Durations, Rules, simulate_rollout
 from scheduler_core.simulation.timeline import Obstacle
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 from tests.cluster.harness.api import Object
 from tests.cluster.harness.workloads import SHOP
@@ -128,7 +129,7 @@ def placed(drawn: Sample, chance: random.Random) -> Snapshot:
     if not drawn.seed:
         chance.shuffle(waiting)          # the reference's controllers make their pods side by side; those of other seeds are placed in one order
     bound = [{**pod, "spec": {**pod["spec"], "nodeName": node}} for pod, node in places(objects, waiting, chance)]
-    return Snapshot.from_objects([*objects, *bound])
+    return load_objects([*objects, *bound])
 
 
 def _nodes() -> list[Object]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler_core import Scheduler, Snapshot, pod_from_manifest
+from scheduler_core.snapshot.loading import load_pages
 
 
 def main() -> None:
@@ -78,7 +79,7 @@ def _load(pages: str) -> Snapshot:
     gc.collect()
     before = _resident()
     start, processor = time.perf_counter(), time.process_time()
-    snapshot = Snapshot.from_pages(_bodies(pages))
+    snapshot = load_pages(_bodies(pages))
     took, processor = time.perf_counter() - start, time.process_time() - processor
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     gc.collect()

@@ -26,9 +26,9 @@ from scheduler_core.extenders.protocol import (
     read_priorities,
 )
 from scheduler_core.framework.verdict import SUCCESS, Verdict, error, unresolvable, unschedulable
+from scheduler_core.model.manifests.to_manifest import node_to_manifest, pod_to_manifest
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
-from scheduler_core.model.to_manifest import node_to_manifest, pod_to_manifest
 from scheduler_core.preemption.victims import Victims
 
 EXTENDER_NAME: Final = "Extender"

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.framework.extension_points import Refusals
+from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Code, Verdict
-from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_list import NodeList
-
-if TYPE_CHECKING:
-    from scheduler_core.framework.runner import Runner
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,13 +169,3 @@ class Verdicts(Mapping[str, Verdict]):
 
     def __len__(self) -> int:
         return len(self._columns)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedSearch:
-    """What a PostFilter plugin is handed: all nodes, why they were refused, a way to try again, and who is nominated where."""
-
-    nodes: NodeList
-    diagnosis: Diagnosis
-    runner: Runner
-    nominated: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)

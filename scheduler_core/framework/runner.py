@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.framework.cycle_state import CycleState, UnpreparedError
-from scheduler_core.framework.diagnosis import Diagnosis, FailedSearch, Round
+from scheduler_core.framework.diagnosis import Diagnosis, Round
 from scheduler_core.framework.extension_points import (
     MAX_NODE_SCORE,
     FilterAllPlugin,
@@ -23,12 +23,13 @@ from scheduler_core.framework.extension_points import (
     PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
-    Refusals,
     ScoreAllPlugin,
     ScorePlugin,
     Scores,
 )
+from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import PluginSet
+from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo

@@ -8,6 +8,7 @@ from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.judge.cases import Case
 from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
@@ -16,7 +17,7 @@ def judge(case: Case) -> dict[str, dict[str, Any]]:
 
     A pod that cannot be judged gets `{"error": …}`, and the others are judged all the same.
     """
-    everything = Snapshot.from_objects(case.objects)
+    everything = load_objects(case.objects)
     asked = {key: _find(everything, key) for key in case.pods}
     snapshot = _without(everything, [pod for pod in asked.values() if isinstance(pod, Pod)])
     scheduler = Scheduler(case.configuration, case.kube_version)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from scheduler_core.framework.plugin_set import Factory
-from scheduler_core.model.from_manifest import node_affinity_from_manifest
+from scheduler_core.model.manifests.from_manifest import node_affinity_from_manifest
 from scheduler_core.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler_core.plugins.default_binder import DefaultBinder
 from scheduler_core.plugins.default_preemption import DefaultPreemption

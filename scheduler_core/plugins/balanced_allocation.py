@@ -20,7 +20,7 @@ from scheduler_core.model.requests import incoming_requests
 from scheduler_core.model.resources import is_scalar
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.tallies import UsageTally
+from scheduler_core.snapshot.pods.tallies import UsageTally
 
 _HALF: Final = MAX_NODE_SCORE // 2
 

@@ -25,7 +25,7 @@ from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from scheduler_core.framework.diagnosis import FailedSearch
+    from scheduler_core.framework.failed_search import FailedSearch
 
 # The settings say how many candidates are the least to find, in an order that is the real scheduler's chance. Where looking at all of them costs
 # little, the best of all is found: the one outcome that no order makes wrong.

@@ -16,17 +16,17 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PostFilterResult, PreFilterResult, Scores
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unknown, unresolvable, unschedulable
-from scheduler_core.model.devices import ResourceClaim
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod, PodResourceClaim
 from scheduler_core.model.requests import RequestRules, incoming_requests
 from scheduler_core.model.resources import is_extended
+from scheduler_core.model.storage.devices import ResourceClaim
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 
 if TYPE_CHECKING:
-    from scheduler_core.framework.diagnosis import FailedSearch
+    from scheduler_core.framework.failed_search import FailedSearch
 
 _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node")

@@ -12,9 +12,16 @@ import numpy as np
 
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import InterPodAffinityArgs
-from scheduler_core.framework.affinity_counts import AffinityCounts, AffinityPull, Reach, count_required, count_scores
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import MAX_NODE_SCORE, PreFilterResult, Refusals, Scores
+from scheduler_core.framework.extension_points import MAX_NODE_SCORE, PreFilterResult, Scores
+from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.scoring.affinity_counts import (
+    AffinityCounts,
+    AffinityPull,
+    Reach,
+    count_required,
+    count_scores,
+)
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo

@@ -9,8 +9,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import PreFilterResult, Refusals, Scores
-from scheduler_core.framework.normalizing import normalize_to_hundred
+from scheduler_core.framework.extension_points import PreFilterResult, Scores
+from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.scoring.normalizing import normalize_to_hundred
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable
 from scheduler_core.model.labels import NodeAffinity as NodeAffinityRules
 from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, PreferredNodeTerm

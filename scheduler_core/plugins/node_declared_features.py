@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.extension_points import PreFilterResult
+from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo

@@ -8,12 +8,13 @@ from typing import ClassVar, Final
 import numpy as np
 
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.extension_points import PreFilterResult
+from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unschedulable
 from scheduler_core.model.pod import HostPort, Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.tallies import HOST_PORTS
+from scheduler_core.snapshot.pods.tallies import HOST_PORTS
 
 _TAKEN: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
 

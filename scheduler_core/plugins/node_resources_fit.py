@@ -13,15 +13,21 @@ import numpy as np
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import NodeResourcesFitArgs
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import PreFilterResult, Refusals, Scores
-from scheduler_core.framework.resource_scoring import ResourceShare, score_of_node, scores_of_nodes, strategy_of
+from scheduler_core.framework.extension_points import PreFilterResult, Scores
+from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.scoring.resource_scoring import (
+    ResourceShare,
+    score_of_node,
+    scores_of_nodes,
+    strategy_of,
+)
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import Requests, incoming_requests, scored_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, is_scalar
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.tallies import UsageTally
+from scheduler_core.snapshot.pods.tallies import UsageTally
 
 _TOO_MANY_PODS: Final = "Too many pods"
 _LARGEST: Final = 2**62

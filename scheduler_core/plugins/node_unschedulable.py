@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import Refusals
+from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
 from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY
 from scheduler_core.model.pod import Pod

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from scheduler_core.config.plugin_args import PodTopologySpreadArgs
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import MAX_NODE_SCORE, PreFilterResult, Refusals, Scores
-from scheduler_core.framework.spread_counts import (
+from scheduler_core.framework.extension_points import MAX_NODE_SCORE, PreFilterResult, Scores
+from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.scoring.spread_counts import (
     HardSpread,
     SoftSpread,
     count_hard,
@@ -24,8 +25,8 @@ from scheduler_core.framework.spread_counts import (
     with_selector,
 )
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable, unschedulable
-from scheduler_core.model.from_manifest import spread_constraint_from_manifest
 from scheduler_core.model.labels import LabelSelector
+from scheduler_core.model.manifests.from_manifest import spread_constraint_from_manifest
 from scheduler_core.model.node import HOSTNAME_LABEL, ZONE_LABEL
 from scheduler_core.model.pod import Pod, TopologySpreadConstraint
 from scheduler_core.snapshot.node_info import NodeInfo

@@ -9,8 +9,9 @@ import numpy as np
 
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import Refusals, Scores
-from scheduler_core.framework.normalizing import normalize_to_hundred
+from scheduler_core.framework.extension_points import Scores
+from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.scoring.normalizing import normalize_to_hundred
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.taints import Taint, Toleration, count_unpreferred, first_untolerated

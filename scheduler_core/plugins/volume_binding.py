@@ -15,13 +15,20 @@ import numpy as np
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import ShapePoint, VolumeBindingArgs
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.extension_points import PreFilterResult
+from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable
-from scheduler_core.model.csi_migration import required_nodes
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
-from scheduler_core.model.pod_claims import claim_class, claims_used, find_claim, ownership_problem, volume_class
-from scheduler_core.model.volumes import (
+from scheduler_core.model.storage.csi_migration import required_nodes
+from scheduler_core.model.storage.pod_claims import (
+    claim_class,
+    claims_used,
+    find_claim,
+    ownership_problem,
+    volume_class,
+)
+from scheduler_core.model.storage.volumes import (
     ClaimReference,
     CSIStorageCapacity,
     PersistentVolume,

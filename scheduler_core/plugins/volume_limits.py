@@ -14,21 +14,22 @@ import numpy as np
 
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.extension_points import PreFilterResult
+from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable, unschedulable
-from scheduler_core.model.csi_migration import (
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.storage.csi_migration import (
     driver_of_provisioner,
     driver_of_volume,
     is_migratable_provisioner,
     migrated_disk,
 )
-from scheduler_core.model.pod import Pod
-from scheduler_core.model.pod_claims import claim_class, claims_used, find_claim, ownership_problem
-from scheduler_core.model.volumes import CSINode, PersistentVolumeClaim
+from scheduler_core.model.storage.pod_claims import claim_class, claims_used, find_claim, ownership_problem
+from scheduler_core.model.storage.volumes import CSINode, PersistentVolumeClaim
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.volume_users import VOLUME_USERS
+from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
 
 _TOO_MANY: Final = unschedulable("node(s) exceed max volume count")
 

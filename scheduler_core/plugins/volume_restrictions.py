@@ -12,13 +12,14 @@ import numpy as np
 
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.extension_points import PreFilterResult
+from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable, unschedulable
 from scheduler_core.model.pod import LegacyDisk, Pod
-from scheduler_core.model.pod_claims import find_claim
+from scheduler_core.model.storage.pod_claims import find_claim
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.volume_users import VOLUME_USERS
+from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
 
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 _WATCHED_DISKS: Final = frozenset({"gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"})

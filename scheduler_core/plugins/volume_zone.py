@@ -12,11 +12,12 @@ from typing import ClassVar, Final
 import numpy as np
 
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import PreFilterResult, Refusals
+from scheduler_core.framework.extension_points import PreFilterResult
+from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable
 from scheduler_core.model.pod import Pod
-from scheduler_core.model.pod_claims import claim_class, find_claim
-from scheduler_core.model.volumes import PersistentVolume
+from scheduler_core.model.storage.pod_claims import claim_class, find_claim
+from scheduler_core.model.storage.volumes import PersistentVolume
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 
 from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
-from scheduler_core.simulation.evictions import BudgetLedger, EvictionRefusal
-from scheduler_core.simulation.jobs import JobsAfter, after_evictions
-from scheduler_core.simulation.replacements import Recreation, recreation_of, replacement_of
+from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
+from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
+from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of, replacement_of
 from scheduler_core.snapshot.snapshot import Snapshot
 
 _NEXT_ROUND = "(the next round first)"   # in no API name

@@ -15,12 +15,9 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, Sample, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.courses import Course, Displaced, follow, kind_of
-from scheduler_core.simulation.evictions import BudgetLedger, EvictionRefusal
-from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
-from scheduler_core.simulation.jobs import JobsAfter, job_of
-from scheduler_core.simulation.landings import Landing, landings
-from scheduler_core.simulation.remedies import remedies
-from scheduler_core.simulation.replacements import (
+from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
+from scheduler_core.simulation.evicted.jobs import JobsAfter, job_of
+from scheduler_core.simulation.evicted.replacements import (
     BOUND,
     Recreation,
     StaysBecause,
@@ -32,7 +29,10 @@ from scheduler_core.simulation.replacements import (
     recreation_of,
     why_it_stays,
 )
-from scheduler_core.simulation.returning import who_returns
+from scheduler_core.simulation.evicted.returning import who_returns
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
+from scheduler_core.simulation.landings import Landing, landings
+from scheduler_core.simulation.remedies import remedies
 from scheduler_core.snapshot.snapshot import Snapshot
 
 # A dozen pods with a tie or two are followed to the end; beyond, the forecast says that it left courses out.

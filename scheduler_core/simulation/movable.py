@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduler_core.model.pod import Pod
-from scheduler_core.simulation.replacements import StaysBecause, moves_all, why_it_stays
-from scheduler_core.snapshot.change_log import Changes
+from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all, why_it_stays
 from scheduler_core.snapshot.columns import Columns
-from scheduler_core.snapshot.pod_table import PodTable
+from scheduler_core.snapshot.pods.change_log import Changes
+from scheduler_core.snapshot.pods.pod_table import PodTable
+from scheduler_core.snapshot.pods.tallies import Ints
 from scheduler_core.snapshot.snapshot import Snapshot
-from scheduler_core.snapshot.tallies import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.model.taints import PREFER_NO_SCHEDULE, Taint
 from scheduler_core.simulation.courses import Displaced
 from scheduler_core.simulation.drain import FinishedDrain, run_drain
-from scheduler_core.simulation.evictions import BudgetLedger
+from scheduler_core.simulation.evicted.evictions import BudgetLedger
+from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.movable import MovableTally
-from scheduler_core.simulation.replacements import StaysBecause, moves_all
 from scheduler_core.simulation.timeline import (
     Closing,
     Hindrance,

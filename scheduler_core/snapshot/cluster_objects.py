@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scheduler_core.model.devices import DeviceClass, ResourceClaim
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.job import Job
 from scheduler_core.model.selecting_owner import SelectingOwner
-from scheduler_core.model.volumes import (
+from scheduler_core.model.storage.devices import DeviceClass, ResourceClaim
+from scheduler_core.model.storage.volumes import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler_core.model import from_manifest as read
-from scheduler_core.model import job_from_manifest, wire, wire_storage
-from scheduler_core.model import storage_from_manifest as storage
-from scheduler_core.model.manifest_error import FieldError, ManifestError
+from scheduler_core.model.manifests import from_manifest as read
+from scheduler_core.model.manifests import job_from_manifest, wire, wire_storage
+from scheduler_core.model.manifests import storage_from_manifest as storage
+from scheduler_core.model.manifests.error import FieldError, ManifestError
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.selecting_owner import SelectingOwner
@@ -194,7 +194,11 @@ def _without_collector() -> Iterator[None]:
 
 
 def load_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
-    """A snapshot of API objects; a mapping whose kind ends in List is taken as its items."""
+    """A snapshot of API objects, each with its `kind`; a mapping whose kind ends in List is taken as its items.
+
+    Kinds that scheduling does not read are passed over. An object that cannot be read is left out and stands in the
+    snapshot's `problems`, with its name and the field.
+    """
     collector = Collector()
     with _without_collector():
         for manifest in objects:
@@ -272,7 +276,10 @@ class PageReader:
 
 
 def load_pages(pages: Iterable[bytes], *, tells_unknown: bool = False) -> Snapshot:
-    """A snapshot of raw list bodies, in any order. ValueError when a page is no JSON or names no kind."""
+    """A snapshot of raw API list bodies (`{"kind": "PodList", "items": […]}`), in any order.
+
+    Each is decoded and let go of before the next. Raises ValueError when a page is no JSON or names no kind.
+    """
     reader = PageReader(tells_unknown=tells_unknown)
     for page in pages:
         reader.add(page)

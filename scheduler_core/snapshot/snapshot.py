@@ -5,19 +5,19 @@ Reading objects into one is in loading.py; what plugins count over pods is in ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from scheduler_core.model.labels import LabelSelector
-from scheduler_core.model.manifest_error import ManifestError
+from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import CURRENT_RULES, RequestRules
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
-from scheduler_core.snapshot.placements import Placements, Tally
+from scheduler_core.snapshot.pods.placements import Placements, Tally
 
 Value = TypeVar("Value")
 
@@ -83,23 +83,6 @@ class Snapshot:
             if not pod.is_finished:
                 (pending if not pod.node_name else placed if pod.node_name in row_of else ghosts).append(pod)
         return cls(columns=columns, placements=Placements.of(placed, columns), objects=objects or ClusterObjects(), pending=tuple(pending), ghosts=tuple(ghosts), problems=problems)
-
-    @staticmethod
-    def from_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
-        """A snapshot of API objects, each with its `kind`; kinds that scheduling does not read are passed over.
-
-        An object that cannot be read is left out and stands in `problems`, with its name and the field.
-        """
-        from scheduler_core.snapshot.loading import load_objects  # loading builds snapshots, so it imports this module
-
-        return load_objects(objects)
-
-    @staticmethod
-    def from_pages(pages: Iterable[bytes]) -> Snapshot:
-        """A snapshot of raw API list bodies (`{"kind": "PodList", "items": […]}`), each decoded and let go of before the next."""
-        from scheduler_core.snapshot.loading import load_pages
-
-        return load_pages(pages)
 
     def _changed(self, **parts: Any) -> Snapshot:
         mine = {

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from scheduler_core.model.disruption_budget import DisruptionBudget
-from scheduler_core.model.from_manifest import budget_from_manifest, node_from_manifest, pod_from_manifest
+from scheduler_core.model.manifests.from_manifest import (
+    budget_from_manifest,
+    node_from_manifest,
+    pod_from_manifest,
+)
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 
@@ -175,7 +179,7 @@ class BudgetBuilder(_Builder):
 
 
 def manifests(*builders: _Builder | Sequence[_Builder]) -> list[Json]:
-    """The API objects of several builders, ready for Snapshot.from_objects."""
+    """The API objects of several builders, ready for load_objects."""
     found: list[Json] = []
     for builder in builders:
         found.extend([builder.manifest] if isinstance(builder, _Builder) else [b.manifest for b in builder])

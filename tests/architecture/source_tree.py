@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = {"careen": ROOT / "operator" / "careen", "scheduler_core": ROOT / "scheduler_core"}
+PACKAGES = {"careen": ROOT / "operator" / "careen", "scheduler_core": ROOT / "scheduler_core", "drydock": ROOT / "drydock"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Module:
 
 @cache
 def modules(package: str) -> tuple[Module, ...]:
-    """Every module of `careen` or `scheduler_core`."""
+    """Every module of one package."""
     top = PACKAGES[package]
     found = []
     for path in sorted(top.rglob("*.py")):
@@ -67,5 +67,5 @@ def modules(package: str) -> tuple[Module, ...]:
 
 
 def all_modules() -> tuple[Module, ...]:
-    """Every module of both packages."""
-    return modules("careen") + modules("scheduler_core")
+    """Every module of all packages."""
+    return tuple(module for package in PACKAGES for module in modules(package))

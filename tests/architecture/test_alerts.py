@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from careen.agent.metrics import Metrics
+from careen.agent.telemetry.metrics import Metrics
+from careen.core.facts.observation import Alert
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import AlertPolicy
 from careen.core.gates import GATES
 from careen.core.gates.alerts import blocks
-from careen.core.observation import Alert
-from careen.core.phases import Phase
-from careen.core.policy import AlertPolicy
 from tests.architecture.source_tree import ROOT
 from tests.patience import run
 

@@ -12,8 +12,8 @@ import click
 import pytest
 
 from careen.cli import cli
-from careen.core.reasons import Code
-from careen.demo.testing import server_in_thread
+from careen.core.facts.reasons import Code
+from drydock.server.testing import server_in_thread
 from tests.architecture.source_tree import ROOT
 from tests.patience import run
 

@@ -21,12 +21,12 @@ HOSTILE = {
 }
 # Settings of agents and commands, help pages and tables, times, requests to a server in the same process, child processes.
 SENSITIVE = (
-    "tests/careen/cli/test_config.py", "tests/careen/cli/test_agent_options.py", "tests/careen/cli/test_status.py", "tests/careen/cli/test_hold.py",
-    "tests/careen/report/test_tables.py", "tests/careen/agent/test_settings_sources.py", "tests/careen/services/test_prometheus.py",
-    "tests/careen/cli/test_connection.py::test_the_kubeconfig_of_the_home_folder_is_used_as_kubectl_does",
+    "tests/careen/cli/test_config.py", "tests/careen/cli/support/test_agent_options.py", "tests/careen/cli/test_status.py", "tests/careen/cli/test_hold.py",
+    "tests/careen/report/test_tables.py", "tests/careen/settings/test_sources.py", "tests/careen/services/test_prometheus.py",
+    "tests/careen/cli/support/test_connection.py::test_the_kubeconfig_of_the_home_folder_is_used_as_kubectl_does",
     "tests/careen/agent/test_process.py::test_without_a_cluster_and_outside_a_pod_the_way_out_is_named",
     "tests/careen/agent/test_process.py::test_a_config_map_that_cannot_be_used_ends_the_start_with_code_2",
-    "tests/careen/services/test_notify_child.py", "tests/architecture/test_continuous_integration.py", "tests/careen/demo/test_kubectl.py",
+    "tests/careen/services/test_notify_child.py", "tests/architecture/test_continuous_integration.py", "tests/drydock/test_kubectl.py",
 )
 
 

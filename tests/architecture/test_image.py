@@ -66,8 +66,8 @@ for package in ("careen.agent", "careen.cluster", "careen.host", "careen.service
         if not module.name.endswith("__main__"):
             import_module(module.name)
 import kubernetes, kopf
-from careen.cluster import client, errors
-from careen.cluster.transport import Request
+from careen.cluster.wire import client, errors
+from careen.cluster.wire.transport import Request
 assert kubernetes.__file__.startswith({str(slim)!r}), kubernetes.__file__
 transport = client.connect(Path({str(kubeconfig)!r}), part="test")
 try:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from careen.agent.forecast_order import Order
+from careen.agent.forecast.order import Order
 from scheduler_core.snapshot.dump import Header, write_dump
-from tests.architecture.source_tree import PACKAGES, ROOT, modules
+from tests.architecture.source_tree import PACKAGES, ROOT, Module, all_modules, modules
 from tests.patience import run
 
 CONTRACTS = ROOT / "tests" / "architecture" / "contracts.toml"
@@ -34,6 +34,28 @@ def test_every_import_contract_holds() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Modules that import each other, directly or through others: what is left when every module is removed that imports none of the rest."""
+    left = {name: {other for other in wanted if other in graph and other != name} for name, wanted in graph.items()}
+    while free := {name for name, wanted in left.items() if not wanted & left.keys()}:
+        left = {name: wanted for name, wanted in left.items() if name not in free}
+    return [[name, *sorted(wanted & left.keys())] for name, wanted in sorted(left.items())]
+
+
+def imports_of(module: Module, names: set[str]) -> set[str]:
+    """The modules it imports anywhere, also inside functions and for the type checker only."""
+    return {name if name in names else name.rpartition(".")[0] for name in module.imports()} & names
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    names = {module.name for module in all_modules() if module.path.name != "__init__.py"}
+    assert circles({module.name: imports_of(module, names) for module in all_modules() if module.name in names}) == []
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == [["a", "b"], ["b", "c"], ["c", "a"], ["d", "a"]]
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tree")
@@ -46,13 +68,17 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("contract", "file", "line"),
     [
-        pytest.param("layers", "operator/careen/core/phases.py", "import careen.cluster.errors", id="core asks the API server"),
-        pytest.param("layers", "operator/careen/cluster/errors.py", "import careen.agent", id="cluster knows the agent"),
-        pytest.param("layers", "scheduler_core/cycle.py", "import careen.core.phases", id="the library knows careen"),
-        pytest.param("core-is-pure", "operator/careen/core/phases.py", "import time", id="a decision looks at the clock"),
+        pytest.param("layers", "operator/careen/core/facts/phases.py", "import careen.cluster.wire.errors", id="core asks the API server"),
+        pytest.param("layers", "operator/careen/cluster/wire/errors.py", "import careen.agent", id="cluster knows the agent"),
+        pytest.param("layers", "scheduler_core/cycle.py", "import careen.core.facts.phases", id="the library knows careen"),
+        pytest.param("core-is-pure", "operator/careen/core/facts/phases.py", "import time", id="a decision looks at the clock"),
         pytest.param("core-is-pure", "operator/careen/core/decide.py", "import random", id="a decision throws dice"),
         pytest.param("scheduler-core-is-pure", "scheduler_core/cycle.py", "import os", id="the cycle reads the environment"),
-        pytest.param("report-is-pure", "operator/careen/report/tables.py", "import careen.cluster.errors", id="a table asks the API server"),
+        pytest.param("report-is-pure", "operator/careen/report/tables.py", "import careen.cluster.wire.errors", id="a table asks the API server"),
+        pytest.param(
+            "embedded-cluster-shares-no-code-with-the-agent", "drydock/checker/evidence.py", "import careen.core.lock.content", id="the checker uses the agent's code"
+        ),
+        pytest.param("only-the-demo-knows-the-embedded-cluster", "operator/careen/cli/status.py", "import drydock.server.store", id="a command uses the embedded cluster"),
         pytest.param("plugins-are-independent", "scheduler_core/plugins/node_name.py", "import scheduler_core.plugins.node_ports", id="a plugin leans on another"),
     ],
 )
@@ -72,8 +98,8 @@ def test_a_contract_refuses(copy: Path, contract: str, file: str, line: str) -> 
     ("library", "importers", "why"),
     [
         ("kopf", {"careen.agent.handlers"}, "kopf can be replaced by changing one file"),
-        ("kubernetes", {"careen.cluster.client"}, "the client can be replaced by changing one file"),
-        ("urllib3", {"careen.cluster.client", "careen.services.prometheus"}, "both clients stand on it, and both need its retries switched off"),
+        ("kubernetes", {"careen.cluster.wire.client"}, "the client can be replaced by changing one file"),
+        ("urllib3", {"careen.cluster.wire.client", "careen.services.prometheus"}, "both clients stand on it, and both need its retries switched off"),
         ("prometheus_api_client", {"careen.services.prometheus"}, "another server, asked in one place"),
         ("apprise", {"careen.services.notify_child"}, "large, and the webhooks behind it may hang: in a child process alone"),
     ],
@@ -85,11 +111,11 @@ def test_only_one_file_imports(library: str, importers: set[str], why: str) -> N
 @pytest.mark.parametrize(
     ("library", "folders"),
     [
-        ("rich", ("careen.cli", "careen.demo", "careen.report")),
-        ("aiohttp", ("careen.demo",)),
-        ("click", ("careen.cli", "careen.agent.settings", "careen.settings")),
+        ("rich", ("careen.cli", "drydock", "careen.report")),
+        ("aiohttp", ("drydock",)),
+        ("click", ("careen.cli", "careen.settings.tree", "careen.settings")),
         ("prometheus_client", ("careen.agent",)),
-        ("subprocess", ("careen.host", "careen.demo", "careen.agent.forecast")),
+        ("subprocess", ("careen.host", "drydock", "careen.agent.forecast.forecaster")),
     ],
 )
 def test_a_library_stays_in_its_room(library: str, folders: tuple[str, ...]) -> None:
@@ -114,7 +140,7 @@ def loaded_after(statement: str, *suspects: str) -> set[str]:
 
 
 def test_the_resident_agent_loads_neither_numpy_nor_typed_models() -> None:
-    everything_resident = "import careen.cli.agent, careen.agent.wiring, careen.agent.handlers, careen.agent.turn, careen.core.decide"
+    everything_resident = "import careen.cli.agent, careen.agent.startup.wiring, careen.agent.handlers, careen.agent.turn, careen.core.decide"
     assert loaded_after(everything_resident, *HEAVY) == set()
 
 
@@ -136,8 +162,8 @@ def test_listing_the_commands_loads_none_of_them() -> None:
 
 
 # A forecast from a dump is two processes, and loading them is a third of its time. Neither asks a server.
-OF_SERVERS = {"kubernetes", "kopf", "urllib3", "tenacity", "prometheus_client", "careen.cluster.api", "careen.cli.connection", "importlib.metadata"}
-OF_DECISIONS = {"careen.agent.settings", "careen.core.decision", "careen.core.gates", "careen.core.drain_plan"}
+OF_SERVERS = {"kubernetes", "kopf", "urllib3", "tenacity", "prometheus_client", "careen.cluster.wire.api", "careen.cli.support.connection", "importlib.metadata"}
+OF_DECISIONS = {"careen.settings.tree", "careen.core.decision", "careen.core.gates", "careen.core.drain.drain_plan"}
 
 
 @pytest.fixture
@@ -165,7 +191,7 @@ def test_the_child_of_a_forecast_from_a_dump_loads_the_simulation_alone(dump: Pa
     program = textwrap.dedent(f"""
         import io, sys
         sys.stdin = io.StringIO({order.to_json().decode()!r})
-        from careen.agent.forecast_child import main
+        from careen.agent.forecast.child import main
         assert main() == 0
         print()
     """)

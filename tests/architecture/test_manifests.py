@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from careen.agent import settings_kinds as kinds
-from careen.agent.settings import DEFAULTS, SETTINGS, Settings, flag
-from careen.agent.settings_sources import Source, resolve
-from careen.cli import lock_place
+from careen.cli.support import lock_place
 from careen.cluster.access import Right, needed_rights
 from careen.host import inhibitors
+from careen.settings import kinds
+from careen.settings.sources import Source, resolve
+from careen.settings.tree import DEFAULTS, SETTINGS, Settings, flag
 from tests.architecture.source_tree import ROOT, modules
 from tests.patience import run
 

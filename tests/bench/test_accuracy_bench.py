@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bench.accuracy.__main__ import HEADER, misses, table
-from tests.cluster.harness.accuracy import Miss, Score
-from tests.cluster.harness.varied import varied_cluster
+from tests.cluster.harness.measures.accuracy import Miss, Score
+from tests.cluster.harness.measures.varied import varied_cluster
 
 
 def test_a_seed_always_draws_the_same_cluster_and_another_one_another() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from careen.cluster.api import ApiServer
-from careen.cluster.transport import Request, Response, Transport
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.transport import Request, Response, Transport
 
 START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.harness.control_plane import ControlPlane, a_control_plane
-from tests.cluster.harness.prometheus import Prometheus
+from tests.cluster.harness.machines.control_plane import ControlPlane, a_control_plane
+from tests.cluster.harness.machines.prometheus import Prometheus
 from tests.cluster.harness.story import Story
 
 

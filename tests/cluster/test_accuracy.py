@@ -10,10 +10,10 @@ import random
 import pytest
 
 from bench.accuracy.__main__ import table
-from tests.cluster.harness.accuracy import Score, score
-from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.drains import Drainer, apply, careen_engine, sweep
-from tests.cluster.harness.varied import NAMESPACE, varied_cluster
+from tests.cluster.harness.machines.control_plane import ControlPlane
+from tests.cluster.harness.measures.accuracy import Score, score
+from tests.cluster.harness.measures.drains import Drainer, apply, careen_engine, sweep
+from tests.cluster.harness.measures.varied import NAMESPACE, varied_cluster
 
 pytestmark = pytest.mark.cluster
 

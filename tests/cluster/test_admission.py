@@ -10,7 +10,7 @@ import yaml
 
 from tests.cluster.harness.api import Api, ApiError
 from tests.cluster.harness.cluster import CAREEN, LOCK_ANNOTATION
-from tests.cluster.harness.control_plane import REPOSITORY
+from tests.cluster.harness.machines.control_plane import REPOSITORY
 from tests.cluster.harness.story import Story
 
 pytestmark = pytest.mark.cluster

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cluster.harness.hosts import Host
-from tests.cluster.harness.proxy import LOST, Answer, Call
+from tests.cluster.harness.machines.hosts import Host
+from tests.cluster.harness.machines.proxy import LOST, Answer, Call
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment
 

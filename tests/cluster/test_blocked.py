@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
-from tests.cluster.harness.hosts import Host
-from tests.cluster.harness.prometheus import Prometheus
+from tests.cluster.harness.machines.hosts import Host
+from tests.cluster.harness.machines.prometheus import Prometheus
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import SHOP, bare_pod, budget, deployment, on_node
 

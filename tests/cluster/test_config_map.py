@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from tests.cluster.harness.cluster import CAREEN, manifest_files
-from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.machines.hosts import Host
 from tests.cluster.harness.story import Story
 
 pytestmark = pytest.mark.cluster

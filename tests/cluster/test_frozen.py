@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cluster.harness.hosts import Host
-from tests.cluster.harness.proxy import Answer, Call
+from tests.cluster.harness.machines.hosts import Host
+from tests.cluster.harness.machines.proxy import Answer, Call
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.harness.cluster import CAREEN, Cluster, manifest_files
-from tests.cluster.harness.control_plane import ControlPlane
-from tests.cluster.harness.hosts import Host, Launch
+from tests.cluster.harness.machines.control_plane import ControlPlane
+from tests.cluster.harness.machines.hosts import Host, Launch
 from tests.cluster.harness.rules import broken
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment

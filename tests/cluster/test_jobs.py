@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.machines.hosts import Host
 from tests.cluster.harness.observer import PodLife
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import SHOP, cron_job, job, path_of

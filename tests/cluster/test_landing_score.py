@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
-from tests.cluster.harness.accuracy import disorder, score
-from tests.cluster.harness.drains import Drain, PodEvent
+from tests.cluster.harness.measures.accuracy import disorder, score
+from tests.cluster.harness.measures.drains import Drain, PodEvent
 
 
 def moves(name: str, *nodes: str, app: str = "web", kind: str = "ReplicaSet") -> PodForecast:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.cluster.harness.cluster import CAREEN, manifest_files
-from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.machines.hosts import Host
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.cluster.harness.figures import down_spans, most_at_once
+from tests.cluster.harness.measures.figures import down_spans, most_at_once
 from tests.cluster.harness.observer import as_json
 from tests.cluster.harness.rules import too_many_down
 from tests.cluster.harness.story import Story

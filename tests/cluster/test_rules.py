@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.harness.audit import requests_of
-from tests.cluster.harness.figures import Span, down_spans, most_at_once, moves, rollout
-from tests.cluster.harness.hosts import Host, Reboot
+from tests.cluster.harness.machines.hosts import Host, Reboot
+from tests.cluster.harness.measures.audit import requests_of
+from tests.cluster.harness.measures.figures import Span, down_spans, most_at_once, moves, rollout
 from tests.cluster.harness.observer import LockSeen, NodeSeen, PodLife, Seen
 from tests.cluster.harness.rules import broken, not_cleaned_up
 

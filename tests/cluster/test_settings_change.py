@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.cluster.harness.figures import down_spans, most_at_once
+from tests.cluster.harness.measures.figures import down_spans, most_at_once
 from tests.cluster.harness.story import Story
 
 pytestmark = pytest.mark.cluster

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.harness.slow_webhook import SlowWebhook
+from tests.cluster.harness.machines.slow_webhook import SlowWebhook
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.machines.hosts import Host
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cluster.harness.proxy import Answer, Call
+from tests.cluster.harness.machines.proxy import Answer, Call
 from tests.cluster.harness.story import Story
 
 pytestmark = pytest.mark.cluster

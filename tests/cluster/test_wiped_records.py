@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.machines.hosts import Host
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import deployment, on_node
 

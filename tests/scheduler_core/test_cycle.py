@@ -19,6 +19,7 @@ from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.plugin_set import DuplicatePluginError
 from scheduler_core.framework.verdict import SUCCESS, Verdict, error, unknown, unschedulable
 from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 from tests.patience import run
@@ -31,7 +32,7 @@ def configured(*profiles: dict[str, Any]) -> Configuration:
 
 
 def cluster(*builders: Any) -> Snapshot:
-    return Snapshot.from_objects(manifests(*builders))
+    return load_objects(manifests(*builders))
 
 
 def test_one_node_is_chosen_without_scoring() -> None:

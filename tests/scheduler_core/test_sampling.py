@@ -11,7 +11,7 @@ from scheduler_core.cycle import Sample, Scheduler
 from scheduler_core.sampling import nodes_to_find
 from scheduler_core.simulation.drain import run_drain, simulate_drain
 from scheduler_core.simulation.forecast import Forecast, Outcome
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 from tests.scheduler_core.simulation.test_drain import a_node, a_pod
 
 Manifest = dict[str, Any]
@@ -35,7 +35,7 @@ def a_cluster(fitting: int, others: int = 0) -> list[Manifest]:
 
 def forecast(objects: list[Manifest], configuration: Manifest | None = None) -> Forecast:
     parsed = Configuration.from_mapping(configuration) if configuration else None
-    return simulate_drain(Snapshot.from_objects(objects), ["n000"], made_at="", configuration=parsed)[0]
+    return simulate_drain(load_objects(objects), ["n000"], made_at="", configuration=parsed)[0]
 
 
 CHOOSY = {"nodeSelector": {"fits": "yes"}}
@@ -101,13 +101,13 @@ def test_only_pods_that_fit_on_many_nodes_are_marked() -> None:
 
 
 def test_a_cycle_says_how_many_of_how_many() -> None:
-    snapshot = Snapshot.from_objects(a_cluster(600))
-    pod = Snapshot.from_objects([a_pod("p", "")]).pending[0]
+    snapshot = load_objects(a_cluster(600))
+    pod = load_objects([a_pod("p", "")]).pending[0]
     assert Scheduler().schedule(snapshot, pod).sample == Sample(looked_at=276, feasible=601)
 
 
 def test_a_roll_out_marks_moves_that_may_go_elsewhere() -> None:
-    snapshot = Snapshot.from_objects([*a_cluster(110), a_pod("p", "n000", **CHOOSY)])
+    snapshot = load_objects([*a_cluster(110), a_pod("p", "n000", **CHOOSY)])
     (made,) = run_drain(snapshot, ["n000"], Scheduler()).displaced
     assert made.result is not None
     assert made.result.sample == Sample(looked_at=100, feasible=110)

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from careen.agent.few_at_a_time import all_or_none
-from careen.agent.metrics import Metrics
-from careen.cluster.api import ApiServer
-from careen.cluster.errors import ClusterError
+from careen.agent.telemetry.metrics import Metrics
 from careen.cluster.events import Subject, post_event
 from careen.cluster.evictions import Evicted, evict
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import patch_node
-from careen.cluster.writes import Landed, Rejected, Stale, StillUnclear
-from careen.core import lock
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError
+from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear
 from careen.core.actions import (
     Action,
     AskReboot,
@@ -32,9 +31,16 @@ from careen.core.actions import (
     PostEvent,
     WriteLock,
 )
-from careen.core.memory import Memory, RebootOutcome, after_eviction, after_reboot_asked, before_reboot_asked
-from careen.core.observation import LockReading, NodeView
-from careen.core.reasons import event_reason
+from careen.core.facts.memory import (
+    Memory,
+    RebootOutcome,
+    after_eviction,
+    after_reboot_asked,
+    before_reboot_asked,
+)
+from careen.core.facts.observation import LockReading, NodeView
+from careen.core.facts.reasons import event_reason
+from careen.core.lock import content as lock
 from careen.host import reboot
 from careen.host.node_host import Host
 

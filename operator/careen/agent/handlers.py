@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from careen.agent.live_settings import SeenConfigMap
-from careen.cluster.client import Credentials
-from careen.cluster.errors import retry_after
-from careen.cluster.lean_imports import load_lean_kopf
-from careen.cluster.transport import Response
+from careen.cluster.wire.client import Credentials
+from careen.cluster.wire.errors import retry_after
+from careen.cluster.wire.lean_imports import load_lean_kopf
+from careen.cluster.wire.transport import Response
+from careen.settings.live import SeenConfigMap
 
 if TYPE_CHECKING:
     import kopf

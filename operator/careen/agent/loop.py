@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from careen.agent.http_server import Heartbeat
-from careen.agent.logs import Place
-from careen.agent.metrics import Metrics
 from careen.agent.need_watch import FILE_SECONDS, NeedWatch
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Mind, Turned
-from careen.cluster.transport import Clock
-from careen.core import on_record, order
-from careen.core.policy import Policy
+from careen.cluster.wire.transport import Clock
+from careen.core.facts import on_record
+from careen.core.facts.policy import Policy
+from careen.core.lock import order
 
 _LOG = logging.getLogger("careen.loop")
 

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from careen.agent.metrics import Metrics
-from careen.agent.settings import Settings
+from careen.agent.telemetry.metrics import Metrics
 from careen.core.actions import Notify, Occasion
 from careen.services.notification_urls import Target
 from careen.services.notify import Outcome, send
+from careen.settings.tree import Settings
 
 _LOG = logging.getLogger("careen.messages")
 

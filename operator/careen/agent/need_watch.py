@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from careen.cluster.transport import Clock
-from careen.core.observation import Need, NeedAnswer
+from careen.cluster.wire.transport import Clock
+from careen.core.facts.observation import Need, NeedAnswer
 from careen.host.node_host import Host
 
 FILE_SECONDS = 5.0

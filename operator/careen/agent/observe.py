@@ -14,17 +14,18 @@ from typing import Any, Protocol, TypeVar
 from careen.agent.few_at_a_time import all_or_none
 from careen.agent.need_watch import NeedWatch
 from careen.agent.self_test import SelfTests
-from careen.cluster.api import ApiServer
-from careen.cluster.errors import ClusterError
 from careen.cluster.evictions import Evicted, evict
 from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, read_node
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
-from careen.core import baseline, drain_plan, keys, lock
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError
 from careen.core.actions import EvictPod
-from careen.core.memory import EvictAnswer, Memory
-from careen.core.observation import (
+from careen.core.drain import baseline, drain_plan
+from careen.core.facts import keys
+from careen.core.facts.memory import EvictAnswer, Memory
+from careen.core.facts.observation import (
     Chance,
     DryRunAnswer,
     Evictable,
@@ -38,9 +39,10 @@ from careen.core.observation import (
     Observation,
     Unknown,
 )
-from careen.core.phases import ROW, Evidence, Phase
-from careen.core.policy import Policy
-from careen.core.progress import Progress, from_annotation
+from careen.core.facts.phases import ROW, Evidence, Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress, from_annotation
+from careen.core.lock import content as lock
 from careen.host.node_host import Host
 from careen.services.prometheus import AlertSource
 from scheduler_core.simulation.forecast import Forecast

@@ -16,17 +16,18 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from careen.agent.apply import EVENT_PAUSES_SECONDS, Hands
-from careen.cluster.errors import ClusterError
 from careen.cluster.events import Subject, post_event
 from careen.cluster.nodes import NODES
-from careen.cluster.transport import MERGE_PATCH, Request, Response
-from careen.core import keys, rescue
+from careen.cluster.wire.errors import ClusterError
+from careen.cluster.wire.transport import MERGE_PATCH, Request, Response
+from careen.core import rescue
 from careen.core.actions import Notify, Occasion
+from careen.core.facts import keys
+from careen.core.facts.observation import Gone, NodeView, Unknown
+from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import Code, event_reason
+from careen.core.facts.times import rfc3339
 from careen.core.gates.hold import until_of
-from careen.core.observation import Gone, NodeView, Unknown
-from careen.core.policy import Policy
-from careen.core.reasons import Code, event_reason
-from careen.core.times import rfc3339
 
 _LOG = logging.getLogger("careen.rescue")
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from careen.cluster.transport import Clock
-from careen.core.observation import SelfTest
+from careen.cluster.wire.transport import Clock
+from careen.core.facts.observation import SelfTest
 from careen.host.node_host import Host
 
 _LOG = logging.getLogger("careen.self-test")

@@ -11,10 +11,10 @@ from careen.agent.rescue import Rescue
 from careen.cluster.nodes import stands
 from careen.core.decide import decide
 from careen.core.decision import Decision
-from careen.core.memory import Memory, having_said, not_yet_said
-from careen.core.observation import Gone, NodeView, Observation, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Policy
+from careen.core.facts.memory import Memory, having_said, not_yet_said
+from careen.core.facts.observation import Gone, NodeView, Observation, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Policy
 
 _LOG = logging.getLogger("careen.turn")
 

@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 import click
 
-from careen.agent.live_settings import Given
-from careen.agent.settings_sources import BadSettings
-from careen.cli.agent_options import agent_options, given_flags
-from careen.cluster.lean_imports import load_lean_client
+from careen.cli.support.agent_options import agent_options, given_flags
+from careen.cluster.wire.lean_imports import load_lean_client
+from careen.settings.live import Given
+from careen.settings.sources import BadSettings
 
 
 @click.command(context_settings={"max_content_width": 120})
@@ -25,8 +25,8 @@ def agent(**values: Any) -> None:
     ConfigMap's config.yaml, in this order of strength. Durations are written as in Go: 90s, 5m, 1h30m.
     """
     load_lean_client()
-    from careen.agent.wiring import Agent
-    from careen.cluster.client import CannotReachCluster
+    from careen.agent.startup.wiring import Agent
+    from careen.cluster.wire.client import CannotReachCluster
 
     given = Given(flags=given_flags(values), environment=dict(os.environ))
     loop = asyncio.new_event_loop()

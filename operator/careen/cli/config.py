@@ -12,16 +12,23 @@ from typing import Any
 import click
 
 from careen.agent.clock import SystemClock
-from careen.agent.settings import SETTINGS, Settings, flag
-from careen.agent.settings_sources import BadSettings, Resolved, Source, resolve
-from careen.cli import lock_place
-from careen.cli.agent_options import agent_options, given_flags
-from careen.cli.agents_settings import ANY_NODE, Launch, config_map_data, launch_of_agents, settings_of, title_of
-from careen.cli.options import output_option, show
-from careen.cluster.api import ApiServer
-from careen.cluster.client import CannotReachCluster, connect
-from careen.cluster.errors import ClusterError
+from careen.cli.support import lock_place
+from careen.cli.support.agent_options import agent_options, given_flags
+from careen.cli.support.agents_settings import (
+    ANY_NODE,
+    Launch,
+    config_map_data,
+    launch_of_agents,
+    settings_of,
+    title_of,
+)
+from careen.cli.support.options import output_option, show
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.client import CannotReachCluster, connect
+from careen.cluster.wire.errors import ClusterError
 from careen.report.tables import paragraph, table
+from careen.settings.sources import BadSettings, Resolved, Source, resolve
+from careen.settings.tree import SETTINGS, Settings, flag
 
 # What says where to look, and nothing about how agents work.
 _WHERE = {"kubeconfig", "ds_namespace", "ds_name", "config_map", "node_id"}

@@ -11,16 +11,17 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from careen.cli.files import try_folder, why
+from careen.cli.support.files import try_folder, why
 
 if TYPE_CHECKING:
-    from careen.demo.progress_report import Progress
-    from careen.demo.rollout import Rollout, RolloutPlan, Verdict
+    from drydock.rollout.progress_report import Progress
+    from drydock.rollout.rollout import Rollout, RolloutPlan, Verdict
 
 # The demo's own agents start, boot and settle in about eight seconds a node; the rest is for slow computers.
 _PATIENCE_SECONDS = 60.0
@@ -32,10 +33,19 @@ _TAINT_SECONDS, _TAINT_SECONDS_WITH_FAULTS = 10.0, 25.0
 _BREACHES_SHOWN = 3
 
 
+def _need_embedded_cluster() -> None:
+    """Raises `UsageError` where careen is installed without its embedded cluster, as in the image and the wheel."""
+    if find_spec("drydock") is None:
+        raise click.UsageError(
+            "the demo's embedded cluster is not installed here; it comes with careen's source: run `make demo` in a checkout of it"
+        )
+
+
 def _rule(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
     if value is None:
         return ""
-    from careen.demo.checker import RULES
+    _need_embedded_cluster()
+    from drydock.checker import RULES
 
     names = [rule.name for rule in RULES]
     if value not in names:
@@ -67,9 +77,10 @@ def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: 
     demo broke or --keep could not be written, and the sentence says which and why; 130: stopped by Ctrl-C. Try `careen demo --serve`
     and kubectl to look around.
     """
-    from careen.demo.cluster import PartDied
-    from careen.demo.patience import GaveUp
-    from careen.demo.rollout import RolloutPlan
+    _need_embedded_cluster()
+    from drydock.rollout.cluster import PartDied
+    from drydock.rollout.patience import GaveUp
+    from drydock.rollout.rollout import RolloutPlan
 
     plan = RolloutPlan(nodes=nodes, seed=seed, concurrency=concurrency, has_faults=faults, broken_rule=broken_rule, port=port, taint_seconds=_TAINT_SECONDS_WITH_FAULTS if faults else _TAINT_SECONDS,
                        patience_seconds=_default_patience(nodes, broken_rule) if patience is None else patience, is_patience_exact=patience is not None)
@@ -121,7 +132,7 @@ async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain:
 
 
 async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_kept: bool) -> int:
-    from careen.demo.rollout import running_rollout
+    from drydock.rollout.rollout import running_rollout
 
     async with running_rollout(plan, folder) as rollout:
         agents = "" if not plan.has_agents else f" and {plan.nodes} agents"
@@ -139,7 +150,7 @@ async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_
 
 
 async def _serve(rollout: Rollout, folder: Path) -> int:
-    from careen.demo.kubeconfig import write_kubeconfig
+    from drydock.rollout.kubeconfig import write_kubeconfig
 
     config = write_kubeconfig(folder / "kubeconfig", rollout.cluster.api.url)
     host = next(iter(rollout.cluster.hosts.by_name.values()))
@@ -152,7 +163,7 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
 
 @contextlib.contextmanager
 def _shown(*, plain: bool) -> Iterator[Callable[[Progress], None]]:
-    from careen.demo.rollout_view import line_printer, live_table
+    from drydock.rollout.view import line_printer, live_table
 
     if plain or not sys.stdout.isatty():
         yield line_printer(sys.stdout)
@@ -166,7 +177,7 @@ def _shown(*, plain: bool) -> Iterator[Callable[[Progress], None]]:
 
 def _keep_evidence(rollout: Rollout, folder: Path) -> str:
     """Writes what the verdict rests on; what went wrong, or nothing. The verdict is told in any case."""
-    from careen.demo.audit import journal_line
+    from drydock.server.audit import journal_line
 
     try:
         with (folder / "requests.jsonl").open("w") as file:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from careen.agent.forecast_child import supported
-from careen.cli.files import dump_of, text_of
-from careen.cli.options import Connection, connection_options, output_option, show
+from careen.agent.forecast.child import supported
+from careen.cli.support.files import dump_of, text_of
+from careen.cli.support.options import Connection, connection_options, output_option, show
 from careen.report.explain_report import explain_json, explain_text
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
@@ -19,7 +19,7 @@ from scheduler_core.simulation.record import explain as explain_pod
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 if TYPE_CHECKING:
-    from careen.cli.connection import Cluster
+    from careen.cli.support.connection import Cluster
 
 World = tuple[Snapshot, str]         # and the release whose scheduler decides there
 
@@ -68,7 +68,7 @@ def _say(note: str) -> None:
 def _configuration(path: Path | None) -> Configuration | None:
     if path is None:
         return None
-    from careen.agent import yaml_text
+    from careen.settings import yaml_text
 
     try:
         return Configuration.from_mapping(yaml_text.load(text_of(path, "--scheduler-config")))

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from careen.agent.clock import SystemClock
-from careen.agent.forecast import Limits, Mistake, forecast_together
-from careen.cli.files import text_of, try_to_read
-from careen.cli.options import Connection, connection_options, output_option, show
-from careen.core.observation import Unknown
+from careen.agent.forecast.forecaster import Limits, Mistake, forecast_together
+from careen.cli.support.files import text_of, try_to_read
+from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.core.facts.observation import Unknown
 from careen.report.forecast_report import NOT_KNOWN, exit_code_of_all, forecasts_json, forecasts_text
 from scheduler_core.simulation.forecast import Forecast
 
 if TYPE_CHECKING:
-    from careen.cli.connection import Cluster
-    from careen.core.policy import Policy
+    from careen.cli.support.connection import Cluster
+    from careen.core.facts.policy import Policy
 
 # On somebody's own computer, and not beside an agent in a container.
 MEMORY_BYTES = 8 * 2**30
@@ -72,8 +72,8 @@ def forecast(connection: Connection, *, nodes: tuple[str, ...], dump: Path | Non
 
 async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits) -> _Asked:
     # What asks a server takes longer to load than the rest of the command, and a dump needs none of it.
-    from careen.cli.agents_policy import agents_of
-    from careen.cli.connection import read_node_or_fail
+    from careen.cli.support.agents_policy import agents_of
+    from careen.cli.support.connection import read_node_or_fail
 
     for name in names:
         await read_node_or_fail(cluster, name)

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 import click
 
-from careen.agent.settings_kinds import duration as go_duration
-from careen.cli.connection import Cluster, annotate_node, read_node_or_fail
-from careen.cli.options import cluster_command
-from careen.core import keys
-from careen.core.observation import NodeView
-from careen.core.phases import WORKING, Phase
-from careen.core.times import LATEST, from_rfc3339, rfc3339
+from careen.cli.support.connection import Cluster, annotate_node, read_node_or_fail
+from careen.cli.support.options import cluster_command
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import WORKING, Phase
+from careen.core.facts.times import LATEST, from_rfc3339, rfc3339
 from careen.report.fleet_report import phase_of
+from careen.settings.kinds import duration as go_duration
 
 
 @click.command()

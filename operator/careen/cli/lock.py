@@ -9,16 +9,16 @@ from collections.abc import Callable
 
 import click
 
-from careen.cli.connection import TRIES, Cluster, read_lock
-from careen.cli.options import cluster_command, output_option, show
+from careen.cli.support.connection import TRIES, Cluster, read_lock
+from careen.cli.support.options import cluster_command, output_option, show
 from careen.cluster.nodes import read_node
-from careen.cluster.writes import Landed, Rejected, StillUnclear
-from careen.core import keys
-from careen.core import lock as claims
+from careen.cluster.wire.writes import Landed, Rejected, StillUnclear
 from careen.core.actions import WriteLock
-from careen.core.lock import Garbage, LockContent
-from careen.core.observation import LockReading, NodeView
-from careen.core.phases import WORKING
+from careen.core.facts import keys
+from careen.core.facts.observation import LockReading, NodeView
+from careen.core.facts.phases import WORKING
+from careen.core.lock import content as claims
+from careen.core.lock.content import Garbage, LockContent
 from careen.report.lock_report import lock_json, lock_text
 from careen.report.tables import listed
 

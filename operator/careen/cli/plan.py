@@ -10,35 +10,35 @@ from typing import Any
 
 import click
 
-from careen.agent import yaml_text
 from careen.agent.clock import SystemClock
-from careen.agent.forecast_child import supported
-from careen.agent.settings import SETTINGS, Settings, flag
-from careen.agent.settings_kinds import duration
-from careen.agent.settings_policy import policy_of
-from careen.agent.settings_sources import BadSettings, resolve
-from careen.cli.agents_policy import Agents, agents_of
-from careen.cli.agents_settings import ANY_NODE
-from careen.cli.connection import Cluster, look_at_lock
-from careen.cli.files import Written, dump_of, text_of, why
-from careen.cli.options import Connection, connection_options, output_option, show
-from careen.cli.progress import told
+from careen.agent.forecast.child import supported
+from careen.cli.support.agents_policy import Agents, agents_of
+from careen.cli.support.agents_settings import ANY_NODE
+from careen.cli.support.connection import Cluster, look_at_lock
+from careen.cli.support.files import Written, dump_of, text_of, why
+from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.cli.support.progress import told
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
-from careen.core import keys
-from careen.core.drain_plan import rule_of
+from careen.core.drain.drain_plan import rule_of
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Taint
+from careen.core.facts.policy import Order, Policy
+from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.times import from_rfc3339
 from careen.core.gates.budgets import works
-from careen.core.lock import LockContent
-from careen.core.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
-from careen.core.observation import NodeView, Taint
-from careen.core.policy import Order, Policy
-from careen.core.progress import Progress, from_annotation
-from careen.core.rollout_rules import RolloutRules
-from careen.core.times import from_rfc3339
+from careen.core.lock.content import LockContent
+from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
+from careen.plan.rollout_rules import RolloutRules
 from careen.report.html import plan_html
 from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
+from careen.settings import yaml_text
+from careen.settings.kinds import duration
+from careen.settings.policy import policy_of
+from careen.settings.sources import BadSettings, resolve
+from careen.settings.tree import SETTINGS, Settings, flag
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.cycle import Scheduler

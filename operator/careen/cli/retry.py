@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from careen.cli.connection import Cluster, annotate_node, read_node_or_fail
-from careen.cli.options import cluster_command
-from careen.core import keys
-from careen.core.phases import Phase
-from careen.core.times import rfc3339
+from careen.cli.support.connection import Cluster, annotate_node, read_node_or_fail
+from careen.cli.support.options import cluster_command
+from careen.core.facts import keys
+from careen.core.facts.phases import Phase
+from careen.core.facts.times import rfc3339
 from careen.report.fleet_report import phase_of
 
 

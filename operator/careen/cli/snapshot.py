@@ -10,11 +10,11 @@ from typing import IO
 
 import click
 
-from careen.cli.connection import Cluster
-from careen.cli.files import Written, why
-from careen.cli.options import cluster_command
+from careen.cli.support.connection import Cluster
+from careen.cli.support.files import Written, why
+from careen.cli.support.options import cluster_command
 from careen.cluster.snapshot_reader import again_if_expired, pages, server_version
-from careen.core.times import rfc3339
+from careen.core.facts.times import rfc3339
 from careen.report.tables import count_of
 from scheduler_core.snapshot.dump import DumpWriter, Header
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from careen.cli.connection import Cluster, look_at_lock
-from careen.cli.options import cluster_command, output_option, show
+from careen.cli.support.connection import Cluster, look_at_lock
+from careen.cli.support.options import cluster_command, output_option, show
 from careen.cluster.nodes import list_nodes
 from careen.report.fleet_report import fleet_json, fleet_text
 from careen.report.headline import asks_for_policy, headline, headline_json, headline_text
 
 if TYPE_CHECKING:
-    from careen.core.policy import Policy
+    from careen.core.facts.policy import Policy
 
 
 @click.command()
@@ -37,6 +37,6 @@ async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
 
 async def _policy(cluster: Cluster) -> Policy | None:
     """What the agents obey; loaded only where it is asked for."""
-    from careen.cli.agents_policy import agents_of
+    from careen.cli.support.agents_policy import agents_of
 
     return (await agents_of(cluster)).policy

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import click
 
-from careen.cli.agents_policy import agents_of
-from careen.cli.connection import Cluster, look_at_lock, read_node_or_fail
-from careen.cli.options import cluster_command, output_option, show
-from careen.cluster.errors import ClusterError
+from careen.cli.support.agents_policy import agents_of
+from careen.cli.support.connection import Cluster, look_at_lock, read_node_or_fail
+from careen.cli.support.options import cluster_command, output_option, show
 from careen.cluster.nodes import read_node
 from careen.cluster.pods import list_pods_on
-from careen.core.lock import LockContent
-from careen.core.observation import NodeView, PodView, Unknown
+from careen.cluster.wire.errors import ClusterError
+from careen.core.facts.observation import NodeView, PodView, Unknown
+from careen.core.lock.content import LockContent
 from careen.report.lock_report import LockState
 from careen.report.why_report import NodeStory, why_json, why_text
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from careen.cluster.api import ApiServer
-from careen.cluster.errors import Refused
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import Refused
 
 RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from careen.cluster import objects
-from careen.cluster.api import ApiServer
-from careen.cluster.errors import ClusterError, Conflict, NotSent, TooManyRequests
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError, Conflict, NotSent, TooManyRequests
 
 # `kubectl describe node` looks here for a Node's Events, by its UID; Nodes have no namespace of their own.
 NODE_EVENTS_NAMESPACE = "default"

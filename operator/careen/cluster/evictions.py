@@ -12,11 +12,19 @@ from typing import Any
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.answers import is_evicted
-from careen.cluster.api import ApiServer
-from careen.cluster.errors import ClusterError, Conflict, NotFound, NotServed, Refused, ServerFailed, TooManyRequests
+from careen.cluster.wire.answers import is_evicted
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import (
+    ClusterError,
+    Conflict,
+    NotFound,
+    NotServed,
+    Refused,
+    ServerFailed,
+    TooManyRequests,
+)
 from careen.core.actions import EvictPod
-from careen.core.memory import EvictAnswer
+from careen.core.facts.memory import EvictAnswer
 
 # The server counts the pod against its budget before it deletes, and refuses for good when two budgets select it:
 # pkg/registry/core/pod/storage/eviction.go.

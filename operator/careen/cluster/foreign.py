@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from careen.cluster import objects
-from careen.cluster.api import ApiServer
-from careen.core.keys import LOCK_ANNOTATION
+from careen.cluster.wire.api import ApiServer
+from careen.core.facts.keys import LOCK_ANNOTATION
 
 DAEMONSETS = "/apis/apps/v1/daemonsets"
 

@@ -1,6 +1,6 @@
 """The lock annotation on our DaemonSet: read consistently, written by compare-and-swap on resourceVersion.
 
-What the annotation says is none of this file's business: `core/lock.py` reads and composes it.
+What the annotation says is none of this file's business: `core/lock/content.py` reads and composes it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.api import ApiServer
-from careen.cluster.writes import Written, write_guarded
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import WriteLock
-from careen.core.observation import LockReading
+from careen.core.facts.observation import LockReading
 
 
 class LockStore:

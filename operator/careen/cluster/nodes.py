@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.answers import refuse_others
-from careen.cluster.api import ApiServer
-from careen.cluster.errors import NotFound
-from careen.cluster.writes import Written, write_guarded
+from careen.cluster.wire.answers import refuse_others
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import NotFound
+from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import PatchNode
-from careen.core.keys import FIELD_MANAGER, REBOOT_LABEL, TAINT_MANAGER
-from careen.core.observation import Gone, NodeView, Taint
+from careen.core.facts.keys import FIELD_MANAGER, REBOOT_LABEL, TAINT_MANAGER
+from careen.core.facts.observation import Gone, NodeView, Taint
 
 NODES = "/api/v1/nodes"
 _NO_NAMES = ("", ".", "..")          # paths of other things: what stands there is no answer about a Node

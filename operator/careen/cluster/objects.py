@@ -12,9 +12,9 @@ from types import MappingProxyType
 
 import msgspec
 
-from careen.core import keys
-from careen.core.observation import NodeView, OwnerHealth, PodView, Taint
-from careen.core.times import LATEST, bounded
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, OwnerHealth, PodView, Taint
+from careen.core.facts.times import LATEST, bounded
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.answers import decoded, list_of, refuse_others
-from careen.cluster.api import ApiServer
-from careen.cluster.errors import NotFound
-from careen.core.observation import OwnerHealth, PodView
+from careen.cluster.wire.answers import decoded, list_of, refuse_others
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import NotFound
+from careen.core.facts.observation import OwnerHealth, PodView
 
 PODS = "/api/v1/pods"
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from careen.cluster.api import ApiServer
-from careen.cluster.errors import Expired, NotFound, NotServed
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import Expired, NotFound, NotServed
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from careen.cluster.api import ApiServer
 from careen.cluster.snapshot_reader import again_if_expired, pages
+from careen.cluster.wire.api import ApiServer
 from scheduler_core.snapshot.loading import PageReader
 from scheduler_core.snapshot.snapshot import Snapshot
 

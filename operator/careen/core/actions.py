@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from careen.core.observation import Taint
-from careen.core.reasons import Code
+from careen.core.facts.observation import Taint
+from careen.core.facts.reasons import Code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from careen.core import keys
-from careen.core.observation import NodeView
-from careen.core.progress import Progress, from_annotation
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.progress import Progress, from_annotation
 
 
 def is_cordon_proven(node: NodeView) -> bool:

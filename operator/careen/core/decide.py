@@ -5,28 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from careen.core import keys, lock, overdue, own_taint, patience
+from careen.core import own_taint, patience
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason
-from careen.core.memory import ClaimMemory, Memory
-from careen.core.observation import Gone, LockReading, NeedAnswer, NodeView, NotAsked, Observation, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Policy
-from careen.core.progress import Progress, UnreadableProgress, from_annotation
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.memory import ClaimMemory, Memory
+from careen.core.facts.observation import (
+    Gone,
+    LockReading,
+    NeedAnswer,
+    NodeView,
+    NotAsked,
+    Observation,
+    Unknown,
+)
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress, UnreadableProgress, from_annotation
+from careen.core.facts.reasons import Code
+from careen.core.lock import content as lock
+from careen.core.lock import overdue
 from careen.core.situation import Situation
 from careen.core.steps import (
     claiming,
     draining,
     failed,
     idle,
-    looking_behind,
     rebooting,
     recovering,
     settling,
     verifying,
     waiting,
 )
+from careen.core.steps.shared import looking_behind
 from careen.core.writing import move, stay, stored_refusals, want
 
 STEPS: dict[Phase, Callable[[Situation], Decision]] = {

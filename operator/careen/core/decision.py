@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from careen.core.actions import Action
-from careen.core.memory import Memory
-from careen.core.phases import Evidence, Phase
-from careen.core.reasons import Code
+from careen.core.facts.memory import Memory
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.reasons import Code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

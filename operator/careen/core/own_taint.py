@@ -8,10 +8,10 @@ node controller, which writes taints as well, takes it over with its next change
 
 from __future__ import annotations
 
-from careen.core import keys
-from careen.core.observation import NodeView, Taint
-from careen.core.policy import Policy
-from careen.core.progress import Progress
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Taint
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress
 
 
 def our_taint(node: NodeView, key: str | None) -> Taint | None:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from careen.core.decision import Decision
+from careen.core.facts.memory import Memory
+from careen.core.facts.phases import Evidence, Phase
 from careen.core.gates import GATES, host_state
 from careen.core.gates.question import When
-from careen.core.memory import Memory
-from careen.core.phases import Evidence, Phase
 from careen.core.situation import Situation
 from careen.core.writing import stored_refusals
 

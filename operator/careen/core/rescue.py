@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from careen.core import keys
-from careen.core.lock import MANUAL
-from careen.core.phases import Phase
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+from careen.core.lock.content import MANUAL
 
 BROKEN_TURNS = 5
 """So many turns in a row have broken …"""

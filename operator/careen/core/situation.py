@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from careen.core import keys, lock
-from careen.core.lock import Entry, Garbage, LockContent
-from careen.core.memory import Memory
-from careen.core.observation import LockReading, NodeView, NotAsked, Observation, Unknown
-from careen.core.order import groups
-from careen.core.phases import Phase
-from careen.core.policy import Policy
-from careen.core.progress import Mark, Progress
-from careen.core.times import from_rfc3339, rfc3339
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import LockReading, NodeView, NotAsked, Observation, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Mark, Progress
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.lock import content as lock
+from careen.core.lock.content import Entry, Garbage, LockContent
+from careen.core.lock.order import groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

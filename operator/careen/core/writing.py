@@ -9,19 +9,22 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from careen.core import keys, lock, order, own_taint
+from careen.core import own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
-from careen.core.lock import LockContent
-from careen.core.memory import Memory
-from careen.core.observation import NodeView, SelfTest, Taint
-from careen.core.phases import Evidence, Phase, is_allowed
-from careen.core.policy import Policy
-from careen.core.progress import Progress, to_annotation
-from careen.core.reasons import REASONS, Code
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import NodeView, SelfTest, Taint
+from careen.core.facts.phases import Evidence, Phase, is_allowed
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.untrusted import json_of, short
+from careen.core.lock import content as lock
+from careen.core.lock import order
+from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
-from careen.core.times import from_rfc3339, rfc3339
-from careen.core.untrusted import json_of, short
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 LABEL = {

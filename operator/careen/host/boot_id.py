@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from careen.core.observation import Unknown
+from careen.core.facts.observation import Unknown
 
 DEFAULT_FILE = "/proc/sys/kernel/random/boot_id"
 """The kernel makes one per boot, and the kubelet reports the same one in `status.nodeInfo.bootID`. Not in a namespace:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from careen.core.observation import Need, SelfTest, Unknown
+from careen.core.facts.observation import Need, SelfTest, Unknown
 from careen.host import boot_id, inhibitors, reboot, sentinel
 from careen.host.commands import HostExec
 from careen.host.inhibitors import Inhibitor

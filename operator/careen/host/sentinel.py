@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from careen.core.observation import Need, NeedAnswer
+from careen.core.facts.observation import Need, NeedAnswer
 from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, TimedOut, run_on_host
 from careen.host.paths import under_root
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from careen.core import keys
-from careen.core.forecast_objection import bound_in, objection_to, objection_to_bound
-from careen.core.policy import ForecastPolicy, Policy
-from careen.core.times import from_rfc3339
+from careen.core.drain.forecast_objection import bound_in, objection_to, objection_to_bound
+from careen.core.facts import keys
+from careen.core.facts.policy import ForecastPolicy, Policy
+from careen.core.facts.times import from_rfc3339
 from careen.report.tables import age, count_of, listed, paragraph, table
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from careen.core import keys
 from careen.core.decision import Refusal
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import GATES, hold, maintenance_window
 from careen.core.gates.halt import halted_because
 from careen.core.gates.question import Cost
-from careen.core.lock import Garbage, LockContent
-from careen.core.observation import NodeView
-from careen.core.phases import Phase
-from careen.core.policy import Policy
-from careen.core.reasons import REASONS, Code
-from careen.core.times import from_rfc3339, rfc3339
+from careen.core.lock.content import Garbage, LockContent
 from careen.core.writing import stored_refusals
 from careen.report.fleet_report import phase_of
 from careen.report.lock_report import LockState

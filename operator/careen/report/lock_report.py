@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from careen.core import keys, overdue
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Unknown
+from careen.core.facts.times import from_rfc3339
 from careen.core.gates.halt import halted_because
-from careen.core.lock import Entry, Garbage, LockContent
-from careen.core.observation import NodeView, Unknown
-from careen.core.times import from_rfc3339
+from careen.core.lock import overdue
+from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.report.tables import age, count_of, listed, paragraph, table
 
 LockState = LockContent | Garbage | Unknown

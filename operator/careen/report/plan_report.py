@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from careen.core.policy import Order
-from careen.core.times import rfc3339
+from careen.core.facts.policy import Order
+from careen.core.facts.times import rfc3339
 from careen.report.tables import count_of, duration, listed, paragraph, table
 from scheduler_core.simulation.timeline import Obstacle, Timeline, Visit, Wait
 

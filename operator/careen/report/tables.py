@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from careen.core.times import rfc3339
+from careen.core.facts.times import rfc3339
 
 GAP = "   "              # kubectl's distance between two columns
 NARROWEST_LAST = 30      # a last column folded narrower than this is harder to read than one that runs over

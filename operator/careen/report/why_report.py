@@ -12,22 +12,22 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from careen.core import keys
 from careen.core.cordons import is_cordon_proven
 from careen.core.decide import record_of
 from careen.core.decision import Refusal
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, PodView, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress, UnreadableProgress
+from careen.core.facts.reasons import REASONS, Code
+from careen.core.facts.times import from_rfc3339
 from careen.core.gates import GATES, halt
 from careen.core.gates import hold as hold_gate
 from careen.core.gates.question import Cost, Gate, When
-from careen.core.lock import Garbage, LockContent
-from careen.core.next_look import NextLook, next_look
-from careen.core.observation import NodeView, PodView, Unknown
-from careen.core.phases import Phase
-from careen.core.policy import Policy
-from careen.core.progress import Progress, UnreadableProgress
-from careen.core.reasons import REASONS, Code
-from careen.core.times import from_rfc3339
+from careen.core.lock.content import Garbage, LockContent
 from careen.core.writing import stored_refusals
+from careen.plan.next_look import NextLook, next_look
 from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import age, listed, paragraph, table

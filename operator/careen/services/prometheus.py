@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from careen.core.observation import Alert, Unknown
+from careen.core.facts.observation import Alert, Unknown
 
 QUERY = 'ALERTS{alertstate=~"pending|firing"}'
 

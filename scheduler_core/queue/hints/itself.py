@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler_core.model.devices import ResourceClaim
 from scheduler_core.model.pod import Pod
+from scheduler_core.model.storage.devices import ResourceClaim
 from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource, never
 from scheduler_core.queue.queued_pod import identity
 

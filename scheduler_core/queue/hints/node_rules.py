@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from scheduler_core.config.plugin_args import NodeAffinityArgs
-from scheduler_core.model.from_manifest import node_affinity_from_manifest
 from scheduler_core.model.labels import NodeAffinity
+from scheduler_core.model.manifests.from_manifest import node_affinity_from_manifest
 from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY, Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.taints import NO_SCHEDULE, Taint, first_untolerated, tolerated

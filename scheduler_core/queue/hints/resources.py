@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.model.devices import DeviceClass
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import RequestRules, Requests, incoming_requests, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from scheduler_core.model.storage.devices import DeviceClass
 from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource
 from scheduler_core.queue.queued_pod import identity
 

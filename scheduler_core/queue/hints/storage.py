@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler_core.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION, migrated_disk
 from scheduler_core.model.pod import Pod
-from scheduler_core.model.pod_claims import claims_used
-from scheduler_core.model.volumes import (
+from scheduler_core.model.storage.csi_migration import MIGRATED_PLUGINS_ANNOTATION, migrated_disk
+from scheduler_core.model.storage.pod_claims import claims_used
+from scheduler_core.model.storage.volumes import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from careen.agent.apply import Hands
-from careen.agent.metrics import Metrics
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
-from careen.cluster.api import ApiServer
-from careen.cluster.client import connect
+from careen.agent.telemetry.metrics import Metrics
 from careen.cluster.lock_store import LockStore
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.client import connect
 from careen.core.actions import Notify
-from careen.core.observation import Alert, Need, NeedAnswer, SelfTest, Unknown
-from careen.demo.testing import running_server
+from careen.core.facts.observation import Alert, Need, NeedAnswer, SelfTest, Unknown
 from careen.host import reboot
 from careen.services.prometheus import AlertSource
+from drydock.server.testing import running_server
 from scheduler_core.simulation.forecast import Forecast
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import Meddling, VirtualClock

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from careen.agent.apply import EVICTIONS_SECONDS, ONE_BY_ONE_SECONDS, Applied, Applier
-from careen.cluster.errors import Unclear
+from careen.cluster.wire.errors import Unclear
 from careen.core.actions import (
     Action,
     AskReboot,
@@ -22,8 +22,8 @@ from careen.core.actions import (
     PostEvent,
     WriteLock,
 )
-from careen.core.memory import ComerMemory, EvictAnswer, Memory, RebootMemory, RebootOutcome
-from careen.core.reasons import Code
+from careen.core.facts.memory import ComerMemory, EvictAnswer, Memory, RebootMemory, RebootOutcome
+from careen.core.facts.reasons import Code
 from careen.host import reboot
 from tests.careen.agent.conftest import KEY, Shell
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from careen.agent import handlers
-from careen.agent.live_settings import SeenConfigMap
-from careen.cluster.client import ClientTransport, Credentials, connect
-from careen.cluster.transport import MERGE_PATCH, Method, Request
-from careen.demo.testing import RunningServer, server_in_thread
+from careen.cluster.wire.client import ClientTransport, Credentials, connect
+from careen.cluster.wire.transport import MERGE_PATCH, Method, Request
+from careen.settings.live import SeenConfigMap
+from drydock.server.testing import RunningServer, server_in_thread
 from tests.patience import wait_until
 
 

@@ -9,19 +9,19 @@ from itertools import pairwise
 import pytest
 
 from careen.agent.apply import Stop
-from careen.agent.http_server import Heartbeat
-from careen.agent.logs import Place
 from careen.agent.loop import Loop
-from careen.agent.metrics import Metrics
 from careen.agent.need_watch import NeedWatch
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Turned
-from careen.core import order
 from careen.core.decision import Decision, Reason, Refusal
-from careen.core.memory import Memory
-from careen.core.observation import Chance, Gone, Need, NeedAnswer, Observation
-from careen.core.phases import Phase
-from careen.core.policy import Policy
-from careen.core.reasons import Code
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import Chance, Gone, Need, NeedAnswer, Observation
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import Code
+from careen.core.lock import order
 from careen.core.steps.waiting import shut_look_seconds
 from tests.careen.agent.conftest import FakeHost
 from tests.careen.virtual_shell import VirtualClock

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from careen.agent.messages import Messenger, receivers, wording
-from careen.agent.metrics import Metrics
-from careen.agent.settings import Settings
+from careen.agent.telemetry.metrics import Metrics
 from careen.core.actions import Notify, Occasion
 from careen.services.notification_urls import Target, parse
 from careen.services.notify import Outcome
+from careen.settings.tree import Settings
 from tests.patience import LONG_SECONDS
 
 SLACK = parse("slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX")

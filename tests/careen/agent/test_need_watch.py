@@ -8,7 +8,7 @@ import pytest
 
 from careen.agent import need_watch
 from careen.agent.need_watch import NeedWatch
-from careen.core.observation import Need, NeedAnswer
+from careen.core.facts.observation import Need, NeedAnswer
 from tests.careen.agent.conftest import FakeHost
 from tests.careen.virtual_shell import VirtualClock
 

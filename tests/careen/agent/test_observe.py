@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from careen.agent.observe import DRY_RUNS_SECONDS
-from careen.cluster.errors import Unclear
-from careen.cluster.transport import Request
-from careen.core.memory import Memory
-from careen.core.observation import (
+from careen.cluster.wire.errors import Unclear
+from careen.cluster.wire.transport import Request
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import (
     Alert,
     Evictable,
     Fleet,
@@ -26,9 +26,9 @@ from careen.core.observation import (
     Observation,
     Unknown,
 )
-from careen.core.phases import ROW, Evidence, Phase
-from careen.core.policy import Policy
-from careen.core.progress import Progress, to_annotation
+from careen.core.facts.phases import ROW, Evidence, Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress, to_annotation
 from tests.careen.agent.conftest import KEY, FakeAlerts, Shell
 
 POLICY = Policy(node_name="n1")
@@ -261,7 +261,7 @@ async def test_dry_runs_end_after_a_minute_and_what_was_not_tried_is_unknown_wit
 
 
 async def test_owners_are_those_of_the_pods_until_the_record_names_some(shell: Shell) -> None:
-    from careen.core.observation import OwnerHealth
+    from careen.core.facts.observation import OwnerHealth
 
     for name in ("web", "old"):
         shell.server.seed({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "shop"}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}})

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from careen.demo.patience import Patience, crowding
-from careen.demo.testing import RunningServer, server_in_thread
+from drydock.rollout.patience import Patience, crowding
+from drydock.server.testing import RunningServer, server_in_thread
 from tests.careen.services.webhook import running_webhook
 from tests.patience import SECONDS, ended, run, wait_until
 
@@ -345,7 +345,7 @@ def hang(node: Node, agent_asks: str) -> threading.Event:
 
 
 def _slow(hanging: threading.Event) -> Any:
-    from careen.demo.faults import Fault, FaultKind
+    from drydock.server.faults import Fault, FaultKind
 
     hanging.set()
     return Fault(kind=FaultKind.SLOW, seconds=60.0)

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from careen.agent import turn
-from careen.agent.http_server import Heartbeat
-from careen.agent.logs import Place
 from careen.agent.loop import Loop
 from careen.agent.rescue import Rescue, fault_of
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.logs import Place
 from careen.agent.turn import Mind
-from careen.cluster.errors import Unclear
-from careen.cluster.transport import Request
-from careen.core import keys
-from careen.core.policy import Policy
-from careen.core.progress import Progress, from_annotation, to_annotation
-from careen.core.reasons import Code
+from careen.cluster.wire.errors import Unclear
+from careen.cluster.wire.transport import Request
+from careen.core.facts import keys
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress, from_annotation, to_annotation
+from careen.core.facts.reasons import Code
 from tests.careen.agent.conftest import KEY, Shell
 
 POLICY = Policy(node_name="n1", pre_reboot_labels={"pool": "maintenance"})

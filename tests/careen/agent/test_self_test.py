@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from careen.agent.self_test import SelfTests
-from careen.core.observation import NeedAnswer, SelfTest
-from careen.core.phases import Phase
+from careen.core.facts.observation import NeedAnswer, SelfTest
+from careen.core.facts.phases import Phase
 from tests.careen.agent.conftest import Shell
 from tests.careen.agent.test_way_home import POLICY, a_life
 from tests.careen.virtual_shell import VirtualClock

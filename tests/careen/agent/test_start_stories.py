@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
+from careen.core.facts import keys
 from tests.careen.agent import test_process
 from tests.careen.agent.test_process import Agent, Node, ask_for_a_reboot, edit, events, wait_until
 from tests.patience import LONG_SECONDS

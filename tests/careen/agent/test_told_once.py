@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from careen.agent.http_server import Heartbeat
-from careen.agent.logs import Place
 from careen.agent.loop import Loop
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.logs import Place
 from careen.agent.turn import Mind
-from careen.cluster.errors import Unclear
-from careen.cluster.transport import Request
+from careen.cluster.wire.errors import Unclear
+from careen.cluster.wire.transport import Request
 from careen.core.actions import Occasion
-from careen.core.phases import Phase
+from careen.core.facts.phases import Phase
 from tests.careen.agent.test_way_home import POLICY, Killed, Life, a_life, count, is_write
 
 Meddle = Callable[[Life, int], None]

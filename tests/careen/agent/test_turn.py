@@ -9,14 +9,14 @@ import pytest
 
 from careen.agent import turn
 from careen.agent.turn import Mind, NeverDecided
-from careen.cluster.errors import Unclear
-from careen.cluster.transport import Request
+from careen.cluster.wire.errors import Unclear
+from careen.cluster.wire.transport import Request
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason
-from careen.core.observation import LockReading, NodeView, Observation
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Policy
-from careen.core.reasons import Code
+from careen.core.facts.observation import LockReading, NodeView, Observation
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import Code
 from tests.careen.agent.conftest import Shell
 
 POLICY = Policy(node_name="n1")

@@ -17,21 +17,21 @@ from typing import Any
 
 import pytest
 
-from careen.agent.http_server import Heartbeat
-from careen.agent.logs import Place
 from careen.agent.loop import Loop
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.logs import Place
 from careen.agent.turn import Mind
-from careen.cluster.api import ApiServer
-from careen.cluster.client import connect
-from careen.cluster.errors import Unclear
-from careen.cluster.transport import Request, Response
-from careen.core.observation import Need, NeedAnswer
-from careen.core.phases import Phase
-from careen.core.policy import Policy, Window
-from careen.core.progress import Progress, to_annotation
-from careen.core.selectors import Selector
-from careen.demo.testing import running_server
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.client import connect
+from careen.cluster.wire.errors import Unclear
+from careen.cluster.wire.transport import Request, Response
+from careen.core.facts.observation import Need, NeedAnswer
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Policy, Window
+from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.selectors import Selector
 from careen.host import reboot
+from drydock.server.testing import running_server
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.agent.conftest import KEY, Shell
 from tests.careen.virtual_shell import Meddling, VirtualClock

@@ -10,12 +10,12 @@ import random
 
 import pytest
 
-from careen.cluster.transport import Request
-from careen.core.policy import Budget, BudgetKind
-from tests.careen.chaos.agents import WITHOUT_CONTENT, WITHOUT_CONTENT_AFTER, Fault
+from careen.cluster.wire.transport import Request
+from careen.core.facts.policy import Budget, BudgetKind
+from tests.careen.chaos.fleet.agents import WITHOUT_CONTENT, WITHOUT_CONTENT_AFTER, Fault
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 from tests.careen.chaos.test_every_call import can_meet
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
 
 SHAPES = (
     Shape(nodes=1), Shape(nodes=2), Shape(nodes=3, concurrency=2, replicas_per_node=2),

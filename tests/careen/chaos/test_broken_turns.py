@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from careen.agent import observe
-from careen.cluster.transport import Request
+from careen.cluster.wire.transport import Request
 from careen.core import decide
-from careen.core.phases import Phase
+from careen.core.facts.phases import Phase
 from careen.core.situation import Situation
-from tests.careen.chaos import agents, people
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
+from tests.careen.chaos.fleet import agents, people
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 
 WORDS = "https://somebody:secret@example.org"
 TOLERATED = ("broken-turns",)

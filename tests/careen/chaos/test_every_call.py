@@ -11,11 +11,11 @@ import zlib
 
 import pytest
 
-from careen.cluster.transport import Request
-from careen.core.policy import Budget, BudgetKind
-from tests.careen.chaos.agents import OF_READS, Fault, Plan
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World, nothing_goes_wrong
+from careen.cluster.wire.transport import Request
+from careen.core.facts.policy import Budget, BudgetKind
+from tests.careen.chaos.fleet.agents import OF_READS, Fault, Plan
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World, nothing_goes_wrong
 
 SHAPES = {
     "one alone": Shape(nodes=1),

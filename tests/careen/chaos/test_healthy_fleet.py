@@ -6,11 +6,11 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from careen.core.policy import BoundPods, DrainPolicy
-from careen.demo.resources import resource_named
-from tests.careen.chaos.agents import START
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
+from careen.core.facts.policy import BoundPods, DrainPolicy
+from drydock.server.kinds.resources import resource_named
+from tests.careen.chaos.fleet.agents import START
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 
 PODS = resource_named("pods").storage
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from careen.cluster.transport import Request
-from tests.careen.chaos.agents import Fault
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
+from careen.cluster.wire.transport import Request
+from tests.careen.chaos.fleet.agents import Fault
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 
 
 def takes_a_claim(request: Request) -> bool:

@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 import pytest
 
-from careen.cluster.transport import Request
-from tests.careen.chaos import people
-from tests.careen.chaos.agents import Fault, Plan, no_latency, slow_evictions
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World, nothing_goes_wrong
+from careen.cluster.wire.transport import Request
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.agents import Fault, Plan, no_latency, slow_evictions
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World, nothing_goes_wrong
 
 TWO = Shape(nodes=2)
 QUIET_SECONDS = 300.0

@@ -7,12 +7,12 @@ import json
 from typing import Any
 
 import pytest
-
-from careen.core import keys
-from tests.careen.chaos import people
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
 from tests.careen.core.test_untrusted import HUGE
+
+from careen.core.facts import keys
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 
 RECORDS = {
     "a number of 400 digits": '{"version":1,"phase":"Draining","claim":"c","boot_left":"b","drain_started":{"boot":"b","uptime":' + HUGE + "}}",

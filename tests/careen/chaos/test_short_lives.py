@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 
 
 async def agents_that_die(shape: Shape, seed: int, lives_seconds: float) -> World:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from careen.cluster.transport import Request
-from tests.careen.chaos import people
-from tests.careen.chaos.agents import Fault
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
+from careen.cluster.wire.transport import Request
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.agents import Fault
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 
 
 def slow_webhook(_number: int, _node: str, request: Request) -> Fault | None:

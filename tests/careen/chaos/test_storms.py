@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from careen.cluster.transport import Request
-from careen.core.policy import Budget, BudgetKind
-from tests.careen.chaos import people
-from tests.careen.chaos.agents import OF_READS, Fault
-from tests.careen.chaos.people import Act
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
+from careen.cluster.wire.transport import Request
+from careen.core.facts.policy import Budget, BudgetKind
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.agents import OF_READS, Fault
+from tests.careen.chaos.fleet.people import Act
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 
 ZONE_BUDGET = (Budget(kind=BudgetKind.ZONE, limit=1),)
 SHAPES = (

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.careen.chaos import people
-from tests.careen.chaos.agents import START
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.agents import START
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 
 
 def reason(world: World, name: str) -> str:

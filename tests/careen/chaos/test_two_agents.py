@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from careen.cluster.transport import Request
-from tests.careen.chaos import people
-from tests.careen.chaos.agents import OF_PROCESSES, OF_READS, Fault
-from tests.careen.chaos.laws import _holders, _writes
-from tests.careen.chaos.virtual_time import run_virtually
-from tests.careen.chaos.world import Shape, World
+from careen.cluster.wire.transport import Request
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.agents import OF_PROCESSES, OF_READS, Fault
+from tests.careen.chaos.fleet.laws import _holders, _writes
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
 
 SEEDS = range(int(os.environ.get("CAREEN_CHAOS_SEEDS", "4")) // 2)
 _DEADLY = frozenset({*OF_PROCESSES, Fault.OUTAGE})

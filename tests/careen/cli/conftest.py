@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from careen.cli import cli
-from careen.core import keys
-from careen.core.lock import LockContent, parse, render
-from careen.demo.testing import RunningServer, server_in_thread
+from careen.core.facts import keys
+from careen.core.lock.content import LockContent, parse, render
+from drydock.server.testing import RunningServer, server_in_thread
 
 
 @dataclass

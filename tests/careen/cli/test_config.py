@@ -7,8 +7,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from careen.agent.settings import SETTINGS, flag
 from careen.cli import cli
+from careen.settings.tree import SETTINGS, flag
 from tests.architecture.source_tree import ROOT
 from tests.careen.cli.conftest import Desk
 

@@ -19,8 +19,8 @@ import pytest
 from click.testing import CliRunner
 
 from careen.cli import cli
-from careen.demo import rollout
-from careen.demo.checker import RULES
+from drydock.checker import RULES
+from drydock.rollout import rollout
 from tests.patience import run, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]

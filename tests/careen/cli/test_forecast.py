@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from careen.demo.testing import server_in_thread
+from drydock.server.testing import server_in_thread
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from tests.careen.cli.conftest import Desk
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from careen.core.facts.times import rfc3339
 from careen.core.gates import drain_forecast
 from careen.core.gates.question import When
-from careen.core.lock import Entry, LockContent
-from careen.core.times import rfc3339
+from careen.core.lock.content import Entry, LockContent
 from careen.core.writing import stored_refusals
 from scheduler_core.simulation.drain import simulate_drain
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 from tests.careen.cli.conftest import Desk
 from tests.careen.core.builders import a_node as a_node_view
 from tests.careen.core.builders import a_policy, a_situation
@@ -47,7 +47,7 @@ def refused_by_spread(node: str) -> dict[str, Any]:
         {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}},
     ]}
     objects = [*(a_node(f"n{i}", zone=zone, cpu="1") for i, zone in enumerate("abc", 1)), *(a_pod(f"web-{i}", f"n{i}", cpu="650m", **spread) for i in (1, 2, 3))]
-    forecast = simulate_drain(Snapshot.from_objects(objects), [node], made_at="2026-01-01T00:00:00Z")[0]
+    forecast = simulate_drain(load_objects(objects), [node], made_at="2026-01-01T00:00:00Z")[0]
     refused = drain_forecast.ask(a_situation(policy=a_policy(), forecast=forecast), When.READY)
     assert refused is not None
     return refusal("forecast", refused.code.value, refused.sentence, **({"remedy": refused.remedy} if refused.remedy else {}))

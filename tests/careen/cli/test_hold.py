@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from careen.core import keys
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
 from careen.core.gates.hold import held_because, until_of
-from careen.core.observation import NodeView
 from tests.careen.cli.conftest import Desk
 
 

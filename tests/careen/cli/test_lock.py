@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from careen.core.lock import Entry, LockContent
-from careen.demo.faults import Fault, FaultKind
+from careen.core.lock.content import Entry, LockContent
+from drydock.server.faults import Fault, FaultKind
 from tests.careen.cli.conftest import Desk
 
 HELD = LockContent(entries=(Entry(node="n3", id="c1", uid="uid-nodes--n3", groups=("zone=a",), created="2026-03-04T12:00:00Z"),), max_owners=2)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
-from careen.core.lock import LockContent
+from careen.core.facts import keys
+from careen.core.lock.content import LockContent
 from tests.careen.cli.conftest import Desk
 
 START = ("--start", "2026-03-04T22:00:00Z")

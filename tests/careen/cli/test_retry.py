@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from careen.core import keys
-from careen.core.times import from_rfc3339
+from careen.core.facts import keys
+from careen.core.facts.times import from_rfc3339
 from tests.careen.cli.conftest import Desk
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from careen.demo.resources import resource_named
+from drydock.server.kinds.resources import resource_named
 from scheduler_core.snapshot.dump import read_dump
 from tests.careen.cli.conftest import Desk
 

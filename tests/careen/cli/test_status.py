@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from careen.core.lock import Entry, LockContent
+from careen.core.lock.content import Entry, LockContent
 from tests.careen.cli.conftest import Desk
 
 

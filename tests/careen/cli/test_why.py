@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from careen.core.gates import GATES
-from careen.core.lock import Entry, LockContent
+from careen.core.lock.content import Entry, LockContent
 from tests.careen.cli.conftest import Desk
 
 SINCE = "2026-03-04T12:00:00Z"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from careen.cluster.api import ApiServer
-from careen.cluster.client import connect
-from careen.demo.testing import RunningServer, running_server
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.client import connect
+from drydock.server.testing import RunningServer, running_server
 from tests.careen.virtual_shell import Meddling, VirtualClock
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from careen.cluster.access import FORECAST_RIGHTS, Right, missing_rights, needed_rights
-from careen.cluster.errors import ClusterError, Unclear
-from careen.cluster.transport import Response
+from careen.cluster.wire.errors import ClusterError, Unclear
+from careen.cluster.wire.transport import Response
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import Scripted, answer, api_on
 

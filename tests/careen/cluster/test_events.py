@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from careen.cluster.errors import Unclear
 from careen.cluster.events import Subject, event, post_event
-from careen.cluster.transport import Request
+from careen.cluster.wire.errors import Unclear
+from careen.cluster.wire.transport import Request
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import Scripted, api_on, status
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from careen.cluster.errors import NotSent, Unclear
 from careen.cluster.evictions import Evicted, evict, eviction
+from careen.cluster.wire.errors import NotSent, Unclear
 from careen.core.actions import EvictPod
-from careen.core.memory import EvictAnswer
+from careen.core.facts.memory import EvictAnswer
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import Scripted, an_object, answer, api_on, methods, status
 

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from careen.cluster.errors import NotFound, Unclear
 from careen.cluster.lock_store import LockStore
-from careen.cluster.transport import Request
-from careen.cluster.writes import Landed, Stale
+from careen.cluster.wire.errors import NotFound, Unclear
+from careen.cluster.wire.transport import Request
+from careen.cluster.wire.writes import Landed, Stale
 from careen.core.actions import WriteLock
-from careen.core.observation import LockReading
+from careen.core.facts.observation import LockReading
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import methods
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from careen.cluster.errors import Forbidden, Unclear
 from careen.cluster.nodes import list_nodes, merge_patch, patch_node, read_node
-from careen.cluster.transport import Request
-from careen.cluster.writes import Landed, Rejected, Stale, StillUnclear
+from careen.cluster.wire.errors import Forbidden, Unclear
+from careen.cluster.wire.transport import Request
+from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear
 from careen.core.actions import PatchNode
-from careen.core.observation import Gone, NodeView, Taint
+from careen.core.facts.observation import Gone, NodeView, Taint
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import methods
 

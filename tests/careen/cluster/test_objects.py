@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from careen.cluster import objects
-from careen.core.observation import NodeView, OwnerHealth, PodView, Taint
+from careen.core.facts.observation import NodeView, OwnerHealth, PodView, Taint
 
 
 def node_of(**fields: Any) -> NodeView:

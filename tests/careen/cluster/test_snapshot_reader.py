@@ -7,8 +7,8 @@ import json
 import pytest
 
 from careen.cluster import snapshot_reader
-from careen.cluster.errors import Forbidden
 from careen.cluster.snapshot_reader import ALWAYS, VOLUMES, pages, server_version
+from careen.cluster.wire.errors import Forbidden
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import methods
 

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from careen.cluster import whole_cluster
-from careen.cluster.errors import Expired, Forbidden
 from careen.cluster.snapshot_reader import ALWAYS
-from careen.cluster.transport import Request
 from careen.cluster.whole_cluster import read_cluster
-from careen.demo.resources import resource_named
+from careen.cluster.wire.errors import Expired, Forbidden
+from careen.cluster.wire.transport import Request
+from drydock.server.kinds.resources import resource_named
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import methods
 

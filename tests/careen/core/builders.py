@@ -9,13 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from careen.core import keys, lock
 from careen.core.actions import Action, Evict, PatchNode, WriteLock
 from careen.core.decide import decide
 from careen.core.decision import Decision
-from careen.core.lock import Entry, LockContent
-from careen.core.memory import Memory
-from careen.core.observation import (
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import (
     Chance,
     DryRunAnswer,
     Evictable,
@@ -30,10 +29,12 @@ from careen.core.observation import (
     PodView,
     SelfTest,
 )
-from careen.core.order import GATHER_SECONDS, turn_key
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Policy
-from careen.core.progress import Mark, Progress, from_annotation, to_annotation
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Mark, Progress, from_annotation, to_annotation
+from careen.core.lock import content as lock
+from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.order import GATHER_SECONDS, turn_key
 from careen.core.situation import Situation
 from careen.core.writing import LABEL
 from scheduler_core.simulation.forecast import Forecast
@@ -169,7 +170,7 @@ def decided(progress: Progress | None = None, policy: Policy | None = None, node
 
 def deciding_without(evidence: Evidence, **changes: Any) -> dict[str, Any]:
     """The keyword that leaves one evidence unasked."""
-    from careen.core.observation import NOT_ASKED
+    from careen.core.facts.observation import NOT_ASKED
 
     return {evidence.value.replace("-", "_"): NOT_ASKED, **changes}
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
-from careen.core import keys
-from careen.core.observation import NodeView
-from careen.core.policy import Budget, BudgetKind, Order, Policy, Window
-from careen.core.rollout_rules import RolloutRules
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Budget, BudgetKind, Order, Policy, Window
+from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.movable import movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Timeline
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -50,7 +51,7 @@ def scene(seed: int) -> Scene:
     d = random.Random(seed)
     nodes = [_node(d, number) for number in range(d.randint(6, 16))]
     objects = [*nodes, *_workloads(d, [node["metadata"]["name"] for node in nodes])]
-    snapshot = Snapshot.from_objects(objects)
+    snapshot = load_objects(objects)
     return Scene(snapshot, tuple(_view(d, node) for node in nodes), _policy(d), _durations(d), d.choice(("soft", "soft", None)))
 
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from careen.core import keys
 from careen.core.actions import PatchNode, PostEvent, WriteLock
 from careen.core.decide import decide
-from careen.core.lock import LockContent
-from careen.core.memory import EvictAnswer, EvictionMemory, Memory, RebootMemory, RebootOutcome
-from careen.core.observation import NOT_ASKED, Gone, NodeView, Unknown
-from careen.core.phases import Evidence, Phase, is_allowed
-from careen.core.policy import DrainPolicy, LatePolicy, SettlePolicy
-from careen.core.progress import Progress
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.memory import EvictAnswer, EvictionMemory, Memory, RebootMemory, RebootOutcome
+from careen.core.facts.observation import NOT_ASKED, Gone, NodeView, Unknown
+from careen.core.facts.phases import Evidence, Phase, is_allowed
+from careen.core.facts.policy import DrainPolicy, LatePolicy, SettlePolicy
+from careen.core.facts.progress import Progress
+from careen.core.facts.reasons import Code
+from careen.core.lock.content import LockContent
 from careen.core.steps import idle
 from tests.careen.core import builders
 from tests.careen.core.builders import (

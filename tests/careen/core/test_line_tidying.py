@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys, lock, order
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision
-from careen.core.lock import LockContent
-from careen.core.observation import NOT_ASKED, Alert, Fleet, Need, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import AlertPolicy
-from careen.core.reasons import Code
-from careen.core.steps.giving_back import LATE_WRITE_SECONDS
+from careen.core.facts import keys
+from careen.core.facts.observation import NOT_ASKED, Alert, Fleet, Need, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import AlertPolicy
+from careen.core.facts.reasons import Code
+from careen.core.lock import content as lock
+from careen.core.lock import order
+from careen.core.lock.content import LockContent
+from careen.core.steps.shared.giving_back import LATE_WRITE_SECONDS
 from careen.core.steps.waiting import LEFT_LINE_SECONDS
 from tests.careen.core.builders import (
     NO,

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from careen.core import keys
-from careen.core.policy import Order, Policy
-from careen.core.rollout_rules import RolloutRules
+from careen.core.facts import keys
+from careen.core.facts.policy import Order, Policy
+from careen.plan.rollout_rules import RolloutRules
 from tests.careen.core.toy_world import World
 
 NAMES = ("n1", "n2", "n3", "n4")

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
 from careen.core.decision import Decision
-from careen.core.observation import NodeView, Taint
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Taint
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.reasons import Code
 from careen.core.own_taint import keys_of_ours
-from careen.core.phases import Phase
-from careen.core.progress import Progress, to_annotation
-from careen.core.reasons import Code
 from tests.careen.core.builders import (
     NO,
     UNKNOWN_NEED,

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
 from careen.core.actions import PatchNode
 from careen.core.decide import decide
 from careen.core.decision import Decision
-from careen.core.memory import Memory
-from careen.core.observation import Alert, NodeView, Unknown
-from careen.core.phases import Phase
-from careen.core.policy import AlertPolicy, DrainPolicy, Policy
-from careen.core.progress import Progress
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import Alert, NodeView, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import AlertPolicy, DrainPolicy, Policy
+from careen.core.facts.progress import Progress
+from careen.core.facts.reasons import Code
 from tests.careen.core.builders import (
     NOW,
     UNKNOWN_NEED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from careen.core.decide import STEPS
-from careen.core.phases import MOVES, PHASES, ROW, Evidence, Phase, is_allowed
+from careen.core.facts.phases import MOVES, PHASES, ROW, Evidence, Phase, is_allowed
 
 
 def reachable(start: Phase) -> set[Phase]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from careen.core.policy import Order
+from careen.core.facts.policy import Order
 from tests.careen.core.planned_clusters import Scene, account, scene
 
 RECORDS = Path(__file__).with_name("planned_courses.jsonl")

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from careen.core import keys, rescue
-from careen.core.progress import Progress, from_annotation, to_annotation
-from careen.core.reasons import Code
+from careen.core import rescue
+from careen.core.facts import keys
+from careen.core.facts.progress import Progress, from_annotation, to_annotation
+from careen.core.facts.reasons import Code
 from careen.core.steps.failed import is_tried_again
 from tests.careen.core.builders import BOOT, a_policy, ago
 

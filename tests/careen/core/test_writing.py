@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Refusal
-from careen.core.observation import Taint, Unknown
-from careen.core.phases import Phase
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.observation import Taint, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
 from careen.core.writing import forecast_annotation, move, stay, stored_refusals, with_our_taint, with_since
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (

@@ -15,15 +15,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from careen.core import keys, lock
-from careen.core import memory as memories
 from careen.core.actions import AskReboot, ConfirmClaim, Evict, PatchNode, WriteLock
 from careen.core.decide import decide
 from careen.core.decision import Decision
-from careen.core.drain_plan import to_evict
-from careen.core.lock import LockContent
-from careen.core.memory import EvictAnswer, Memory, RebootOutcome
-from careen.core.observation import (
+from careen.core.drain.drain_plan import to_evict
+from careen.core.facts import keys
+from careen.core.facts import memory as memories
+from careen.core.facts.memory import EvictAnswer, Memory, RebootOutcome
+from careen.core.facts.observation import (
     Chance,
     DryRunAnswer,
     Evictable,
@@ -41,9 +40,11 @@ from careen.core.observation import (
     Taint,
     Unknown,
 )
-from careen.core.phases import ROW, Evidence, Phase
-from careen.core.policy import Order, Policy
-from careen.core.progress import Progress, from_annotation
+from careen.core.facts.phases import ROW, Evidence, Phase
+from careen.core.facts.policy import Order, Policy
+from careen.core.facts.progress import Progress, from_annotation
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
 from scheduler_core.simulation.forecast import Forecast
 
 EPOCH = datetime(2026, 1, 5, tzinfo=UTC)

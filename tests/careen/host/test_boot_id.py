@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from careen.core.observation import Unknown
+from careen.core.facts.observation import Unknown
 from careen.host.boot_id import DEFAULT_FILE, read_boot_id, uptime_seconds
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from careen.core.observation import NeedAnswer, SelfTest
+from careen.core.facts.observation import NeedAnswer, SelfTest
 from careen.host.commands import HostExec
 from careen.host.node_host import LocalHost
 from careen.host.reboot import Asked, Refused

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from careen.core.observation import Need, NeedAnswer
+from careen.core.facts.observation import Need, NeedAnswer
 from careen.host import sentinel
 from careen.host.commands import HostExec
 from tests.patience import LONG_SECONDS

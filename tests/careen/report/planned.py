@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from careen.core.policy import Order
+from careen.core.facts.policy import Order
 from careen.report.plan_report import Plan
 from scheduler_core.simulation.timeline import (
     Closing,

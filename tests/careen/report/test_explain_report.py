@@ -7,7 +7,7 @@ from typing import Any
 from careen.report.explain_report import explain_json, explain_text
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.record import Record, explain
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 
 
 def a_node(name: str, cpu: str = "4") -> dict[str, Any]:
@@ -19,7 +19,7 @@ def a_pod(cpu: str = "1") -> dict[str, Any]:
 
 
 def record(*objects: dict[str, Any]) -> Record:
-    snapshot = Snapshot.from_objects(objects)
+    snapshot = load_objects(objects)
     return explain(Scheduler(), snapshot, snapshot.pod("shop/p"))
 
 

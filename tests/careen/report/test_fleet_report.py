@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from careen.core import keys
-from careen.core.lock import LockContent
-from careen.core.observation import NodeView
-from careen.core.progress import Progress, to_annotation
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.progress import Progress, to_annotation
+from careen.core.lock.content import LockContent
 from careen.report.fleet_report import fleet_json, fleet_text, in_order, node_json, turn_of
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from careen.core.policy import BoundPods, DrainPolicy, ForecastPolicy, Policy
+from careen.core.facts.policy import BoundPods, DrainPolicy, ForecastPolicy, Policy
 from careen.report.forecast_report import exit_code, forecast_json, forecast_text, verdict
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 

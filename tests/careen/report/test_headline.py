@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from careen.core import keys
-from careen.core.lock import LockContent
-from careen.core.observation import NodeView, Unknown
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Unknown
+from careen.core.lock.content import LockContent
 from careen.report.headline import headline, headline_json, headline_text
 from tests.careen.core.builders import a_node
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from careen.core.lock import Entry, Garbage, LockContent, Overdue
-from careen.core.observation import NodeView, Unknown
+from careen.core.facts.observation import NodeView, Unknown
+from careen.core.lock.content import Entry, Garbage, LockContent, Overdue
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, lock_text, stray_claims
 
 NOW = datetime(2026, 3, 4, 12, 4, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from careen.core.policy import Order
+from careen.core.facts.policy import Order
 from careen.report.plan_report import is_clean, plan_json, plan_text, risks
 from careen.report.tables import as_json
 from scheduler_core.simulation.timeline import Closing, Left, Move, Obstacle, Wait

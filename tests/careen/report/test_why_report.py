@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from careen.core import keys
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.reasons import REASONS, Code
 from careen.core.gates import GATES
 from careen.core.gates.question import When
-from careen.core.lock import Entry, Garbage, LockContent
-from careen.core.observation import NodeView, Unknown
-from careen.core.phases import Phase
-from careen.core.progress import Progress, to_annotation
-from careen.core.reasons import REASONS, Code
+from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.report.why_report import (
     Answer,
     NodeStory,

@@ -103,5 +103,5 @@ def _children(pid: int) -> list[str]:
 
 
 def test_the_resident_side_loads_no_library_for_messages() -> None:
-    check = "import sys, careen.agent.messages, careen.agent.settings; sys.exit('apprise' in sys.modules or 'requests' in sys.modules)"
+    check = "import sys, careen.agent.messages, careen.settings.tree; sys.exit('apprise' in sys.modules or 'requests' in sys.modules)"
     assert run([sys.executable, "-c", check]).returncode == 0

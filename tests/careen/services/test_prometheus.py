@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from careen.core.observation import Alert, Unknown
+from careen.core.facts.observation import Alert, Unknown
 from careen.services.prometheus import Prometheus
 from tests.patience import LONG_SECONDS, until
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from careen.core.observation import Alert, Unknown
+from careen.core.facts.observation import Alert, Unknown
 from careen.services.prometheus import Access, Prometheus, without_login
 from tests.patience import LONG_SECONDS
 

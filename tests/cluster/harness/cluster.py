@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import yaml
 
-from careen.demo.patience import Patience
+from drydock.rollout.patience import Patience
 from tests.cluster.harness.api import Api, ApiError, Object
-from tests.cluster.harness.control_plane import REPOSITORY, ControlPlane
-from tests.cluster.harness.hosts import AgentCommand, Fleet, Host
+from tests.cluster.harness.machines.control_plane import REPOSITORY, ControlPlane
+from tests.cluster.harness.machines.hosts import AgentCommand, Fleet, Host
 from tests.cluster.harness.observer import Observer
 from tests.cluster.harness.workloads import SHOP, path_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tests.cluster.harness.figures import Span, down_spans, holding_spans, most_at_once
-from tests.cluster.harness.hosts import Host
+from tests.cluster.harness.machines.hosts import Host
+from tests.cluster.harness.measures.figures import Span, down_spans, holding_spans, most_at_once
 from tests.cluster.harness.observer import NodeSeen, Seen
 
 BLUR = 0.5

@@ -12,14 +12,14 @@ from typing import Any
 import urllib3
 import yaml
 
-from tests.cluster.harness.agents import CAREEN_PYTHONPATH, careen, clean_environment
 from tests.cluster.harness.api import Object
-from tests.cluster.harness.audit import Requests, requests_of
 from tests.cluster.harness.cluster import CAREEN, KURED, LOCK_ANNOTATION, Cluster, manifest_files
-from tests.cluster.harness.control_plane import REPOSITORY, ControlPlane
-from tests.cluster.harness.hosts import Fleet, Host
+from tests.cluster.harness.machines.agents import CAREEN_PYTHONPATH, careen, clean_environment
+from tests.cluster.harness.machines.control_plane import REPOSITORY, ControlPlane
+from tests.cluster.harness.machines.hosts import Fleet, Host
+from tests.cluster.harness.machines.proxy import Proxy
+from tests.cluster.harness.measures.audit import Requests, requests_of
 from tests.cluster.harness.observer import NodeSeen, PodLife, as_json
-from tests.cluster.harness.proxy import Proxy
 from tests.cluster.harness.rules import broken, not_cleaned_up
 
 ZONES = ("zone-a", "zone-b", "zone-c")

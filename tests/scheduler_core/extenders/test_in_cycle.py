@@ -9,7 +9,7 @@ import pytest
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.framework.verdict import Code, Verdict
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod
 from tests.scheduler_core.extenders.extender_server import Answer, ExtenderServer
 
@@ -29,7 +29,7 @@ def extender() -> Iterator[Any]:
 
 def cycle(*extenders: dict[str, Any], pod: Any = None, nodes: Any = None) -> CycleResult:
     asked = pod or a_pod("new")
-    snapshot = Snapshot.from_objects([*(nodes or NODES), asked.manifest])
+    snapshot = load_objects([*(nodes or NODES), asked.manifest])
     return Scheduler(Configuration.from_mapping({"extenders": list(extenders)})).schedule(snapshot, snapshot.pod("default/new"))
 
 

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from scheduler_core import Scheduler, Snapshot
+from scheduler_core import Scheduler
 from scheduler_core.framework.diagnosis import Diagnosis
 from scheduler_core.framework.verdict import Code, Verdict, unknown, unresolvable, unschedulable
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.testing.builders import PodBuilder, a_node, a_pod, manifests
 
@@ -11,7 +12,7 @@ FILLER = a_pod("filler").requesting(cpu="1").on("tight")
 
 
 def diagnosis_of(pod: PodBuilder) -> Diagnosis:
-    return Scheduler().schedule(Snapshot.from_objects(manifests(NODES, FILLER)), pod.build()).diagnosis
+    return Scheduler().schedule(load_objects(manifests(NODES, FILLER)), pod.build()).diagnosis
 
 
 def test_every_node_has_the_verdict_of_the_first_plugin_that_refused_it() -> None:
@@ -51,12 +52,12 @@ def test_the_sentence_counts_reasons_not_verdicts() -> None:
     """"3 Insufficient cpu" may be made of verdicts with and without a second reason; they are sorted as text, 10 before 2."""
     nodes = [*[a_node(f"n{i}").offering(cpu="1") for i in range(10)], a_node("full").offering(cpu="1", pods="0"), a_node("full2").offering(cpu="9", pods="0")]
     pod = a_pod().requesting(cpu="2").with_field("spec.preemptionPolicy", "Never")
-    result = Scheduler().schedule(Snapshot.from_objects(manifests(nodes)), pod.build())
+    result = Scheduler().schedule(load_objects(manifests(nodes)), pod.build())
     assert result.sentence.startswith("0/12 nodes are available: 11 Insufficient cpu, 2 Too many pods.")
 
 
 def test_a_refusal_at_a_stroke_is_everybodys() -> None:
-    nodes = NodeList(Snapshot.from_objects(manifests(NODES)))
+    nodes = NodeList(load_objects(manifests(NODES)))
     for verdict, helped in ((unresolvable("no"), []), (unschedulable("no"), [0, 1, 2, 3, 4])):
         diagnosis = Diagnosis(nodes, prefilter=verdict)
         diagnosis.seal()

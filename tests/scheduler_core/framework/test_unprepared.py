@@ -8,8 +8,8 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, Scheduler
-from scheduler_core.model.from_manifest import pod_from_manifest
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.model.manifests.from_manifest import pod_from_manifest
+from scheduler_core.snapshot.loading import load_objects
 
 API = "kubescheduler.config.k8s.io/v1"
 
@@ -27,7 +27,7 @@ def pod(**spec: Any) -> dict[str, Any]:
 def scheduled(manifest: dict[str, Any], *objects: dict[str, Any], **disabled: str) -> CycleResult:
     plugins = {point: {"disabled": [{"name": name}]} for point, name in disabled.items()}
     written = {"apiVersion": API, "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}]}
-    return Scheduler(Configuration.from_mapping(written)).schedule(Snapshot.from_objects(objects), pod_from_manifest(manifest))
+    return Scheduler(Configuration.from_mapping(written)).schedule(load_objects(objects), pod_from_manifest(manifest))
 
 
 NODES = (node("a", zone="1"), node("b", zone="2"))
@@ -77,5 +77,5 @@ def test_a_late_preparation_that_refuses_refuses_every_node_by_that_plugin() -> 
     lost = pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "nowhere"}}])
     plugins = {"multiPoint": {"disabled": [{"name": "VolumeBinding"}, {"name": "VolumeRestrictions"}, {"name": "NodeVolumeLimits"}]}, "preFilter": {"disabled": [{"name": "VolumeZone"}]}}
     written = {"apiVersion": API, "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}]}
-    result = Scheduler(Configuration.from_mapping(written)).schedule(Snapshot.from_objects(NODES), pod_from_manifest(lost))
+    result = Scheduler(Configuration.from_mapping(written)).schedule(load_objects(NODES), pod_from_manifest(lost))
     assert {name: (verdict.plugin, verdict.reasons) for name, verdict in result.statuses.items()} == dict.fromkeys(("a", "b"), ("VolumeZone", ('persistentvolumeclaim "nowhere" not found',)))

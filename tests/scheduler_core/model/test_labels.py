@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler_core.model.from_manifest import spread_constraint_from_manifest
 from scheduler_core.model.labels import (
     EVERYTHING,
     NOTHING,
@@ -12,8 +11,9 @@ from scheduler_core.model.labels import (
     is_label_value,
     parse_int64,
 )
-from scheduler_core.model.manifest_fields import label_selector, node_selector_term
-from scheduler_core.model.wire import WireExpression, WireNodeTerm, WireSelector
+from scheduler_core.model.manifests.fields import label_selector, node_selector_term
+from scheduler_core.model.manifests.from_manifest import spread_constraint_from_manifest
+from scheduler_core.model.manifests.wire import WireExpression, WireNodeTerm, WireSelector
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scheduler_core.model.from_manifest import pod_from_manifest
+from scheduler_core.model.manifests.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import (
     CURRENT_RULES,

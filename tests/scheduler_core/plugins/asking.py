@@ -6,15 +6,15 @@ from typing import Any
 
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.verdict import Verdict
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.snapshot import Snapshot
 
 SKIPPED = "skipped"
 
 
 def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
     """PreFilter's refusal, or SKIPPED, or node name → the filter's verdict; the per-node and the all-nodes form must agree."""
-    snapshot = Snapshot.from_objects(objects)
+    snapshot = load_objects(objects)
     assert not snapshot.problems, snapshot.problems
     nodes, state, asked = NodeList(snapshot), CycleState(), snapshot.pod(pod)
     prepared = plugin.pre_filter(state, asked, nodes).verdict

@@ -25,10 +25,11 @@ from scheduler_core.framework.extension_points import (
     ScorePlugin,
 )
 from scheduler_core.framework.plugin_set import METHOD_OF, serves
-from scheduler_core.model.from_manifest import pod_from_manifest
+from scheduler_core.model.manifests.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugins import IN_TREE
 from scheduler_core.plugins.default_profile import default_plugins
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 from tests.scheduler_core.drawn_clusters import clusters, pods
@@ -90,7 +91,7 @@ def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any,
 @settings(max_examples=80, deadline=None)
 @given(objects=clusters(), pending=pods("new"), version=st.sampled_from(VERSIONS), drawn=st.data())
 def test_both_forms_agree_on_drawn_clusters(objects: list[dict[str, Any]], pending: dict[str, Any], version: KubeVersion, drawn: st.DataObject) -> None:
-    snapshot, pod = Snapshot.from_objects(objects), pod_from_manifest(pending)
+    snapshot, pod = load_objects(objects), pod_from_manifest(pending)
     rows = drawn.draw(st.lists(st.integers(0, len(snapshot.nodes) - 1), min_size=1, unique=True).map(sorted), label="rows that passed the filters")
     for name in IN_TREE:
         plugin = built(name, version)
@@ -105,7 +106,7 @@ def test_both_forms_agree_on_drawn_clusters(objects: list[dict[str, Any]], pendi
 def test_both_forms_agree_on_recorded_clusters(name: str) -> None:
     plugin = built(name)
     for case in CASES:
-        snapshot = Snapshot.from_objects(case["objects"])
+        snapshot = load_objects(case["objects"])
         for key in case["pods"]:
             pod = snapshot.pod(key)
             if serves(plugin, "filter"):

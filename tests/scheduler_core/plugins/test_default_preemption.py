@@ -13,7 +13,7 @@ from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.framework.extension_points import Nomination
 from scheduler_core.framework.verdict import SUCCESS, unresolvable
 from scheduler_core.plugins.default_preemption import DefaultPreemption
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_budget, a_node, a_pod
 
 NODES = [a_node(name).offering(cpu="1", memory="1Gi", pods="10").manifest for name in ("n1", "n2")]
@@ -29,7 +29,7 @@ def wanting(cpu: str = "1", priority: int = 100, **fields: Any) -> Any:
 
 
 def cycle(pod: Any, *objects: dict[str, Any], nodes: Any = None, configuration: Configuration | None = None, **settings: Any) -> CycleResult:
-    snapshot = Snapshot.from_objects([*(NODES if nodes is None else nodes), *objects, pod.manifest])
+    snapshot = load_objects([*(NODES if nodes is None else nodes), *objects, pod.manifest])
     assert not snapshot.problems, snapshot.problems
     return Scheduler(configuration, **settings).schedule(snapshot, snapshot.pod("default/new"))
 
@@ -93,14 +93,14 @@ def test_a_pod_whose_victims_are_still_going_waits() -> None:
 
 
 def test_room_promised_to_a_more_important_pod_is_not_taken() -> None:
-    snapshot = Snapshot.from_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
+    snapshot = load_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
     promised = a_pod("promised").requesting(cpu="1").with_priority(1000).build()
     result = Scheduler().schedule(snapshot, snapshot.pod("default/new"), nominated={"n1": (promised,)})
     assert result.preemption == Nomination(node="n2", victims=("default/b",))
 
 
 def test_room_promised_to_a_less_important_pod_may_be_taken() -> None:
-    snapshot = Snapshot.from_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
+    snapshot = load_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
     promised = a_pod("promised").requesting(cpu="1").with_priority(50).build()
     result = Scheduler().schedule(snapshot, snapshot.pod("default/new"), nominated={"n1": (promised,)})
     assert result.preemption == Nomination(node="n1", victims=("default/a",))

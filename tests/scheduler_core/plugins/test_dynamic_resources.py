@@ -8,7 +8,7 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.verdict import SUCCESS, Code, error, unknown, unresolvable
 from scheduler_core.plugins.dynamic_resources import DynamicResources
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod
 from tests.scheduler_core.plugins.asking import SKIPPED, ask, refused
 
@@ -121,18 +121,18 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
     ],
 )
 def test_what_it_says_when_nothing_fits(objects: tuple[dict[str, Any], ...], said: str) -> None:
-    snapshot = Snapshot.from_objects([A, B, *objects])
+    snapshot = load_objects([A, B, *objects])
     sentence = Scheduler().schedule(snapshot, snapshot.pod("default/pod")).sentence
     assert f". {said}0/2 nodes are available: " in sentence
 
 
 def test_a_refusal_before_its_own_turn_leaves_it_without_notes() -> None:
     pod = a_pod().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]).manifest
-    snapshot = Snapshot.from_objects([A, pod])
+    snapshot = load_objects([A, pod])
     assert Scheduler().schedule(snapshot, snapshot.pod("default/pod")).sentence == '0/1 nodes are available: persistentvolumeclaim "nowhere" not found. not found'
 
 
 def test_a_pod_whose_claim_needs_allocating_has_an_unknown_forecast() -> None:
-    snapshot = Snapshot.from_objects([A, POD, claim(allocated=False), device_class()])
+    snapshot = load_objects([A, POD, claim(allocated=False), device_class()])
     result = Scheduler().schedule(snapshot, snapshot.pod("default/pod"))
     assert (result.node, result.unknown) == (None, 'resourceclaim "gpu-1" has yet to be allocated, which is not predicted')

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from scheduler_core.framework.affinity_counts import AffinityCounts
 from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.scoring.affinity_counts import AffinityCounts
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.testing.builders import PodBuilder, a_node, a_pod
 from tests.scheduler_core.plugins.verdicts import cluster, decided, filtered, plugin, raw_scores, said, scored

@@ -9,8 +9,8 @@ from scheduler_core.config.plugin_args import ShapePoint, VolumeBindingArgs, def
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.verdict import SKIP, SUCCESS, error, unresolvable
 from scheduler_core.plugins.volume_binding import VolumeBinding, VolumePlan, interpolate
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod
 from tests.scheduler_core.plugins.asking import SKIPPED, ask, claim, csi_node, refused, storage_class, using, volume
 
@@ -210,7 +210,7 @@ def test_reasons_about_bound_and_unbound_claims_stand_together() -> None:
 
 
 def reserved(*objects: dict[str, Any], node: str, pod: dict[str, Any] = POD) -> VolumePlan:
-    snapshot, state = Snapshot.from_objects([pod, A, B, *objects]), CycleState()
+    snapshot, state = load_objects([pod, A, B, *objects]), CycleState()
     asked = snapshot.pod("default/pod")
     PLUGIN.pre_filter(state, asked, NodeList(snapshot))
     assert PLUGIN.reserve(state, asked, node) == SUCCESS
@@ -238,12 +238,12 @@ def test_reserving_chooses_the_node_for_a_volume_to_be_made() -> None:
 def test_reserving_bound_claims_plans_nothing_and_giving_up_forgets_the_plan() -> None:
     assert reserved(claim(bound_to="pv"), volume(), node="a") == VolumePlan()
     state = CycleState()
-    PLUGIN.unreserve(state, Snapshot.from_objects([POD]).pod("default/pod"), "a")
+    PLUGIN.unreserve(state, load_objects([POD]).pod("default/pod"), "a")
     assert state.read(VolumePlan) == VolumePlan()
 
 
 def test_the_next_pod_finds_a_promised_volume_taken() -> None:
-    snapshot = Snapshot.from_objects([POD, A, B, claim(), storage_class(), volume()])
+    snapshot = load_objects([POD, A, B, claim(), storage_class(), volume()])
     state, pod = CycleState(), snapshot.pod("default/pod")
     PLUGIN.pre_filter(state, pod, NodeList(snapshot))
     PLUGIN.reserve(state, pod, "a")
@@ -257,7 +257,7 @@ def test_the_next_pod_finds_a_promised_volume_taken() -> None:
 
 
 def scores(*objects: dict[str, Any], version: str = "1.37", pod: dict[str, Any] = POD) -> list[int]:
-    asked, snapshot, state = plugin(version), Snapshot.from_objects([pod, A, B, *objects]), CycleState()
+    asked, snapshot, state = plugin(version), load_objects([pod, A, B, *objects]), CycleState()
     nodes = NodeList(snapshot)
     asked.pre_filter(state, snapshot.pod("default/pod"), nodes)
     assert asked.pre_score(state, snapshot.pod("default/pod"), nodes) == (SUCCESS if version == "1.37" else SKIP)

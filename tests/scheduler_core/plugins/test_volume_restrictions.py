@@ -8,8 +8,8 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.verdict import unresolvable, unschedulable
 from scheduler_core.plugins.volume_restrictions import VolumeRestrictions
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod
 from tests.scheduler_core.plugins.asking import SKIPPED, ask, claim, refused, using
 
@@ -110,7 +110,7 @@ def test_until_1_33_the_refusal_had_other_words() -> None:
 
 
 def test_taking_the_holder_away_frees_the_claim_and_bringing_it_back_blocks_it_again() -> None:
-    snapshot = Snapshot.from_objects([*NODES, exclusive(), asking("data"), holder("data")])
+    snapshot = load_objects([*NODES, exclusive(), asking("data"), holder("data")])
     state, pod, other = CycleState(), snapshot.pod("default/pod"), snapshot.pod("default/holder")
     PLUGIN.pre_filter(state, pod, NodeList(snapshot))
     info = snapshot.node_info(0)

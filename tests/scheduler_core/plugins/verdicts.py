@@ -13,13 +13,14 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.plugins import IN_TREE
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
 
 
 def cluster(*parts: Any, objects: Iterable[Mapping[str, Any]] = ()) -> Snapshot:
     """A snapshot of builders, in their order, and of further API objects."""
     flat = [each for part in parts for each in (part if isinstance(part, list) else [part])]
-    snapshot = Snapshot.from_objects([*(each.manifest for each in flat), *objects])
+    snapshot = load_objects([*(each.manifest for each in flat), *objects])
     assert snapshot.problems == ()
     return snapshot
 

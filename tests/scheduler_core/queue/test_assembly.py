@@ -10,7 +10,7 @@ from scheduler_core.queue.events import ASSIGNED_POD_DELETED, Action, ClusterEve
 from scheduler_core.queue.failed_cycle import FailedCycle, handle_failed_cycle
 from scheduler_core.queue.hints.changes import node_changes, pod_changes
 from scheduler_core.queue.scheduling_queue import Room
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod
 from tests.scheduler_core.plugins.asking import claim, storage_class, using, volume
 
@@ -20,7 +20,7 @@ class World:
 
     def __init__(self, *objects: Any, scheduler: Scheduler | None = None) -> None:
         self.scheduler = scheduler or Scheduler()
-        self.snapshot = Snapshot.from_objects([each.manifest if hasattr(each, "manifest") else each for each in objects])
+        self.snapshot = load_objects([each.manifest if hasattr(each, "manifest") else each for each in objects])
         assert not self.snapshot.problems, self.snapshot.problems
         self.queue = queue_for(self.scheduler, namespace_labels=self.snapshot.objects.namespace_labels)
 
@@ -86,7 +86,7 @@ def test_a_pod_that_found_no_room_is_tried_again_when_a_node_comes_that_can_hold
     world.queue.move_all(event, None, a_node("tiny").offering(cpu="1", memory="1Gi", pods="1").build(), 30.0)
     assert world.step(30.1) is None
     large = a_node("n2").offering(cpu="4", memory="1Gi", pods="10")
-    world.snapshot = Snapshot.from_objects([SMALL.manifest, large.manifest])
+    world.snapshot = load_objects([SMALL.manifest, large.manifest])
     world.queue.move_all(event, None, large.build(), 31.0)
     assert world.step(31.1) == "n2"
 
@@ -96,7 +96,7 @@ def test_an_uncordon_wakes_those_whom_the_cordon_refused() -> None:
     world.arrive(a_pod("new"), 0.0)
     assert isinstance(world.step(0.1), FailedCycle)
     before, after = world.snapshot.node("n1"), SMALL.build()
-    world.snapshot = Snapshot.from_objects([SMALL.manifest])
+    world.snapshot = load_objects([SMALL.manifest])
     for event in node_changes(before, after):
         world.queue.move_all(event, before, after, 30.0)
     assert world.step(30.1) == "n1"

@@ -12,7 +12,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.queue.failed_cycle import FailedCycle, handle_failed_cycle, nominated_by
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import Room, SchedulingQueue
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod
 
 NODE = a_node("n1").offering(cpu="1", memory="1Gi", pods="10").manifest
@@ -32,7 +32,7 @@ def occupant(priority: int) -> dict[str, Any]:
 
 def failed(pod: Any, *objects: dict[str, Any], line: SchedulingQueue | None = None, scheduler: Scheduler | None = None) -> tuple[FailedCycle, SchedulingQueue, QueuedPod, CycleResult]:
     line = queue() if line is None else line
-    snapshot = Snapshot.from_objects([*objects, pod.manifest])
+    snapshot = load_objects([*objects, pod.manifest])
     line.add(snapshot.pod("default/new"), 10.0)
     queued = line.pop_pod("default/new", 10.0)
     assert queued is not None

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.courses import Course, follow
 from scheduler_core.simulation.drain import run_drain, simulate_drain
-from scheduler_core.simulation.evictions import BudgetLedger
+from scheduler_core.simulation.evicted.evictions import BudgetLedger
+from scheduler_core.simulation.evicted.replacements import eviction_order
 from scheduler_core.simulation.forecast import Forecast, Outcome
-from scheduler_core.simulation.replacements import eviction_order
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 
 Manifest = dict[str, Any]
@@ -61,7 +62,7 @@ def zone_spread(app: str) -> Manifest:
 
 
 def drained(*objects: Manifest, most: int = 100) -> Forecast:
-    return simulate_drain(Snapshot.from_objects(objects), ["n1"], made_at="x", most_courses=most)[0]
+    return simulate_drain(load_objects(objects), ["n1"], made_at="x", most_courses=most)[0]
 
 
 def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
@@ -176,7 +177,7 @@ def clusters(draw: st.DrawFn) -> Snapshot:
         for number in range(draw(st.integers(1, 5)))
     ]
     others = [a_pod(f"o{number}", draw(st.sampled_from(["n2", "n3"])), app=draw(st.sampled_from("abc")), cpu="500m") for number in range(draw(st.integers(0, 2)))]
-    return Snapshot.from_objects([*nodes, *pods, *others, *([a_budget("a", 1)] if draw(st.booleans()) else [])])
+    return load_objects([*nodes, *pods, *others, *([a_budget("a", 1)] if draw(st.booleans()) else [])])
 
 
 def a_course(snapshot: Snapshot) -> Course:
@@ -240,7 +241,7 @@ def test_the_drain_that_is_gone_on_from_is_the_main_course(snapshot: Snapshot) -
 
 
 def test_following_takes_no_more_courses_than_it_may() -> None:
-    snapshot = Snapshot.from_objects([a_node(f"n{n}") for n in range(1, 6)] + [a_pod(name) for name in "abcd"])
+    snapshot = load_objects([a_node(f"n{n}") for n in range(1, 6)] + [a_pod(name) for name in "abcd"])
     assert len(follow(a_course(snapshot), 7)) <= 7
 
 

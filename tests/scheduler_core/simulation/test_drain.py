@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from scheduler_core.simulation.drain import simulate_drain
+from scheduler_core.simulation.evicted.replacements import ends_already, eviction_order
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
-from scheduler_core.simulation.replacements import ends_already, eviction_order
-from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
+from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.snapshot import UnknownNodeError
 
 Manifest = dict[str, Any]
 
@@ -45,7 +46,7 @@ def a_budget(allowed: int, *, healthy: int = 3, desired: int = 2, expected: int 
 
 
 def drain(node: str, *objects: Manifest) -> Forecast:
-    return simulate_drain(Snapshot.from_objects(objects), [node], made_at="2026-01-01T00:00:00Z")[0]
+    return simulate_drain(load_objects(objects), [node], made_at="2026-01-01T00:00:00Z")[0]
 
 
 def only(forecast: Forecast) -> PodForecast:
@@ -84,7 +85,7 @@ def test_a_pod_whose_owners_template_names_this_node_stays_because_no_eviction_g
 
 def test_a_pod_that_the_drain_leaves_alone_anyway_is_not_said_to_be_bound() -> None:
     objects = [a_node("n1"), an_owner("ReplicaSet", "n1"), a_pod("p", "n1")]
-    (made,) = simulate_drain(Snapshot.from_objects(objects), ["n1"], made_at="", stays=lambda _: "not selected")
+    (made,) = simulate_drain(load_objects(objects), ["n1"], made_at="", stays=lambda _: "not selected")
     assert (only(made).sentence, only(made).is_bound) == ("not selected", False)
 
 
@@ -221,7 +222,7 @@ def test_data_in_empty_dir_is_said_to_be_lost() -> None:
 
 
 def test_two_nodes_drained_together_do_not_land_on_each_other() -> None:
-    snapshot = Snapshot.from_objects([a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n2")])
+    snapshot = load_objects([a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n2")])
     first, second = simulate_drain(snapshot, ["n1", "n2"], made_at="x")
     assert (first.node, only(first).landing, second.node, only(second).landing) == ("n1", ("n3",), "n2", ("n3",))
 
@@ -341,7 +342,7 @@ _CASES = Path(__file__).parents[2] / "conformance" / "open.jsonl.gz"
 def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the_drained_node(index: int) -> None:
     with gzip.open(_CASES, "rt") as lines:
         case = json.loads(next(line for number, line in enumerate(lines) if number == index))
-    snapshot = Snapshot.from_objects(case["objects"])
+    snapshot = load_objects(case["objects"])
     node = max(snapshot.nodes, key=lambda node: (len(snapshot.pods_on(node.name)), node.name)).name
     before = [pod.key for pod in snapshot.placed_pods]
     forecast = simulate_drain(snapshot, [node], made_at="x")[0]
@@ -353,7 +354,7 @@ def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the
 
 def test_a_drain_with_a_rule_of_its_own_leaves_pods_where_they_are() -> None:
     """The node is cordoned all the same; what stays on it keeps its resources, and no budget is asked about it."""
-    snapshot = Snapshot.from_objects([
+    snapshot = load_objects([
         a_node("n1"), a_node("n2", cpu="1"), a_pod("web-1", "n1", cpu="900m"), a_pod("db-1", "n1", app="db", cpu="900m"), a_pod("bare", "n1", owner=None, app="db"),
         a_budget(0, app="db"),
     ])

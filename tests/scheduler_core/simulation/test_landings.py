@@ -7,7 +7,7 @@ from dataclasses import replace
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.pod import OwnerReference, Pod
 from scheduler_core.simulation.courses import Course, Displaced
-from scheduler_core.simulation.evictions import BudgetLedger
+from scheduler_core.simulation.evicted.evictions import BudgetLedger
 from scheduler_core.simulation.landings import landings
 from scheduler_core.snapshot.snapshot import Snapshot
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from scheduler_core.simulation.movable import MovableTally
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 
 def test_what_a_drain_leaves_is_not_counted_then_and_later() -> None:
     replica = a_pod("replica").owned_by("ReplicaSet", "web")
     watcher = a_pod("watcher").owned_by("DaemonSet", "log")
-    before = Snapshot.from_objects(manifests(a_node("a"), a_node("b"), replica.on("a"), watcher.on("a"), a_pod("bare").on("b")))
+    before = load_objects(manifests(a_node("a"), a_node("b"), replica.on("a"), watcher.on("a"), a_pod("bare").on("b")))
     assert before.tally(MovableTally()).tolist() == [1, 1]
     moved = before.without_pod("default/replica").with_pod_placed(replica.build(), "b")
     assert moved.tally(MovableTally()).tolist() == [0, 2]
@@ -19,6 +19,6 @@ def test_what_a_drain_leaves_is_not_counted_then_and_later() -> None:
 
 
 def test_a_drain_with_a_rule_of_its_own_counts_by_it() -> None:
-    cluster = Snapshot.from_objects(manifests(a_node("a"), a_pod("web").owned_by("ReplicaSet", "web").on("a"), a_pod("db").on("a")))
+    cluster = load_objects(manifests(a_node("a"), a_pod("web").owned_by("ReplicaSet", "web").on("a"), a_pod("db").on("a")))
     of_web = MovableTally(lambda pod: "" if pod.name == "web" else "not selected")
     assert (cluster.tally(MovableTally()).tolist(), cluster.tally(of_web).tolist()) == ([2], [1])

@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.record import NodeRecord, Record, explain
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects
 
 
 def a_node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def a_pod(name: str, node: str = "", cpu: str = "1") -> dict[str, Any]:
 
 
 def record(pod: str, *objects: dict[str, Any]) -> Record:
-    snapshot = Snapshot.from_objects(objects)
+    snapshot = load_objects(objects)
     return explain(Scheduler(), snapshot, snapshot.pod(f"shop/{pod}"))
 
 

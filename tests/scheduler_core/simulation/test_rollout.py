@@ -14,6 +14,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Closing, Hindrance, Left, Obstacle, Span, Step, Timeline, Wait
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
 from scheduler_core.testing.builders import NodeBuilder, PodBuilder, a_budget, a_node, a_pod, manifests
 
@@ -71,7 +72,7 @@ def a_replica(name: str, node: str, cpu: str = "1", app: str = "web") -> PodBuil
 
 
 def rollout(*objects: NodeBuilder | PodBuilder | Any, nodes: Sequence[str], rules: TestRules | None = None, taint_key: str | None = "soft", **more: Any) -> Timeline:
-    snapshot = Snapshot.from_objects(manifests(*objects))
+    snapshot = load_objects(manifests(*objects))
     given = {"begins": T0, "durations": Durations(), "taint_key": taint_key, **more}
     return simulate_rollout(snapshot, nodes, Scheduler(), rules or TestRules(), **given)
 
@@ -207,7 +208,7 @@ def test_of_replicas_that_are_alike_one_is_tried_when_a_node_comes_back() -> Non
             return super().schedule(snapshot, pod, **more)
 
     pods = [a_replica(f"p{number}", "n1", cpu="4") for number in range(4)]
-    snapshot = Snapshot.from_objects(manifests(a_node("n1").offering(cpu="16"), a_node("n3").offering(cpu="1"), pods))
+    snapshot = load_objects(manifests(a_node("n1").offering(cpu="16"), a_node("n3").offering(cpu="1"), pods))
     durations = Durations(boot_of={"n3": 10.0})
     timeline = simulate_rollout(snapshot, ["n3", "n1"], Counting(), TestRules(limit=2), begins=T0, durations=durations, taint_key=None)
     assert tries == ["default/p0~"]
@@ -271,7 +272,7 @@ def test_pods_that_nothing_recreates_are_lost_and_those_of_other_schedulers_unkn
 
 
 def test_the_snapshot_is_not_changed_and_the_same_question_has_the_same_answer() -> None:
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_node("n2"), a_replica("p", "n1")))
+    snapshot = load_objects(manifests(a_node("n1"), a_node("n2"), a_replica("p", "n1")))
     first, again = (
         simulate_rollout(snapshot, ["n1", "n2"], Scheduler(), TestRules(), begins=T0, durations=Durations(), taint_key="soft") for _ in range(2)
     )

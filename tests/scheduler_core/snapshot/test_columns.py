@@ -3,15 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler_core import Scheduler, Snapshot
+from scheduler_core import Scheduler
 from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, Requirement
 from scheduler_core.model.taints import Toleration
 from scheduler_core.snapshot.columns import Columns
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import NodeBuilder, a_node, a_pod, manifests
 
 
 def columns(*nodes: NodeBuilder) -> Columns:
-    return Snapshot.from_objects(manifests(list(nodes))).columns
+    return load_objects(manifests(list(nodes))).columns
 
 
 def in_zones(*zones: str) -> list[NodeBuilder]:
@@ -45,9 +46,9 @@ def test_rows_are_sorted_into_that_order() -> None:
 def test_ties_follow_it() -> None:
     """Totals [5, 5, 9, 9] in list order are [5, 9, 5, 9] in the scheduler's: the heap's root is then the second of those."""
     nodes = [node.offering(cpu=cpu, memory="4Gi") for node, cpu in zip(in_zones(*"aabb"), ("2", "2", "8", "8"), strict=True)]
-    result = Scheduler().schedule(Snapshot.from_objects(manifests(nodes)), a_pod().requesting(cpu="1", memory="512Mi").build())
+    result = Scheduler().schedule(load_objects(manifests(nodes)), a_pod().requesting(cpu="1", memory="512Mi").build())
     assert (result.best, result.node) == (("n2", "n3"), "n2")
-    turned = Scheduler().schedule(Snapshot.from_objects(manifests([nodes[0], nodes[3], nodes[1], nodes[2]])), a_pod().requesting(cpu="1", memory="512Mi").build())
+    turned = Scheduler().schedule(load_objects(manifests([nodes[0], nodes[3], nodes[1], nodes[2]])), a_pod().requesting(cpu="1", memory="512Mi").build())
     assert (turned.best, turned.node) == (("n2", "n3"), "n3")
 
 

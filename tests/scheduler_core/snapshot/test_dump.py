@@ -15,7 +15,7 @@ import pytest
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.snapshot.dump import Header, UnreadableDumpError, read_dump, write_dump
-from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.snapshot.loading import load_objects, load_pages
 
 HEADER = Header(kube_version="v1.36.3", taken_at="2026-01-01T00:00:00Z")
 NODE = {"metadata": {"name": "n1", "uid": "n1", "labels": {"kubernetes.io/hostname": "n1"}}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}
@@ -81,12 +81,12 @@ def test_decisions_on_a_recorded_cluster_are_the_same_after_a_dump(index: int) -
         else:
             pages.append(page(manifest["kind"], manifest, api_version=manifest["apiVersion"]))
     scheduler = Scheduler()
-    direct, replayed = Snapshot.from_pages(pages), read_dump(io.BytesIO(dumped(*pages))).snapshot
+    direct, replayed = load_pages(pages), read_dump(io.BytesIO(dumped(*pages))).snapshot
     assert pods
     for snapshot in (direct, replayed):
         assert not snapshot.problems
     for manifest in pods:
-        pod = Snapshot.from_objects([manifest]).pending[0]
+        pod = load_objects([manifest]).pending[0]
         one, other = scheduler.schedule(direct, pod), scheduler.schedule(replayed, pod)
         assert (one.best, one.sentence, dict(one.statuses)) == (other.best, other.sentence, dict(other.statuses))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduler_core import Snapshot
+from scheduler_core.snapshot.loading import load_objects, load_pages
 from scheduler_core.testing.builders import a_budget, a_node, a_pod, manifests
 
 CLUSTER = manifests(a_node("n1").in_zone("a"), a_node("n2"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("lost").on("gone"), a_budget())
@@ -25,7 +25,7 @@ def of_kind(kind: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind_first", [True, False])
 def test_objects_and_raw_pages_give_the_same_cluster(kind_first: bool) -> None:
     pages = [page("Pod", *of_kind("Pod"), kind_first=kind_first), page("Node", *of_kind("Node"), kind_first=kind_first), page("PodDisruptionBudget", *of_kind("PodDisruptionBudget"), api_version="policy/v1", kind_first=kind_first)]
-    one, other = Snapshot.from_objects(CLUSTER), Snapshot.from_pages(pages)
+    one, other = load_objects(CLUSTER), load_pages(pages)
     for snapshot in (one, other):
         assert snapshot.node_names == ("n1", "n2")
         assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]
@@ -38,7 +38,7 @@ def test_objects_and_raw_pages_give_the_same_cluster(kind_first: bool) -> None:
 
 def test_finished_pods_are_left_out() -> None:
     done = [a_pod(phase.lower()).on("n1").with_field("status.phase", phase) for phase in ("Succeeded", "Failed", "Running", "Unknown")]
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), done))
+    snapshot = load_objects(manifests(a_node("n1"), done))
     assert [pod.name for pod in snapshot.pods_on("n1")] == ["running", "unknown"]
 
 
@@ -51,19 +51,19 @@ SAID = [
 
 
 def test_a_bad_object_is_named_with_its_field_and_the_rest_still_works() -> None:
-    snapshot = Snapshot.from_objects([*CLUSTER, BAD_POD, BAD_TYPE])
+    snapshot = load_objects([*CLUSTER, BAD_POD, BAD_TYPE])
     assert [str(problem).replace("[...]", "[0]") for problem in snapshot.problems] == SAID
     assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]
 
 
 def test_so_it_is_within_a_page() -> None:
-    snapshot = Snapshot.from_pages([page("Node", *of_kind("Node")), page("Pod", BAD_TYPE, *of_kind("Pod"), BAD_POD)])
+    snapshot = load_pages([page("Node", *of_kind("Node")), page("Pod", BAD_TYPE, *of_kind("Pod"), BAD_POD)])
     assert sorted(str(problem).replace("[...]", "[0]") for problem in snapshot.problems) == sorted(SAID)
     assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]
 
 
 def test_a_bad_node_costs_itself_only() -> None:
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_node("n2").offering(pods="many"), a_pod("p").on("n2")))
+    snapshot = load_objects(manifests(a_node("n1"), a_node("n2").offering(pods="many"), a_pod("p").on("n2")))
     assert snapshot.node_names == ("n1",)
     assert [pod.key for pod in snapshot.ghosts] == ["default/p"]
     assert [(p.kind, p.key, p.field) for p in snapshot.problems] == [("Node", "n2", "status.allocatable.pods")]
@@ -71,39 +71,39 @@ def test_a_bad_node_costs_itself_only() -> None:
 
 def test_kinds_that_scheduling_does_not_read_are_passed_over() -> None:
     others = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, {"apiVersion": "example.com/v1", "kind": "ReplicaSet", "metadata": {"name": "not-the-one"}, "spec": {"selector": 7}}]
-    snapshot = Snapshot.from_objects([*CLUSTER, *others])
+    snapshot = load_objects([*CLUSTER, *others])
     assert (snapshot.problems, snapshot.objects.owners) == ((), {})
 
 
 def test_lists_among_objects_are_taken_apart() -> None:
     listed = {"apiVersion": "v1", "kind": "NodeList", "items": [a_node("n1").manifest]}
     mixed = {"apiVersion": "v1", "kind": "List", "items": [a_node("n2").manifest, a_pod("p").on("n2").manifest]}
-    assert Snapshot.from_objects([listed, mixed]).node_names == ("n1", "n2")
+    assert load_objects([listed, mixed]).node_names == ("n1", "n2")
 
 
 def test_an_object_without_a_kind_is_reported() -> None:
-    assert [str(p) for p in Snapshot.from_objects([{"metadata": {"name": "x"}}]).problems] == ["object x: kind: an object needs a kind and an apiVersion"]
+    assert [str(p) for p in load_objects([{"metadata": {"name": "x"}}]).problems] == ["object x: kind: an object needs a kind and an apiVersion"]
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"items": []}', b"not json"])
 def test_a_page_that_is_no_list_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"kind|JSON"):
-        Snapshot.from_pages([body])
+        load_pages([body])
 
 
 def test_of_two_objects_of_one_name_the_later_counts() -> None:
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_node("n1").in_zone("b"), a_pod("p").on("n1"), a_pod("p").on("n1").with_priority(5)))
+    snapshot = load_objects(manifests(a_node("n1"), a_node("n1").in_zone("b"), a_pod("p").on("n1"), a_pod("p").on("n1").with_priority(5)))
     assert snapshot.node("n1").labels["topology.kubernetes.io/zone"] == "b"
     assert [pod.priority for pod in snapshot.pods_on("n1")] == [5]
 
 
 def test_the_garbage_collector_is_left_as_it_was() -> None:
     assert gc.isenabled()
-    Snapshot.from_objects(CLUSTER)
+    load_objects(CLUSTER)
     assert gc.isenabled()
     gc.disable()
     try:
-        Snapshot.from_objects(CLUSTER)
+        load_objects(CLUSTER)
         assert not gc.isenabled()
     finally:
         gc.enable()
@@ -112,6 +112,6 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
 @pytest.mark.parametrize("metadata", [{}, {"name": ""}, None])
 def test_an_object_without_a_name_is_reported(metadata: Any) -> None:
     nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-    for snapshot in (Snapshot.from_objects([*CLUSTER, nameless]), Snapshot.from_pages([page("Node", *of_kind("Node")), page("Pod", nameless, *of_kind("Pod"))])):
+    for snapshot in (load_objects([*CLUSTER, nameless]), load_pages([page("Node", *of_kind("Node")), page("Pod", nameless, *of_kind("Pod"))])):
         assert [(p.kind, p.key, p.field.partition(".")[0]) for p in snapshot.problems] == [("Pod", "without a name", "metadata")]
         assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler_core import Snapshot
 from scheduler_core.model.labels import LabelSelector, Requirement
+from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import UnknownNodeError, UnknownPodError
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 
 def test_names_that_are_not_there_are_refused_by_name() -> None:
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_pod("p")))
+    snapshot = load_objects(manifests(a_node("n1"), a_pod("p")))
     with pytest.raises(UnknownNodeError, match=r"^the snapshot has no node 'n9'$"):
         snapshot.with_pod_placed(a_pod().build(), "n9")
     with pytest.raises(UnknownNodeError):
@@ -21,14 +21,14 @@ def test_names_that_are_not_there_are_refused_by_name() -> None:
 
 
 def test_a_placed_pod_is_bound_and_no_longer_pending() -> None:
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_pod("p").with_field("status.nominatedNodeName", "n1")))
+    snapshot = load_objects(manifests(a_node("n1"), a_pod("p").with_field("status.nominatedNodeName", "n1")))
     placed = snapshot.with_pod_placed(snapshot.pod("default/p"), "n1")
     assert (placed.pod("default/p").node_name, placed.pod("default/p").nominated_node_name, placed.pending) == ("n1", "", ())
     assert [pod.key for pod in snapshot.pending] == ["default/p"]
 
 
 def test_a_pod_that_is_made_terminating_stays_where_it_is() -> None:
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_pod("p").on("n1")))
+    snapshot = load_objects(manifests(a_node("n1"), a_pod("p").on("n1")))
     ending = snapshot.with_pod_terminating("default/p")
     assert [pod.terminating for pod in ending.pods_on("n1")] == [True]
     assert ending.with_pod_terminating("default/p") is ending
@@ -36,7 +36,7 @@ def test_a_pod_that_is_made_terminating_stays_where_it_is() -> None:
 
 
 def test_without_takes_a_pod_from_wherever_it_is() -> None:
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("ghost").on("n9")))
+    snapshot = load_objects(manifests(a_node("n1"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("ghost").on("n9")))
     for name in ("placed", "waiting", "ghost", "nobody"):
         snapshot = snapshot.without(f"default/{name}")
     assert (snapshot.pods_on("n1"), snapshot.pending, snapshot.ghosts) == ((), (), ())
@@ -45,14 +45,14 @@ def test_without_takes_a_pod_from_wherever_it_is() -> None:
 def test_namespaces_are_chosen_by_their_labels() -> None:
     red = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": {"team": "red"}}}
     bare = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b"}}
-    snapshot = Snapshot.from_objects([red, bare])
+    snapshot = load_objects([red, bare])
     assert snapshot.namespaces_selected(LabelSelector((Requirement("team", "In", ("red",)),))) == {"a"}
     assert snapshot.namespaces_selected(LabelSelector((Requirement("team", "NotIn", ("red",)),))) == {"b"}
     assert snapshot.with_objects(namespaces={"c": {"team": "red"}}).namespaces_selected(LabelSelector((Requirement("team", "In", ("red",)),))) == {"c"}
 
 
 def test_what_is_remembered_is_worked_out_once_and_shared() -> None:
-    snapshot = Snapshot.from_objects(manifests(a_node("n1")))
+    snapshot = load_objects(manifests(a_node("n1")))
     asked: list[int] = []
 
     def work_out() -> int:
@@ -66,7 +66,7 @@ def test_what_is_remembered_is_worked_out_once_and_shared() -> None:
 
 def test_a_node_info_sums_what_stands_on_the_node() -> None:
     pods = [a_pod("a").requesting(cpu="1", memory="1Gi").on("n1"), a_pod("b").on("n1"), a_pod("c").with_host_port(80).on("n1")]
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_node("n2").with_image("x:1", size_bytes=9), pods))
+    snapshot = load_objects(manifests(a_node("n1"), a_node("n2").with_image("x:1", size_bytes=9), pods))
     info = snapshot.node_info(0)
     assert (info.requested["cpu"], info.requested["memory"], info.nonzero_cpu, len(info.pods)) == (1000, 2**30, 1200, 3)
     assert [port.port for port in info.used_ports] == [80]
@@ -82,12 +82,12 @@ def test_a_node_info_sums_what_stands_on_the_node() -> None:
 def test_a_shared_host_port_is_free_once_one_of_its_pods_is_gone() -> None:
     """The scheduler keeps a node's ports as a set; so does preemption's dry run here."""
     pods = [a_pod(name).with_host_port(80).on("n1") for name in ("a", "b")]
-    info = Snapshot.from_objects(manifests(a_node("n1"), pods)).node_info(0)
+    info = load_objects(manifests(a_node("n1"), pods)).node_info(0)
     assert info.without_pod(info.pods[0]).used_ports == frozenset()
 
 
 def test_a_replaced_node_counts_from_then_on() -> None:
-    snapshot = Snapshot.from_objects(manifests(a_node("n1"), a_pod("p").requesting(cpu="1").on("n1")))
+    snapshot = load_objects(manifests(a_node("n1"), a_pod("p").requesting(cpu="1").on("n1")))
     larger = snapshot.with_node_replaced(a_node("n1").offering(cpu="9").in_zone("b").build())
     assert larger.node_info(0).node.allocatable["cpu"] == 9000
     assert larger.columns.labels.topology("topology.kubernetes.io/zone").values == ("b",)

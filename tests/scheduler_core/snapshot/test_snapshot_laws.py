@@ -15,8 +15,9 @@ from scheduler_core import Scheduler, Snapshot, pod_from_manifest
 from scheduler_core.judge.answer import as_answer
 from scheduler_core.model.requests import RequestRules
 from scheduler_core.simulation.movable import MovableTally
-from scheduler_core.snapshot import placements
-from scheduler_core.snapshot.tallies import HOST_PORTS, UsageTally
+from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.pods import placements
+from scheduler_core.snapshot.pods.tallies import HOST_PORTS, UsageTally
 from tests.scheduler_core.drawn_clusters import clusters, pods
 
 Json = dict[str, Any]
@@ -40,7 +41,7 @@ def columns_of(snapshot: Snapshot) -> list[Any]:
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), coming=pods("coming"), pending=pods("new"), drawn=st.data())
 def test_placing_then_removing_a_pod_restores_every_column(objects: list[Json], coming: Json, pending: Json, drawn: st.DataObject) -> None:
-    snapshot = Snapshot.from_objects(objects)
+    snapshot = load_objects(objects)
     before, said = columns_of(snapshot), answer(snapshot, pending)
     node = drawn.draw(st.sampled_from(snapshot.node_names))
     pod = pod_from_manifest(coming)
@@ -58,7 +59,7 @@ def test_placing_then_removing_a_pod_restores_every_column(objects: list[Json], 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), arrivals=st.lists(pods("x"), min_size=1, max_size=4), pending=pods("new"), drawn=st.data())
 def test_a_derived_snapshot_answers_like_one_read_anew(objects: list[Json], arrivals: list[Json], pending: Json, drawn: st.DataObject) -> None:
-    snapshot = Snapshot.from_objects(objects)
+    snapshot = load_objects(objects)
     answer(snapshot, pending)  # counts are remembered from here on and have to be carried along
     changed = list(objects)
     for number, manifest in enumerate(arrivals):
@@ -74,7 +75,7 @@ def test_a_derived_snapshot_answers_like_one_read_anew(objects: list[Json], arri
         if leaving is not None:
             snapshot = snapshot.without_pod(f"{leaving['metadata']['namespace']}/{leaving['metadata']['name']}")
             changed.remove(leaving)
-    fresh = Snapshot.from_objects(changed)
+    fresh = load_objects(changed)
     assert answer(snapshot, pending) == answer(fresh, pending)
     assert columns_of(snapshot) == columns_of(fresh)
 
@@ -85,7 +86,7 @@ def test_so_it_does_after_more_changes_than_one_table_carries(monkeypatch: pytes
     objects: list[Json] = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{i}", "labels": {"kubernetes.io/hostname": f"n{i}"}}, "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "99"}}} for i in range(4)]
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
     spec = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}], "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": term}]}}}
-    snapshot = Snapshot.from_objects(objects)
+    snapshot = load_objects(objects)
     running: dict[str, str] = {}
     pending = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "new", "namespace": "default", "labels": {"app": "a"}}, "spec": spec}
     for number in range(20):
@@ -99,7 +100,7 @@ def test_so_it_does_after_more_changes_than_one_table_carries(monkeypatch: pytes
             snapshot = snapshot.without_pod(gone)
             del running[gone]
             objects = [o for o in objects if o["metadata"]["name"] != gone.removeprefix("default/")]
-        fresh = Snapshot.from_objects(objects)
+        fresh = load_objects(objects)
         assert answer(snapshot, pending) == answer(fresh, pending)
         assert columns_of(snapshot) == columns_of(fresh)
         assert {pod.key: pod.node_name for pod in snapshot.placed_pods} == running
@@ -109,7 +110,7 @@ def test_two_snapshots_derived_from_one_do_not_see_each_other() -> None:
     nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"pods": "9"}}} for name in "ab"]
     one = pod_from_manifest({"metadata": {"name": "one"}, "spec": {"containers": []}})
     two = pod_from_manifest({"metadata": {"name": "two"}, "spec": {"containers": []}})
-    base = Snapshot.from_objects(nodes)
+    base = load_objects(nodes)
     left, right = base.with_pod_placed(one, "a"), base.with_pod_placed(two, "b")
     assert [columns_of(s)[3] for s in (base, left, right)] == [[0, 0], [1, 0], [0, 1]]
     assert [columns_of(s)[3] for s in (left.with_pod_placed(two, "a"), left)] == [[2, 0], [1, 0]]
@@ -119,7 +120,7 @@ def test_two_snapshots_derived_from_one_do_not_see_each_other() -> None:
 @given(objects=clusters(), pending=pods("new"), arrivals=st.lists(pods("x"), min_size=2, max_size=5), changes_per_table=st.sampled_from((2, 512)), drawn=st.data())
 def test_whoever_goes_on_from_an_older_snapshot_meets_nothing_of_the_newer_ones(objects: list[Json], pending: Json, arrivals: list[Json], changes_per_table: int, drawn: st.DataObject) -> None:
     """A tree of snapshots, each asked at any time, in any order: a drain that is tried and dropped leaves no trace in the next one."""
-    tree: list[tuple[Snapshot, list[Json]]] = [(Snapshot.from_objects(objects), objects)]
+    tree: list[tuple[Snapshot, list[Json]]] = [(load_objects(objects), objects)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
         for number, manifest in enumerate(arrivals):
@@ -129,7 +130,7 @@ def test_whoever_goes_on_from_an_older_snapshot_meets_nothing_of_the_newer_ones(
             answer(asked, pending)
             _infos_of(asked)
     for snapshot, changed in tree:
-        fresh = Snapshot.from_objects(changed)
+        fresh = load_objects(changed)
         assert answer(snapshot, pending) == answer(fresh, pending)
         assert columns_of(snapshot) == columns_of(fresh)
         assert _infos_of(snapshot) == _infos_of(fresh)
@@ -161,10 +162,10 @@ def test_the_order_of_nodes_matters_to_no_verdict_and_no_score(objects: list[Jso
     for each in objects:
         if each["kind"] == "Node":  # an image has the size that the first node reports: there the order matters, as in the scheduler
             each["status"]["images"] = [{**image, "sizeBytes": 3 * 10**8} for image in each["status"]["images"]]
-    first = answer(Snapshot.from_objects(objects), pending)
+    first = answer(load_objects(objects), pending)
     shuffled = list(objects)
     random.Random(seed).shuffle(shuffled)
-    other = answer(Snapshot.from_objects(shuffled), pending)
+    other = answer(load_objects(shuffled), pending)
     for said in (first, other):
         said.pop("preemption", None)  # which of several equal nodes is sacrificed on is the order's to say
     assert first == other
@@ -173,7 +174,7 @@ def test_the_order_of_nodes_matters_to_no_verdict_and_no_score(objects: list[Jso
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), pending=pods("new"))
 def test_judging_changes_nothing_and_the_same_question_has_the_same_answer(objects: list[Json], pending: Json) -> None:
-    snapshot = Snapshot.from_objects(objects)
+    snapshot = load_objects(objects)
     before = columns_of(snapshot)
     held = [snapshot.columns.allocatable, snapshot.columns.allowed_pods, snapshot.tally(USAGE).requested]
     copies = [array.copy() for array in held]
@@ -186,14 +187,14 @@ def test_judging_changes_nothing_and_the_same_question_has_the_same_answer(objec
 @settings(max_examples=40, deadline=None)
 @given(objects=clusters(), pending=pods("new"), drawn=st.data())
 def test_a_cordoned_node_answers_like_one_that_was_read_cordoned(objects: list[Json], pending: Json, drawn: st.DataObject) -> None:
-    snapshot = Snapshot.from_objects(objects)
+    snapshot = load_objects(objects)
     before = answer(snapshot, pending)
     name = drawn.draw(st.sampled_from(snapshot.node_names))
     taint = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
     read = [{**o, "spec": {**o["spec"], "unschedulable": True, "taints": [*o["spec"]["taints"], taint]}} if o["kind"] == "Node" and o["metadata"]["name"] == name else o for o in objects]
     cordoned = snapshot.with_node_cordoned(name)
-    assert answer(cordoned, pending) == answer(Snapshot.from_objects(read), pending)
-    assert answer(cordoned.with_node_uncordoned(name), pending) == answer(Snapshot.from_objects([*objects, *_uncordoned(objects, name)]), pending)
+    assert answer(cordoned, pending) == answer(load_objects(read), pending)
+    assert answer(cordoned.with_node_uncordoned(name), pending) == answer(load_objects([*objects, *_uncordoned(objects, name)]), pending)
     assert answer(snapshot, pending) == before
 
 
@@ -204,7 +205,7 @@ def _uncordoned(objects: list[Json], name: str) -> list[Json]:
 
 def test_a_cordon_leaves_the_columns_of_the_snapshot_it_came_from_alone() -> None:
     nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}, "status": {"allocatable": {"pods": "9"}}} for name in "ab"]
-    snapshot = Snapshot.from_objects(nodes)
+    snapshot = load_objects(nodes)
     before = (snapshot.columns.taint_sets[1].tolist(), snapshot.columns.unschedulable.tolist())
     cordoned = snapshot.with_node_cordoned("b")
     assert (cordoned.columns.taint_sets[1].tolist(), cordoned.columns.unschedulable.tolist()) == ([0, 1], [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from careen.core.decision import Refusal
+from careen.core.facts.phases import Evidence
 from careen.core.gates import (
     alerts,
     blocking_pods,
@@ -22,7 +23,6 @@ from careen.core.gates import (
     settings,
 )
 from careen.core.gates.question import Cost, Gate, When
-from careen.core.phases import Evidence
 from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (

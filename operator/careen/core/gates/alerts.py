@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from careen.core.decision import Refusal
+from careen.core.facts.observation import Alert, NotAsked, Unknown
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import AlertPolicy, Policy
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import ALWAYS, Cost, Gate, When
-from careen.core.observation import Alert, NotAsked, Unknown
-from careen.core.phases import Evidence
-from careen.core.policy import AlertPolicy, Policy
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 # How the names of all alerts in manifests/alerts begin. An alert about a reboot that does not come must not keep it from coming.

@@ -5,13 +5,13 @@ Only owners of pods that no scheduler is known to have placed are read, so that 
 
 from __future__ import annotations
 
-from careen.core import drain_plan
 from careen.core.decision import Refusal
+from careen.core.drain import drain_plan
+from careen.core.facts.observation import NotAsked, PodView, Unknown
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import BoundPods, Policy
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
-from careen.core.observation import NotAsked, PodView, Unknown
-from careen.core.phases import Evidence
-from careen.core.policy import BoundPods, Policy
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 

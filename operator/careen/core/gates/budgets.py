@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from careen.core import cordons, keys
+from careen.core import cordons
 from careen.core.decision import Refusal
+from careen.core.facts import keys
+from careen.core.facts.observation import Fleet, NodeView, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Order, Policy
+from careen.core.facts.progress import UnreadableProgress, from_annotation
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
-from careen.core.lock import LockContent, limit
-from careen.core.observation import Fleet, NodeView, Unknown
-from careen.core.order import groups
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Order, Policy
-from careen.core.progress import UnreadableProgress, from_annotation
-from careen.core.reasons import Code
+from careen.core.lock.content import LockContent, limit
+from careen.core.lock.order import groups
 from careen.core.situation import Situation
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from careen.core.decision import Refusal
-from careen.core.forecast_objection import objection_to
-from careen.core.forecast_ways_out import ways_out
+from careen.core.drain.forecast_objection import objection_to
+from careen.core.drain.forecast_ways_out import ways_out
+from careen.core.facts.observation import NotAsked, Unknown
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import ForecastPolicy, Policy
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
-from careen.core.observation import NotAsked, Unknown
-from careen.core.phases import Evidence
-from careen.core.policy import ForecastPolicy, Policy
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 

@@ -7,12 +7,12 @@ only with its own override. A request that was turned away before anybody judged
 from __future__ import annotations
 
 from careen.core.decision import Refusal
-from careen.core.drain_plan import to_evict
+from careen.core.drain.drain_plan import to_evict
+from careen.core.facts.observation import DryRunAnswer, Evictable, NotAsked, PodView, Unknown
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import DrainPolicy, Policy
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import Cost, Gate, When
-from careen.core.observation import DryRunAnswer, Evictable, NotAsked, PodView, Unknown
-from careen.core.phases import Evidence
-from careen.core.policy import DrainPolicy, Policy
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 

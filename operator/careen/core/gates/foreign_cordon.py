@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from careen.core import cordons
 from careen.core.decision import Refusal
+from careen.core.facts.reasons import Code
 from careen.core.gates.maintenance_window import is_waived
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 

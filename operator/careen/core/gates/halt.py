@@ -6,9 +6,9 @@ Asked before the cordon. Nodes that drain already finish what they have begun: t
 from __future__ import annotations
 
 from careen.core.decision import Refusal
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
-from careen.core.lock import LockContent
-from careen.core.reasons import Code
+from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 
 

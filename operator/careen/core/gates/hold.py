@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from careen.core import keys
 from careen.core.decision import Refusal
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, NotAsked, Unknown
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339
+from careen.core.facts.untrusted import short
 from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
-from careen.core.lock import Garbage
-from careen.core.observation import NodeView, NotAsked, Unknown
-from careen.core.reasons import Code
+from careen.core.lock.content import Garbage
 from careen.core.situation import Situation
-from careen.core.times import from_rfc3339
-from careen.core.untrusted import short
 
 _UNTIL = re.compile(r"(?:^|[\s,;])until=(\S+)")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from careen.core.decision import Refusal
+from careen.core.facts.observation import NeedAnswer, Unknown
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
-from careen.core.observation import NeedAnswer, Unknown
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from careen.core.decision import Refusal
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 

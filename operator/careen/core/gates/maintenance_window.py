@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from careen.core import keys
 from careen.core.decision import Refusal
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Window
+from careen.core.facts.reasons import Code
 from careen.core.gates.hold import until_of
 from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
-from careen.core.observation import NodeView
-from careen.core.policy import Window
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 _LONGEST_WINDOW = timedelta(days=8)      # days of the week repeat: what does not change in eight days never does

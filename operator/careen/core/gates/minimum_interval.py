@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from careen.core import keys
 from careen.core.decision import Refusal
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.untrusted import object_of
 from careen.core.gates.maintenance_window import is_waived
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
-from careen.core.observation import NodeView
-from careen.core.reasons import Code
 from careen.core.situation import Situation
-from careen.core.times import from_rfc3339, rfc3339
-from careen.core.untrusted import object_of
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from careen.core.decision import Refusal
-from careen.core.phases import Evidence
-from careen.core.policy import Policy
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import Policy
 from careen.core.situation import Situation
 
 

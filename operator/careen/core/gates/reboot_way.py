@@ -4,11 +4,11 @@ moved for it."""
 from __future__ import annotations
 
 from careen.core.decision import Refusal
+from careen.core.facts.observation import SelfTest
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
-from careen.core.observation import SelfTest
-from careen.core.phases import Evidence
-from careen.core.policy import Policy
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 

@@ -4,8 +4,8 @@ nothing new is begun."""
 from __future__ import annotations
 
 from careen.core.decision import Refusal
+from careen.core.facts.reasons import Code
 from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
-from careen.core.reasons import Code
 from careen.core.situation import Situation
 
 

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import baseline, drain_plan, keys, lock, order, patience
+from careen.core import patience
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision, Refusal
+from careen.core.drain import baseline, drain_plan
+from careen.core.facts import keys
+from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, NotAsked, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Order
+from careen.core.facts.progress import UnreadableProgress, from_annotation
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import rfc3339
 from careen.core.gates import asked, budgets, missing, refusals
 from careen.core.gates.question import Cost, When
-from careen.core.lock import LockContent
-from careen.core.observation import Fleet, NeedAnswer, NodeView, NotAsked, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Order
-from careen.core.progress import UnreadableProgress, from_annotation
-from careen.core.reasons import Code
+from careen.core.lock import content as lock
+from careen.core.lock import order
+from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import waiting
-from careen.core.times import rfc3339
 from careen.core.writing import NodeChange, forecast_annotation, move, stay, undo, want, write_lock
 
 _CLAIMER_PATIENCE_SECONDS = 15.0     # longer than any cordon may follow the reading of the lock it rests on

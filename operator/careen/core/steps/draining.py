@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import drain_plan
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
-from careen.core.drain_plan import DrainPlan
+from careen.core.drain import drain_plan
+from careen.core.drain.drain_plan import DrainPlan
+from careen.core.facts.memory import Memory, after_evicting_comers
+from careen.core.facts.observation import NeedAnswer, NotAsked, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
 from careen.core.gates import hold, host_state, settings
 from careen.core.gates.question import When
-from careen.core.memory import Memory, after_evicting_comers
-from careen.core.observation import NeedAnswer, NotAsked, Unknown
-from careen.core.phases import Phase
-from careen.core.reasons import Code
 from careen.core.situation import Situation
-from careen.core.steps import failed, late_gates, rebooting, working
+from careen.core.steps import rebooting
+from careen.core.steps.shared import failing, late_gates, working
 from careen.core.writing import move, stay, undo
 
 LOOK_SECONDS = 2.0
@@ -36,7 +37,7 @@ def _called_off(situation: Situation) -> Decision | None:
     if (unusable := settings.ask(situation, When.BEFORE_REBOOT)) is not None:
         return undo(situation, Phase.WAITING, unusable.code, f"{unusable.sentence}: the drain is undone", refusals=(unusable,))
     if not situation.node.unschedulable:
-        return failed.undone(situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node during the drain: it stays in service")
+        return failing.undone(situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node during the drain: it stays in service")
     return None
 
 
@@ -89,7 +90,7 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
         return _go_on(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
     if policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory):
         return _evict(situation, plan, f"asks again before it is forced: {described}")
-    return failed.undone(situation, Code.DRAIN_TIMEOUT, f"not drained within {policy.timeout_seconds:.0f} s: {described}")
+    return failing.undone(situation, Code.DRAIN_TIMEOUT, f"not drained within {policy.timeout_seconds:.0f} s: {described}")
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import keys, lock
-from careen.core.actions import Action, Notify, Occasion, WriteLock
 from careen.core.decision import Decision
-from careen.core.lock import LockContent
-from careen.core.observation import NeedAnswer
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Policy
-from careen.core.progress import Progress
-from careen.core.reasons import REASONS, Code
+from careen.core.facts import keys
+from careen.core.facts.observation import NeedAnswer
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress
+from careen.core.facts.reasons import REASONS, Code
 from careen.core.situation import Situation
-from careen.core.steps import giving_back, settling, verifying, working
+from careen.core.steps import settling, verifying
+from careen.core.steps.shared import failing, giving_back, working
 from careen.core.writing import (
-    NO_CHANGE,
     NodeChange,
     go_home,
     move,
@@ -29,40 +27,10 @@ from careen.core.writing import (
     stay,
     undo,
     want,
-    write_lock,
 )
 
-LOOK_SECONDS = 10.0
 COMMAND_PAUSES = 5                   # of the usual ones: each try drains a node, and a command that exits with an error rarely mends itself
 _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})
-
-
-def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None = None) -> Decision:
-    """Fail with everything put back and the claim on its way out."""
-    before = situation.progress
-    progress = replace(
-        before, failed=code.value, failed_at=situation.mark(), failures=before.failures + 1, tries=before.tries if tries is None else tries,
-    )
-    return undo(situation, Phase.FAILED, code, sentence, progress=progress, then=_told(situation, sentence))
-
-
-def halted(situation: Situation, code: Code, sentence: str, *, progress: Progress, change: NodeChange = NO_CHANGE) -> Decision:
-    """Fail with the claim kept and marked as failed in the lock: the roll-out halts. A mark that does not land is set by the next turn."""
-    record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
-    then: tuple[Action, ...] = (*_mark(situation, code.value), *_told(situation, sentence))
-    return move(situation, Phase.FAILED, code, sentence, progress=record, change=change, then=then, look=LOOK_SECONDS)
-
-
-def _mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
-    """The write that tells everybody else; none when it stands there already."""
-    content, entry = situation.lock, situation.own_entry
-    if not isinstance(content, LockContent) or entry is None or entry.failed == failed:
-        return ()
-    return (write_lock(situation, f"the roll-out halts: {failed}", lock.mark_failed(content, entry.node, entry.id, failed)),)
-
-
-def _told(situation: Situation, sentence: str) -> tuple[Notify, ...]:
-    return (Notify(occasion=Occasion.FAILED, sentence=f"Node {situation.node.name}: {sentence}"),)
 
 
 def decide(situation: Situation) -> Decision:
@@ -90,7 +58,7 @@ def _can_be_given_back(situation: Situation) -> bool:
 def _give_back(situation: Situation) -> Decision:
     progress = replace(situation.progress, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={})
     return move(
-        situation, Phase.FAILED, _code(situation), _sentence(situation), progress=progress, look=LOOK_SECONDS,
+        situation, Phase.FAILED, _code(situation), _sentence(situation), progress=progress, look=failing.LOOK_SECONDS,
         change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation)),
     )
 
@@ -104,13 +72,13 @@ def _halted(situation: Situation) -> Decision:
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)
-        return move(situation, Phase.FAILED, Code.UNLOCKED_BY_HAND, _sentence(situation), progress=progress, look=LOOK_SECONDS)
+        return move(situation, Phase.FAILED, Code.UNLOCKED_BY_HAND, _sentence(situation), progress=progress, look=failing.LOOK_SECONDS)
     if (found := working.put_back(situation)) is not None:
         return found
     if situation.wants_retry:
         return _retry(situation, code)
-    if mark := _mark(situation, situation.progress.failed):
-        return stay(situation, code, _sentence(situation), look=LOOK_SECONDS, actions=mark)
+    if mark := failing.mark(situation, situation.progress.failed):
+        return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS, actions=mark)
     if code is Code.REBOOT_LOOP and situation.seen.need.answer is NeedAnswer.NO:
         return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the claim is given back")
     if code is Code.SETTLE_TIMEOUT:
@@ -119,7 +87,7 @@ def _halted(situation: Situation) -> Decision:
         if not settling.what_ails(situation):
             progress = replace(situation.progress, failed="", failed_at=None)
             return move(situation, Phase.SETTLING, Code.SETTLING, "the displaced workloads came back after all", progress=progress)
-    return stay(situation, code, _sentence(situation), look=LOOK_SECONDS)
+    return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS)
 
 
 def _unlocked(situation: Situation) -> Progress:
@@ -143,17 +111,17 @@ def _released(situation: Situation) -> Decision:
     """Nothing is claimed: home when the need is gone, once more after the back-off or when a person asks."""
     code, progress = _code(situation), situation.progress
     if progress.is_cordoned_by_us:
-        return stay(situation, code, _sentence(situation), look=LOOK_SECONDS)
+        return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS)
     if situation.seen.need.answer is NeedAnswer.NO:
         return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     if situation.wants_retry:
         fresh = replace(progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
         return move(situation, Phase.WAITING, Code.RETRY, "a person asked for another try", progress=fresh, change=NodeChange(annotations={keys.RETRY: None}))
     if not is_tried_again(progress, situation.policy):
-        return stay(situation, code, _sentence(situation), look=LOOK_SECONDS)
+        return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS)
     left = backoff_seconds(progress, situation.policy) - (situation.elapsed(progress.failed_at) or 0.0)
     if left > 0 and situation.elapsed(progress.failed_at) is not None:
-        return stay(situation, code, _sentence(situation), look=min(left, LOOK_SECONDS))
+        return stay(situation, code, _sentence(situation), look=min(left, failing.LOOK_SECONDS))
     return move(situation, Phase.WAITING, Code.RETRY, f"tries again after {code.value}", progress=replace(progress, failed="", failed_at=None))
 
 

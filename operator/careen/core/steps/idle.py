@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from careen.core import keys, lock, own_taint, taint_spread
+from careen.core import own_taint
 from careen.core.decision import Decision
-from careen.core.lock import LockContent
-from careen.core.observation import NeedAnswer
-from careen.core.phases import Evidence, Phase
-from careen.core.progress import Progress
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.observation import NeedAnswer
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.progress import Progress
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import rfc3339
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
-from careen.core.times import rfc3339
+from careen.core.steps.shared import taint_spread
 from careen.core.writing import NodeChange, annotations_of_a_need, go_home, move, stay, want, with_our_taint, write_lock
 
 LOOK_SECONDS = 5.0                   # the sentinel; it is a file check, and the taint must follow within ten seconds

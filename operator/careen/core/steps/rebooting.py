@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import drain_plan
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion
 from careen.core.decision import Decision
+from careen.core.drain import drain_plan
+from careen.core.facts.memory import RebootMemory, RebootOutcome, StrangerMemory
+from careen.core.facts.observation import NeedAnswer, NotAsked
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Announcement
+from careen.core.facts.reasons import Code
 from careen.core.gates import hold
 from careen.core.gates.question import When
-from careen.core.memory import RebootMemory, RebootOutcome, StrangerMemory
-from careen.core.observation import NeedAnswer, NotAsked
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Policy
-from careen.core.progress import Announcement
-from careen.core.reasons import Code
 from careen.core.situation import Situation
-from careen.core.steps import failed, late_gates, working
+from careen.core.steps.shared import failing, late_gates, working
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, undo, want
 
 LOOK_SECONDS = 2.0
@@ -76,7 +76,7 @@ def decide(situation: Situation) -> Decision:
     own, announced = _own(situation), situation.progress.announced
     is_asked = announced is not None and announced.is_asked
     if own is not None and own.outcome is RebootOutcome.FAILED and not is_asked:
-        return failed.undone(situation, Code.REBOOT_COMMAND_FAILED, f"the host did not take the reboot: {own.detail}", tries=situation.progress.tries + 1)
+        return failing.undone(situation, Code.REBOOT_COMMAND_FAILED, f"the host did not take the reboot: {own.detail}", tries=situation.progress.tries + 1)
     if (found := working.put_back(situation)) is not None and not _is_called_off(situation):
         return found
     waited = situation.elapsed(announced)
@@ -122,7 +122,7 @@ def _not_asked(situation: Situation) -> Decision:
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone")
     if not situation.node.unschedulable:
-        return failed.undone(situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service")
+        return failing.undone(situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service")
     if (left := _left(situation)) is None:
         return want(situation, Evidence.PODS)
     if left:
@@ -177,7 +177,7 @@ def _nothing_happened(situation: Situation) -> Decision:
     deadline = situation.policy.reboot_deadline_seconds
     is_given_back = situation.node.ready
     progress = replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_given_back else situation.progress
-    return failed.halted(
+    return failing.halted(
         situation, Code.REBOOT_NOT_HAPPENED, f"the same boot runs {deadline:.0f} s after the reboot was asked", progress=progress,
         change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation)) if is_given_back else NodeChange(),
     )

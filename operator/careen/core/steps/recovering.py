@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import ghosts, keys, lock, own_taint
+from careen.core import own_taint
 from careen.core.actions import PatchNode
 from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Decision
-from careen.core.lock import Entry, LockContent
-from careen.core.memory import Memory, RebootOutcome
-from careen.core.observation import Holders, NeedAnswer, NodeView
-from careen.core.phases import Evidence, Phase
-from careen.core.progress import Announcement, Progress
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory, RebootOutcome
+from careen.core.facts.observation import Holders, NeedAnswer, NodeView
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.progress import Announcement, Progress
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import rfc3339
+from careen.core.lock import content as lock
+from careen.core.lock import ghosts
+from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
-from careen.core.times import rfc3339
 from careen.core.writing import NodeChange, move, stay, want, write_lock
 
 _LOOK_SECONDS = 10.0

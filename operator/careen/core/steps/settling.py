@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import baseline, lock, order
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision
+from careen.core.drain import baseline
+from careen.core.facts.observation import NeedAnswer, OwnerHealth
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import SettlePolicy
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import rfc3339
 from careen.core.gates import loop_limit
-from careen.core.lock import LockContent
-from careen.core.observation import NeedAnswer, OwnerHealth
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import SettlePolicy
-from careen.core.reasons import Code
+from careen.core.lock import content as lock
+from careen.core.lock import order
+from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
-from careen.core.steps import failed, giving_back, working
-from careen.core.times import rfc3339
+from careen.core.steps.shared import failing, giving_back, working
 from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint, write_lock
 
 LOOK_SECONDS = 1.0
@@ -33,7 +35,7 @@ def decide(situation: Situation) -> Decision:
         if waited <= situation.policy.settle_timeout_seconds:
             return stay(situation, Code.SETTLING, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
         if situation.policy.settle_policy is SettlePolicy.HALT:
-            return failed.halted(situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {waited:.0f} s", progress=situation.progress)
+            return failing.halted(situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {waited:.0f} s", progress=situation.progress)
     if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
         return stay(situation, Code.SETTLING, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS))
     return _release(situation)
@@ -67,7 +69,7 @@ def _release(situation: Situation) -> Decision:
         return giving_back.decide(situation)                     # says why it cannot be given back, and looks again
     if situation.seen.need.answer is NeedAnswer.YES and loop_limit.is_reached(situation):
         count = situation.progress.reboots_for_need
-        return failed.halted(situation, Code.REBOOT_LOOP, f"the host asks again after {count} confirmed reboots", progress=situation.progress)
+        return failing.halted(situation, Code.REBOOT_LOOP, f"the host asks again after {count} confirmed reboots", progress=situation.progress)
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     return _finish(situation, (write_lock(situation, "release the claim and name the next", _handed_on(situation, content)),))

@@ -6,17 +6,18 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
-from careen.core import baseline, keys
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision
+from careen.core.drain import baseline
+from careen.core.facts import keys
+from careen.core.facts.observation import NeedAnswer, PodView
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Progress
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
-from careen.core.observation import NeedAnswer, PodView
-from careen.core.phases import Phase
-from careen.core.progress import Progress
-from careen.core.reasons import Code
 from careen.core.situation import Situation
-from careen.core.steps import failed, working
-from careen.core.times import from_rfc3339, rfc3339
+from careen.core.steps.shared import failing, working
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
 
 LOOK_SECONDS = 1.0                   # every second here is a second the whole roll-out waits
@@ -50,7 +51,7 @@ def decide(situation: Situation) -> Decision:
     if not ailing:
         return _give_back(situation)
     if is_over:
-        return failed.halted(situation, Code.NEVER_READY, f"{ailing}, {waited:.0f} s after the boot was seen", progress=situation.progress)
+        return failing.halted(situation, Code.NEVER_READY, f"{ailing}, {waited:.0f} s after the boot was seen", progress=situation.progress)
     return stay(situation, Code.VERIFYING, ailing, look=LOOK_SECONDS)
 
 
@@ -95,7 +96,7 @@ def _give_back(situation: Situation) -> Decision:
         failures=0,
     )
     if goes_on and loop_limit.is_reached(situation):
-        return failed.halted(situation, Code.REBOOT_LOOP, f"the host asks again after {record.reboots_for_need} confirmed reboots", progress=record, change=change)
+        return failing.halted(situation, Code.REBOOT_LOOP, f"the host asks again after {record.reboots_for_need} confirmed reboots", progress=record, change=change)
     name = situation.node.name
     return move(
         situation, Phase.SETTLING, Code.GIVEN_BACK, _given_back(situation), progress=record, change=change,

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from careen.core import baseline, keys, lock, order, overdue, taint_spread
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision, Refusal
+from careen.core.drain import baseline
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import Fleet, NeedAnswer, NodeView
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import asked, maintenance_window, missing, refusals
 from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
-from careen.core.lock import LockContent
-from careen.core.memory import Memory
-from careen.core.observation import Fleet, NeedAnswer, NodeView
-from careen.core.order import Turn, whose_turn
-from careen.core.phases import Evidence, Phase
-from careen.core.reasons import Code
+from careen.core.lock import content as lock
+from careen.core.lock import order, overdue
+from careen.core.lock.content import LockContent
+from careen.core.lock.order import Turn, whose_turn
 from careen.core.situation import Situation
-from careen.core.steps import counting, giving_back, looking_behind
-from careen.core.times import from_rfc3339, rfc3339
+from careen.core.steps.shared import counting, giving_back, looking_behind, taint_spread
 from careen.core.writing import (
     NodeChange,
     forecast_annotation,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from careen.core.facts.observation import NOT_ASKED, Alert, Unknown
+from careen.core.facts.policy import AlertPolicy
+from careen.core.facts.reasons import Code
 from careen.core.gates import alerts
 from careen.core.gates.question import When
-from careen.core.observation import NOT_ASKED, Alert, Unknown
-from careen.core.policy import AlertPolicy
-from careen.core.reasons import Code
 from tests.careen.core.builders import a_policy, a_situation
 
 FIRING = Alert(name="DiskFull")

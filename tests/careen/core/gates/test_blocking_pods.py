@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from careen.core.facts.observation import NOT_ASKED, Unknown
+from careen.core.facts.reasons import Code
+from careen.core.facts.selectors import Selector
 from careen.core.gates import blocking_pods
 from careen.core.gates.question import When
-from careen.core.observation import NOT_ASKED, Unknown
-from careen.core.reasons import Code
-from careen.core.selectors import Selector
 from tests.careen.core.builders import a_pod, a_policy, a_situation
 
 POLICY = a_policy(blocking_pod_selectors=(Selector.parse("app=db"), Selector.parse("critical")))

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from careen.core.facts.observation import NOT_ASKED, Unknown
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import BoundPods, DrainPolicy
+from careen.core.facts.reasons import Code
 from careen.core.gates import bound_pods
 from careen.core.gates.question import When
-from careen.core.observation import NOT_ASKED, Unknown
-from careen.core.phases import Evidence
-from careen.core.policy import BoundPods, DrainPolicy
-from careen.core.reasons import Code
 from tests.careen.core.builders import a_daemon_pod, a_pod, a_policy, a_situation, an_owner
 
 HERE, ELSEWHERE, FREE = an_owner(bound_to="n1"), an_owner(bound_to="n2"), an_owner()

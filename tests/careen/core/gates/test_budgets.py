@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
+from careen.core.facts import keys
+from careen.core.facts.observation import NOT_ASKED, NodeView, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
+from careen.core.facts.reasons import Code
+from careen.core.facts.selectors import Selector
 from careen.core.gates import budgets
 from careen.core.gates.question import When
-from careen.core.lock import LockContent
-from careen.core.observation import NOT_ASKED, NodeView, Unknown
-from careen.core.phases import Phase
-from careen.core.policy import Budget, BudgetKind, Order, Policy
-from careen.core.reasons import Code
-from careen.core.selectors import Selector
+from careen.core.lock.content import LockContent
 from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy, a_progress, a_situation, an_entry, held
 
 OWN = a_node("n1")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, Unknown
+from careen.core.facts.policy import DrainPolicy
+from careen.core.facts.reasons import Code
 from careen.core.gates import dry_run
 from careen.core.gates.question import When
-from careen.core.observation import NOT_ASKED, DryRunAnswer, Evictable, Unknown
-from careen.core.policy import DrainPolicy
-from careen.core.reasons import Code
 from tests.careen.core.builders import a_daemon_pod, a_pod, a_policy, a_situation
 
 PODS = (a_pod("a"), a_daemon_pod())

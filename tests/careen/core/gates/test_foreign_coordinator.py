@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from careen.core.facts.observation import NOT_ASKED, Unknown
+from careen.core.facts.reasons import Code
 from careen.core.gates import foreign_coordinator
 from careen.core.gates.question import When
-from careen.core.observation import NOT_ASKED, Unknown
-from careen.core.reasons import Code
 from tests.careen.core.builders import a_situation
 
 

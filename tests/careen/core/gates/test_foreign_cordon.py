@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
 from careen.core.gates import budgets, foreign_cordon
 from careen.core.gates.question import When
-from careen.core.lock import LockContent
-from careen.core.observation import NodeView
-from careen.core.phases import Phase
-from careen.core.reasons import Code
+from careen.core.lock.content import LockContent
 from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy, a_progress, a_situation, decided
 
 LEFT_ALONE = a_policy(reboot_cordoned=False)

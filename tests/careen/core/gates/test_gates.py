@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from careen.core.facts.observation import NOT_ASKED
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import BoundPods, DrainPolicy, ForecastPolicy
 from careen.core.gates import GATES, asked, missing, refusals
 from careen.core.gates.question import Cost, When
-from careen.core.observation import NOT_ASKED
-from careen.core.phases import Evidence
-from careen.core.policy import BoundPods, DrainPolicy, ForecastPolicy
 from tests.careen.core.builders import a_policy, a_situation
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from careen.core import lock
+from careen.core.facts.reasons import Code
 from careen.core.gates import asked, halt
 from careen.core.gates.question import When
-from careen.core.lock import LockContent
-from careen.core.reasons import Code
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
 from tests.careen.core.builders import a_situation, an_entry, held
 
 FAILED = an_entry("n3", failed="never-ready", limit=3)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys, lock
+from careen.core.facts import keys
+from careen.core.facts.observation import NOT_ASKED, Unknown
+from careen.core.facts.reasons import Code
 from careen.core.gates import hold
 from careen.core.gates.question import When
-from careen.core.lock import LockContent
-from careen.core.observation import NOT_ASKED, Unknown
-from careen.core.reasons import Code
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
 from tests.careen.core.builders import a_node, a_situation, an_entry, held
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from careen.core.facts.observation import Need, NeedAnswer, Unknown
+from careen.core.facts.reasons import Code
 from careen.core.gates import host_state
 from careen.core.gates.question import When
-from careen.core.observation import Need, NeedAnswer, Unknown
-from careen.core.reasons import Code
 from tests.careen.core.builders import UNKNOWN_NEED, YES, a_situation
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
 from careen.core.gates import loop_limit
 from careen.core.gates.question import When
-from careen.core.phases import Phase
-from careen.core.reasons import Code
 from tests.careen.core.builders import a_marked_node, a_policy, a_progress, a_situation
 
 

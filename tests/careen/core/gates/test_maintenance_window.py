@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from careen.core import keys
+from careen.core.facts import keys
+from careen.core.facts.policy import Window
+from careen.core.facts.reasons import Code
 from careen.core.gates import maintenance_window
 from careen.core.gates.question import When
-from careen.core.policy import Window
-from careen.core.reasons import Code
 from tests.careen.core.builders import NOW, a_node, a_policy, a_situation
 
 FRIDAY_NIGHT = Window(days=frozenset({4}), start=time(22), end=time(4))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from careen.core import keys
+from careen.core.facts import keys
+from careen.core.facts.reasons import Code
 from careen.core.gates import minimum_interval
 from careen.core.gates.question import When
-from careen.core.reasons import Code
 from tests.careen.core.builders import a_node, a_policy, a_situation
 
 AN_HOUR_AGO = '{"at":"2026-03-04T11:00:00Z"}'

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
+from careen.core.facts import keys
+from careen.core.facts.observation import NOT_ASKED, SelfTest, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.reasons import Code
 from careen.core.gates import reboot_way
 from careen.core.gates.question import When
-from careen.core.observation import NOT_ASKED, SelfTest, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.reasons import Code
 from tests.careen.core.builders import a_policy, a_progress, a_situation, decided, the_patch
 
 BROKEN = SelfTest(obstacle="the host has no program /sbin/reboot")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from careen.core.facts.reasons import Code
 from careen.core.gates import settings
 from careen.core.gates.question import When
-from careen.core.reasons import Code
 from tests.careen.core.builders import a_policy, a_situation
 
 

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys, lock
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision
-from careen.core.lock import LockContent
-from careen.core.memory import Memory
-from careen.core.observation import NOT_ASKED, DryRunAnswer, Evictable, LockReading, NodeView, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import DrainPolicy
-from careen.core.reasons import Code
-from careen.core.selectors import Selector
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, LockReading, NodeView, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import DrainPolicy
+from careen.core.facts.reasons import Code
+from careen.core.facts.selectors import Selector
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     NO,

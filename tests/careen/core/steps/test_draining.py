@@ -1,6 +1,6 @@
 """Draining: the next pods, or done, or stuck; what calls it off; and that undoing puts everything back in one patch before the claim goes.
 
-With `careen.core.steps.late_gates` and `careen.core.steps.working`.
+With `careen.core.steps.shared.late_gates` and `careen.core.steps.shared.working`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys, lock
 from careen.core.actions import AskReboot, ConfirmClaim, Evict, PatchNode, WriteLock
 from careen.core.decision import Decision
-from careen.core.lock import LockContent
-from careen.core.memory import EvictAnswer, EvictionMemory, Memory, after_eviction
-from careen.core.observation import NOT_ASKED, Alert, Taint, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy, Window
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.memory import EvictAnswer, EvictionMemory, Memory, after_eviction
+from careen.core.facts.observation import NOT_ASKED, Alert, Taint, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import AlertPolicy, DrainPolicy, LatePolicy, Policy, Window
+from careen.core.facts.reasons import Code
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
     NO,
     NOW,

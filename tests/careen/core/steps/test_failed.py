@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision
-from careen.core.lock import LockContent
-from careen.core.observation import NOT_ASKED
-from careen.core.phases import Evidence, Phase
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.observation import NOT_ASKED
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.reasons import Code
+from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
     BOOT,
     NO,

@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys, lock
 from careen.core.actions import PostEvent
-from careen.core.lock import LockContent
-from careen.core.memory import Memory
-from careen.core.observation import NOT_ASKED, Need, NeedAnswer, Taint, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Window
-from careen.core.progress import Progress, to_annotation
-from careen.core.reasons import Code
-from careen.core.taint_spread import delay_seconds
-from careen.core.times import from_rfc3339
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import NOT_ASKED, Need, NeedAnswer, Taint, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Window
+from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
+from careen.core.steps.shared.taint_spread import delay_seconds
 from tests.careen.core.builders import (
     NO,
     NOW,

@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys, lock
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode, WriteLock
 from careen.core.decide import decide
 from careen.core.decision import Decision
-from careen.core.lock import LockContent
-from careen.core.memory import Memory, RebootMemory, RebootOutcome, StrangerMemory
-from careen.core.observation import NOT_ASKED, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import Window
-from careen.core.progress import Announcement, Progress
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory, RebootMemory, RebootOutcome, StrangerMemory
+from careen.core.facts.observation import NOT_ASKED, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Window
+from careen.core.facts.progress import Announcement, Progress
+from careen.core.facts.reasons import Code
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
 from careen.core.steps.rebooting import stranger_patience_seconds
 from tests.careen.core.builders import (
     BOOT,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision
-from careen.core.memory import ClaimMemory, Memory, RebootMemory, RebootOutcome
-from careen.core.observation import NOT_ASKED, Holders, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.progress import Announcement, Progress
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.memory import ClaimMemory, Memory, RebootMemory, RebootOutcome
+from careen.core.facts.observation import NOT_ASKED, Holders, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.progress import Announcement, Progress
+from careen.core.facts.reasons import Code
 from tests.careen.core.builders import (
     BOOT,
     LOCK_OBJECT,

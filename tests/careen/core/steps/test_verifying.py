@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys
 from careen.core.actions import Notify, Occasion, PatchNode
 from careen.core.decision import Decision
-from careen.core.lock import LockContent
-from careen.core.observation import OwnerHealth, Taint, Unknown
-from careen.core.phases import Phase
-from careen.core.reasons import Code
+from careen.core.facts import keys
+from careen.core.facts.observation import OwnerHealth, Taint, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
     NO,
     NOW,

@@ -1,4 +1,4 @@
-"""Waiting: all cheap refusals at once, costly ones only in turn, the claim on the Node first, and the way home (`careen.core.steps.giving_back`)."""
+"""Waiting: all cheap refusals at once, costly ones only in turn, the claim on the Node first, and the way home (`careen.core.steps.shared.giving_back`)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import Any
 
 import pytest
 
-from careen.core import keys, lock, order, taint_spread
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision, Refusal
-from careen.core.lock import LockContent
-from careen.core.memory import Memory
-from careen.core.observation import NOT_ASKED, Alert, Chance, Holders, NodeView, Taint, Unknown
-from careen.core.phases import Evidence, Phase
-from careen.core.policy import AlertPolicy, BoundPods, DrainPolicy, Policy, Window
-from careen.core.reasons import Code
-from careen.core.selectors import Selector
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import NOT_ASKED, Alert, Chance, Holders, NodeView, Taint, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, Policy, Window
+from careen.core.facts.reasons import Code
+from careen.core.facts.selectors import Selector
+from careen.core.facts.times import rfc3339
+from careen.core.lock import content as lock
+from careen.core.lock import order
+from careen.core.lock.content import LockContent
+from careen.core.steps.shared import taint_spread
 from careen.core.steps.waiting import LOOK_SECONDS, OPENING_SECONDS
-from careen.core.times import rfc3339
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     BOOT,

@@ -7,7 +7,6 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.model.devices import DeviceClass, ResourceClaim
 from scheduler_core.model.labels import (
     LabelSelector,
     NodeAffinity,
@@ -29,8 +28,8 @@ from scheduler_core.model.pod import (
     TopologySpreadConstraint,
 )
 from scheduler_core.model.requests import RequestRules
-from scheduler_core.model.taints import Taint, Toleration
-from scheduler_core.model.volumes import (
+from scheduler_core.model.storage.devices import DeviceClass, ResourceClaim
+from scheduler_core.model.storage.volumes import (
     CSIDriver,
     CSINode,
     CSINodeDriver,
@@ -41,6 +40,7 @@ from scheduler_core.model.volumes import (
     TopologyRequirement,
     VolumeAttachment,
 )
+from scheduler_core.model.taints import Taint, Toleration
 from scheduler_core.plugins import IN_TREE
 from scheduler_core.queue.events import EVERY_EVENT, Action, ClusterEvent, EventHint, Resource
 from scheduler_core.queue.hints import default_hints, registered_hints

@@ -1,0 +1,55 @@
+"""Rules about hosts: tainted in time, rebooted once for each need, and all of them in the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from drydock.checker.evidence import (
+    TAINT,
+    Breach,
+    Evidence,
+    agent_node,
+    is_cordoned,
+    is_ready,
+    taints_of,
+    writes_to,
+)
+
+
+def every_need_is_tainted_in_time(evidence: Evidence) -> Iterator[Breach]:
+    """The node's own agent taints it within the limit, whatever else keeps the node waiting."""
+    for need in (e for e in evidence.host_log if e.what == "need"):
+        times = [w.at for w in writes_to(evidence, "nodes") if w.key[1] == need.host and agent_node(w.actor) == need.host and w.at >= need.at
+                 and TAINT in {(key, effect) for key, effect, _ in taints_of(w.after)}]
+        end = max((evidence.seen_until, *(w.at for w in evidence.writes)))
+        if times and times[0] - need.at > evidence.taint_seconds:
+            yield Breach(at=times[0], sentence=f"{need.host} was tainted {times[0] - need.at:.1f} s after it asked for a reboot, the limit is {evidence.taint_seconds:.0f} s")
+        if not times and end - need.at > evidence.taint_seconds:
+            yield Breach(at=end, sentence=f"{need.host} was not tainted at all in the {end - need.at:.1f} s after it asked for a reboot")
+
+
+def one_reboot_for_each_need(evidence: Evidence) -> Iterator[Breach]:
+    needs: Counter[str] = Counter()
+    reboots: Counter[str] = Counter()
+    for event in evidence.host_log:
+        if event.what == "need":
+            needs[event.host] += 1
+        if event.what == "asked":
+            reboots[event.host] += 1
+            if reboots[event.host] > needs[event.host]:
+                yield Breach(at=event.at, sentence=f"{event.host} was told to reboot {reboots[event.host]} times for {needs[event.host]} needs")
+
+
+def every_node_comes_round(evidence: Evidence) -> Iterator[Breach]:
+    """At the end each host that asked has a new boot, and its Node is ready and in service."""
+    if not evidence.is_complete:
+        return
+    latest = {w.key[1]: w.after for w in writes_to(evidence, "nodes")}
+    for need in (e for e in evidence.host_log if e.what == "need"):
+        booted = [e for e in evidence.host_log if e.host == need.host and e.what == "booted" and e.at > need.at]
+        end = max((evidence.seen_until, *(w.at for w in evidence.writes)))
+        if not booted:
+            yield Breach(at=end, sentence=f"{need.host} asked for a reboot and never got it")
+        elif not is_ready(latest.get(need.host, {})) or is_cordoned(latest.get(need.host, {})):
+            yield Breach(at=end, sentence=f"{need.host} rebooted and is not back in service")

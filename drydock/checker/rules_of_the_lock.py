@@ -1,0 +1,94 @@
+"""Rules about claims: how many, whose, and when they are given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from drydock.checker.evidence import (
+    Breach,
+    Evidence,
+    HostEvent,
+    agent_node,
+    boot_id_of,
+    claim_on,
+    events,
+    given_back,
+    is_cordoned,
+    is_ready,
+    lock_writes,
+    writes_to,
+)
+
+
+def never_more_claims_than_allowed(evidence: Evidence) -> Iterator[Breach]:
+    for write, _, after in lock_writes(evidence):
+        if len(after) > evidence.concurrency:
+            yield Breach(at=write.at, sentence=f"{', '.join(sorted(after))} hold claims at once, the limit is {evidence.concurrency}")
+
+
+def no_claim_is_stolen(evidence: Evidence) -> Iterator[Breach]:
+    """An entry may be taken out by its own node's agent, or by anybody once its Node carries no such claim."""
+    for write, before, after in lock_writes(evidence):
+        taken = [node for node, claim in before.items() if after.get(node) != claim and agent_node(write.actor) not in ("", node)]
+        for node in taken:
+            if claim_on(_node_at(evidence, node, write.at)) == before[node]:
+                yield Breach(at=write.at, sentence=f"the agent of {agent_node(write.actor)} took the claim of {node}, which was alive")
+
+
+def claims_are_given_back_only_when_it_is_safe(evidence: Evidence) -> Iterator[Breach]:
+    """After a new boot and a ready node, or with everything undone and no reboot asked for."""
+    since: dict[str, float] = {}
+    for write, before, after in lock_writes(evidence):
+        for node in after.keys() - before.keys():
+            since[node] = write.at
+        for node in given_back(write, before, after):
+            if (why := _unsafe_release(evidence, node, since.get(node, 0.0), write.at)) is not None:
+                yield Breach(at=write.at, sentence=f"the claim of {node} was given back {why}")
+
+
+def _unsafe_release(evidence: Evidence, name: str, claimed_at: float, released_at: float) -> str | None:
+    node = _node_at(evidence, name, released_at)
+    log = [e for e in evidence.host_log if e.host == name and claimed_at <= e.at <= released_at]
+    if not any(e.what == "asked" for e in log):
+        if is_cordoned(node) and agent_node(_cordoner(evidence, name, released_at)) == name:
+            return "while the node was still cordoned by its agent and had not rebooted"
+        return None
+    if log[-1].what not in ("booted", "ready"):
+        return "before the new boot"
+    if not is_ready(node) or boot_id_of(node) != log[-1].boot_id:
+        return "before the Node was ready with its new boot id"
+    return None
+
+
+def _node_at(evidence: Evidence, name: str, at: float) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = {}
+    for write in writes_to(evidence, "nodes"):
+        if write.key[1] == name and write.at <= at:
+            found = write.after
+    return found
+
+
+def _cordoner(evidence: Evidence, name: str, at: float) -> str:
+    """Who set the cordon that stands on the node at that instant."""
+    cordons = [write for write in writes_to(evidence, "nodes") if write.key[1] == name and write.at <= at and write.cordons]
+    return cordons[-1].actor if cordons else ""
+
+
+def no_reboot_without_its_own_claim(evidence: Evidence) -> Iterator[Breach]:
+    """At the instant of the command the lock names the node, under the claim id that stands on its Node."""
+    holders: dict[str, str] = {}
+    claims: dict[str, str] = {}
+    lock = {id(write): after for write, _, after in lock_writes(evidence)}
+    for event in events(evidence):
+        if isinstance(event, HostEvent):
+            if event.what == "asked" and (event.host not in holders or holders[event.host] not in ("", claims.get(event.host, ""))):
+                yield Breach(at=event.at, sentence=f"{event.host} was told to reboot while the lock held no claim of its own ({_named(holders)})")
+        elif id(event) in lock:
+            holders = lock[id(event)]
+        elif event.plural == "nodes":
+            claims[event.key[1]] = claim_on(event.after)
+
+
+def _named(holders: dict[str, str]) -> str:
+    return f"it held {', '.join(sorted(holders))}" if holders else "it was empty"

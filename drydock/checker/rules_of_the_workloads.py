@@ -1,0 +1,76 @@
+"""Rules about what people run: workloads that lost pods to a drain have them back before the next node may go."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from drydock.checker.evidence import Breach, Evidence, agent_node, given_back, lock_writes, writes_to
+
+# An agent reads, decides and writes; what fell away in between, by another node's drain, it could not know.
+_READ_BEFORE_SECONDS = 5.0
+
+
+def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[Breach]:
+    """At the release after a reboot each owner of displaced pods has as many ready pods as when the node was cordoned. Jobs are work and may end."""
+    ready = _ready_over_time(evidence)
+    cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
+    for write, before, after in lock_writes(evidence):
+        for node in given_back(write, before, after):
+            since = max((c.at for c in cordons if c.key[1] == node and c.at <= write.at), default=write.at)
+            boots = [e.at for e in evidence.host_log if e.host == node and e.what == "booted" and since <= e.at <= write.at]
+            if not boots:
+                continue
+            # What was displaced was gone by then, so an older count would be that of before the drain.
+            seen_from = max(write.at - _READ_BEFORE_SECONDS, boots[-1])
+            for owner, name in sorted(_displaced(evidence, node, since, write.at).items()):
+                had, has = _at(ready[owner], since), _most_between(ready[owner], seen_from, write.at)
+                if has < had:
+                    yield Breach(at=write.at, sentence=f"the claim of {node} was given back while {name} had {has} ready pods, {had} before its drain")
+
+
+Timeline = list[tuple[float, int]]
+
+
+def _ready_over_time(evidence: Evidence) -> dict[str, Timeline]:
+    """Owner -> how many of its pods were ready, from each instant at which that changed."""
+    ready: dict[str, set[tuple[str, str]]] = {}
+    lines: dict[str, Timeline] = {}
+    for write in writes_to(evidence, "pods"):
+        owner = _owner(write.after or write.before)[0]
+        pods = ready.setdefault(owner, set())
+        if _serves(write.after):
+            pods.add(write.key)
+        else:
+            pods.discard(write.key)
+        lines.setdefault(owner, []).append((write.at, len(pods)))
+    return lines
+
+
+def _serves(pod: Mapping[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return "deletionTimestamp" not in (pod.get("metadata") or {}) and any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
+    """The controller's uid, and its kind and name for people."""
+    for reference in pod["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return reference["uid"], f"{reference['kind']} {reference['name']}"
+    return "", ""
+
+
+def _displaced(evidence: Evidence, node: str, since: float, until: float) -> dict[str, str]:
+    """Owners that keep a number of pods running. A Job's pods run to an end of their own, so fewer of them are no loss."""
+    evicted = [w for w in writes_to(evidence, "pods") if w.verb == "evict" and agent_node(w.actor) == node and since <= w.at <= until]
+    return {uid: name for uid, name in (_owner(w.before) for w in evicted) if uid and not name.startswith("Job ")}
+
+
+def _at(line: Timeline, instant: float) -> int:
+    index = bisect_right(line, (instant, 1 << 30))
+    return line[index - 1][1] if index else 0
+
+
+def _most_between(line: Timeline, start: float, end: float) -> int:
+    return max([_at(line, start), *(count for at, count in line if start <= at <= end)])

@@ -1,0 +1,68 @@
+"""Runs a controller after every change of the kinds that it looks at.
+
+Each controller is a function that compares what should be with what is, over all objects: the embedded cluster is small
+enough that this costs less than keeping queues of keys would cost to read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from drydock.hosts.wake_up import wait_at_most
+from drydock.server.api_errors import ApiError
+from drydock.server.kinds.resources import resource_named
+from drydock.server.verbs import Verbs
+
+_log = logging.getLogger(__name__)
+# A burst of changes is looked at once; real controllers are not faster either.
+_PAUSE_SECONDS = 0.03
+
+Reconcile = Callable[[Verbs], float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """A reconciling function, the plurals whose changes wake it, and its name in the audit.
+
+    The function returns after how many seconds it wants to look again by itself, or None.
+    """
+
+    name: str
+    watches: tuple[str, ...]
+    reconcile: Reconcile
+
+
+async def run_controllers(verbs: Verbs, controllers: Sequence[Controller]) -> None:
+    """Runs until cancelled."""
+    await asyncio.gather(*(_run(verbs, controller) for controller in controllers))
+
+
+def _run(verbs: Verbs, controller: Controller) -> Awaitable[None]:
+    changed = asyncio.Event()
+    changed.set()
+    stop_listening = verbs.store.listen([resource_named(plural).storage for plural in controller.watches], changed.set)
+
+    async def loop() -> None:
+        try:
+            again: float | None = None
+            while True:
+                await wait_at_most(changed, again)
+                changed.clear()
+                again = _reconciled(verbs, controller)
+                await asyncio.sleep(_PAUSE_SECONDS)
+        finally:
+            stop_listening()
+
+    return loop()
+
+
+def _reconciled(verbs: Verbs, controller: Controller) -> float | None:
+    try:
+        return controller.reconcile(verbs)
+    except ApiError as refusal:
+        # Nobody else writes between our read and our write; what is left is a request that the server will never take.
+        _log.warning("%s: %s", controller.name, refusal.message)
+        return 1.0

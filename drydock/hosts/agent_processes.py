@@ -1,0 +1,135 @@
+"""The agents of the demo: one real `careen agent` process per node, started, killed with its host, started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import careen
+import scheduler_core
+from drydock.hosts.machines import SENTINEL, SimulatedHost
+from drydock.rollout.kubeconfig import write_kubeconfig
+
+# As the kubelet does with a container that exits: wait a little longer each time, from one second on.
+_FIRST_RESTART_SECONDS = 1.0
+_LONGEST_RESTART_SECONDS = 10.0
+# A starting interpreter costs most of a core for a second: more than this many at once only delay each other.
+_STARTS_AT_ONCE = 2
+_START_SHARE_SECONDS = 0.5
+
+AGENT_USER = "careen-agent-"
+
+
+def agent_user(node: str) -> str:
+    """The user name under which a node's agent speaks to the API server."""
+    return f"{AGENT_USER}{node}"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Agent:
+    host: SimulatedHost
+    command: list[str]
+    log: Path
+    process: asyncio.subprocess.Process | None = None
+    supervisor: asyncio.Task[None] | None = None
+    crashes: list[int] = field(default_factory=list)
+
+
+class AgentProcesses:
+    """Keeps an agent running on each host that is up; `crashes` counts exits that nobody asked for."""
+
+    def __init__(self, folder: Path, server_url: str, *, extra_arguments: Sequence[str] = ()) -> None:
+        self._folder = folder
+        self._url = server_url
+        self._extra = list(extra_arguments)
+        self._agents: dict[str, _Agent] = {}
+        self._starting = asyncio.Semaphore(_STARTS_AT_ONCE)
+
+    def add(self, host: SimulatedHost) -> None:
+        config = write_kubeconfig(self._folder / f"{host.name}.kubeconfig", self._url, user=agent_user(host.name), namespace="careen")
+        command = [*_dies_with_us(), sys.executable, "-m", "careen", "agent", "--node-id", host.name, "--kubeconfig", str(config), "--host-root", str(host.root),
+                   "--boot-id-file", str(host.boot_id_file), "--reboot-sentinel", SENTINEL, "--host-exec", "direct", "--reboot-command", host.reboot_command,
+                   "--ds-namespace", "careen", "--ds-name", "careen", "--metrics-port", "0", *self._extra]
+        self._agents[host.name] = _Agent(host=host, command=command, log=self._folder / f"{host.name}.log")
+
+    def start(self, name: str) -> None:
+        """Run the node's agent until `kill`; one that exits is started again."""
+        agent = self._agents[name]
+        if agent.supervisor is None or agent.supervisor.done():
+            agent.supervisor = asyncio.create_task(self._supervise(agent))
+
+    def kill(self, name: str) -> None:
+        """The host stops under the agent: no goodbye."""
+        agent = self._agents[name]
+        if agent.supervisor is not None:
+            agent.supervisor.cancel()
+            agent.supervisor = None
+        _kill_group(agent.process)
+        agent.process = None
+
+    def crash(self, name: str) -> None:
+        """Kill the process alone, as the kernel does when memory runs out; it is started again."""
+        _kill_group(self._agents[name].process)
+
+    @property
+    def crashes(self) -> dict[str, list[int]]:
+        """Exit codes of agents that ended by themselves, by node."""
+        return {name: agent.crashes for name, agent in self._agents.items() if agent.crashes}
+
+    def log_of(self, name: str) -> Path:
+        return self._agents[name].log
+
+    async def stop(self) -> None:
+        """End every process and wait until they are gone."""
+        processes = [agent.process for agent in self._agents.values() if agent.process is not None]
+        for name in self._agents:
+            self.kill(name)
+        await asyncio.gather(*(process.wait() for process in processes))
+
+    async def _supervise(self, agent: _Agent) -> None:
+        pause = _FIRST_RESTART_SECONDS
+        while True:
+            code = await self._run_once(agent)
+            if code != -signal.SIGKILL:
+                agent.crashes.append(code)
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_RESTART_SECONDS, pause * 2)
+
+    async def _run_once(self, agent: _Agent) -> int:
+        async with self._starting:
+            with agent.log.open("ab") as log:
+                # A session of its own: whatever the agent starts goes with it when its host goes down.
+                agent.process = await asyncio.create_subprocess_exec(
+                    *agent.command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=agent.host.root, env=_environment())
+            await asyncio.sleep(_START_SHARE_SECONDS)
+        return await agent.process.wait()
+
+
+def _dies_with_us() -> list[str]:
+    """A prefix that makes the kernel end an agent whose demo was killed without a chance to clean up; empty where there is none."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
+
+
+def _environment() -> dict[str, str]:
+    """Ours without what would reach into the agent's settings, and with the package where we found it."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
+    roots = [str(Path(package.__path__[0]).resolve().parent) for package in (careen, scheduler_core)]
+    kept["PYTHONPATH"] = os.pathsep.join([*roots, *filter(None, [kept.get("PYTHONPATH", "")])])
+    return kept
+
+
+def _kill_group(process: asyncio.subprocess.Process | None) -> None:
+    if process is None or process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+

@@ -1,0 +1,132 @@
+"""The embedded cluster as a whole: API server, controllers, scheduler, kubelets and hosts, wired and run together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from drydock.controllers import (
+    budgets,
+    daemon_sets,
+    deployments,
+    garbage,
+    node_lifecycle,
+    replica_sets,
+    stateful_sets,
+)
+from drydock.controllers.control_loop import run_controllers
+from drydock.controllers.ownership import PODS
+from drydock.controllers.scheduler_loop import SchedulerLoop
+from drydock.hosts.kubelets import Kubelets
+from drydock.hosts.machines import Hosts, SimulatedHost
+from drydock.rollout.patience import GaveUp, Patience
+from drydock.rollout.sample_cluster import mirror_pods, sample_nodes, sample_objects
+from drydock.rollout.timings import Timings
+from drydock.server.api_server import ApiServer, embedded_api
+from drydock.server.evictions import pod_is_ready
+from drydock.server.faults import FaultPlan, no_faults
+from drydock.server.kinds.resources import BY_KIND, resource_named
+
+CONTROLLERS = (deployments.CONTROLLER, replica_sets.CONTROLLER, stateful_sets.CONTROLLER, daemon_sets.CONTROLLER, budgets.CONTROLLER,
+               node_lifecycle.CONTROLLER, garbage.CONTROLLER)
+_SETTLE_LOOK_SECONDS = 0.1
+
+
+class PartDied(Exception):
+    """A part of the cluster died: it is broken, and so is every conclusion from it. The sentence names the part and the cause."""
+
+
+@dataclass(slots=True, kw_only=True)
+class EmbeddedCluster:
+    """A running cluster; `on_down` and `on_up` may be set to follow the hosts (the demo kills and starts agents there)."""
+
+    api: ApiServer
+    hosts: Hosts
+    scheduler: SchedulerLoop
+    on_down: Callable[[SimulatedHost], None] = field(default=lambda _host: None)
+    on_up: Callable[[SimulatedHost], None] = field(default=lambda _host: None)
+    # Ends with `PartDied` when the first part does.
+    failure: asyncio.Future[None] | None = None
+
+    async def wait_until_settled(self, seconds: float) -> None:
+        """Wait until every pod is bound and ready; `GaveUp` names those that are not when nothing has moved for so long."""
+        patience = Patience(seconds)
+        while True:
+            self.raise_if_broken_down()
+            waiting = [f"{s.key[0]}/{s.key[1]}" for s in self.api.store.items(PODS.storage) if not pod_is_ready(s.content)]
+            if not waiting and self.api.store.count(PODS.storage):
+                return
+            if patience.is_over(len(waiting)):
+                raise GaveUp(f"these pods are not ready {patience.waited}: {', '.join(waiting)}")
+            await asyncio.sleep(_SETTLE_LOOK_SECONDS)
+
+    def raise_if_broken_down(self) -> None:
+        """Raises `PartDied` if a part of the cluster did."""
+        if self.failure is not None and self.failure.done():
+            self.failure.result()
+
+
+@contextlib.asynccontextmanager
+async def running_cluster(folder: Path, *, nodes: int, seed: int, timings: Timings | None = None, plan: FaultPlan = no_faults,
+                          port: int = 0, agent_arguments: Sequence[str] = ()) -> AsyncIterator[EmbeddedCluster]:
+    """A cluster of the sample's workloads with all hosts up; leaving the block takes everything down.
+
+    The arguments are what careen's DaemonSet says of its agents. The agents themselves are not started here.
+    """
+    pace, chance = timings or Timings(), random.Random(seed)
+    api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)
+    await api.start(port)
+    kubelets = Kubelets(api.verbs, pace, chance)
+    manifests = sample_nodes(nodes)
+    by_name = {name: SimulatedHost(name, folder / name, chance) for name in (m["metadata"]["name"] for m in manifests)}
+
+    def down(host: SimulatedHost) -> None:
+        kubelets.node_is_down(host.name)
+        cluster.on_down(host)
+
+    def up(host: SimulatedHost) -> None:
+        kubelets.node_is_up(host.name, host.boot_id)
+        cluster.on_up(host)
+
+    hosts = Hosts(by_name, pace, chance, clock=time.monotonic, on_down=down, on_up=up)
+    cluster = EmbeddedCluster(api=api, hosts=hosts, scheduler=SchedulerLoop(api.verbs, seed=seed))
+    _create(api, manifests, nodes, agent_arguments)
+    for host in by_name.values():
+        kubelets.node_is_up(host.name, host.boot_id)
+    parts: dict[str, Coroutine[Any, Any, None]] = {
+        "controllers": run_controllers(api.verbs, CONTROLLERS), "kubelets": kubelets.run(), "hosts": hosts.run(), "scheduler": cluster.scheduler.run(),
+    }
+    tasks = [asyncio.create_task(part, name=name) for name, part in parts.items()]
+    cluster.failure = asyncio.ensure_future(_first_failure(tasks))
+    try:
+        yield cluster
+    finally:
+        cluster.failure.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, cluster.failure, return_exceptions=True)
+        await api.stop()
+
+
+async def _first_failure(tasks: list[asyncio.Task[None]]) -> None:
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    for task in done:
+        if cause := task.exception():
+            raise PartDied(f"the embedded cluster's {task.get_name()} died: {type(cause).__name__}: {cause}") from cause
+
+
+def _create(api: ApiServer, nodes: list[dict[str, Any]], count: int, agent_arguments: Sequence[str]) -> None:
+    for manifest in nodes:
+        stored = api.verbs.create(resource_named("nodes"), "", manifest, actor="system:kubelet")
+        for pod in mirror_pods(manifest, stored.content["metadata"]["uid"]):
+            api.verbs.create(PODS, pod["metadata"]["namespace"], pod, actor="system:kubelet")
+    for manifest in sample_objects(count, agent_arguments):
+        resource = BY_KIND[manifest["apiVersion"], manifest["kind"]]
+        api.verbs.create(resource, manifest["metadata"].get("namespace", ""), manifest, actor="admin")

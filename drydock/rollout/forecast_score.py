@@ -1,0 +1,77 @@
+"""How often the agents' forecasts were right, counted from outside.
+
+An agent writes beside its cordon where it thinks that each pod will land; where the replacements really went stands in
+the journal. Replacements of one owner are alike, so which of them stands for which evicted pod is chosen owner by owner
+so that the most forecasts come true; each replacement counts once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from drydock.checker.evidence import Write, agent_node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastScore:
+    """`hits` of `total` evicted pods landed where it was said."""
+
+    hits: int
+    total: int
+
+
+def score_forecasts(writes: Sequence[Write]) -> ForecastScore | None:
+    """The score over all drains; None when no agent wrote a forecast that names pods."""
+    scores = [score for write in writes if write.cordons and agent_node(write.actor) == write.key[1] and (score := _score(write, writes)) is not None]
+    return ForecastScore(hits=sum(s.hits for s in scores), total=sum(s.total for s in scores)) if scores else None
+
+
+def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
+    landing = _landing(cordon.after)
+    if not landing:
+        return None
+    node = cordon.key[1]
+    end = next((w.at for w in writes if w.plural == "nodes" and w.key[1] == node and w.at > cordon.at and not (w.after.get("spec") or {}).get("unschedulable")), float("inf"))
+    evicted = [w for w in writes if w.plural == "pods" and w.verb == "evict" and agent_node(w.actor) == node and cordon.at <= w.at <= end]
+    owners = {_owner(w.before) for w in evicted}
+    bound = [w for w in writes if w.plural == "pods" and w.verb == "bind" and cordon.at <= w.at <= end and _owner(w.after) in owners]
+    said = [(w, landing["/".join(w.key)]) for w in evicted if "/".join(w.key) in landing]
+    said = [(w, nodes) for w, nodes in said if "…" not in nodes]       # an open set: whatever happens, it was not wrong
+    hits = 0
+    for owner in owners:
+        places = [w.after["spec"]["nodeName"] for w in bound if _owner(w.after) == owner]
+        hits += _most_matches([nodes for w, nodes in said if _owner(w.before) == owner], places)
+    return ForecastScore(hits=hits, total=len(said))
+
+
+def _most_matches(said: list[tuple[str, ...]], places: list[str]) -> int:
+    """How many forecasts can be given a place of their own among those where replacements went (augmenting paths)."""
+    taken: dict[int, int] = {}
+
+    def place(forecast: int, seen: set[int]) -> bool:
+        for index, node in enumerate(places):
+            if node in said[forecast] and index not in seen:
+                seen.add(index)
+                if index not in taken or place(taken[index], seen):
+                    taken[index] = forecast
+                    return True
+        return False
+
+    return sum(place(forecast, set()) for forecast in range(len(said)))
+
+
+def _owner(pod: Mapping[str, Any]) -> str:
+    return next((o["uid"] for o in pod["metadata"].get("ownerReferences") or () if o.get("controller")), "")
+
+
+def _landing(node: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Pod -> the nodes it may land on, from the annotation careen.dev/forecast."""
+    text = (node["metadata"].get("annotations") or {}).get("careen.dev/forecast", "")
+    try:
+        pods = json.loads(text)["pods"] if text else {}
+        return {pod: tuple(nodes) if isinstance(nodes, list) else (nodes,) for pod, nodes in pods.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}

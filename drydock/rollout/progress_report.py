@@ -1,0 +1,104 @@
+"""Where a roll-out stands, read from the outside: Nodes, lock, journal and hosts, as a value for tables and lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drydock.controllers.ownership import PODS, controller_uid
+from drydock.hosts.agent_processes import AGENT_USER
+from drydock.rollout.cluster import EmbeddedCluster
+from drydock.server.kinds.resources import resource_named
+from drydock.server.store import Change
+
+_NODES = resource_named("nodes")
+_PREFIX = "careen.dev/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLine:
+    """One node as a person wants to see it."""
+
+    name: str
+    zone: str
+    phase: str
+    reason: str
+    forecast: str
+    pods: int
+    moved: int
+    is_ready: bool
+    is_cordoned: bool
+    is_rebooted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The whole roll-out at one instant; `seconds` since the hosts asked for their reboots."""
+
+    seconds: float
+    nodes: tuple[NodeLine, ...]
+    moved: int
+    moved_twice: int
+
+    @property
+    def rebooted(self) -> int:
+        return sum(node.is_rebooted for node in self.nodes)
+
+
+def read_progress(cluster: EmbeddedCluster, since: float) -> Progress:
+    """What can be seen now; `since` by the store's clock."""
+    store = cluster.api.store
+    moves = evictions(store.journal, since)
+    placed = [s.content["spec"].get("nodeName", "") for s in store.items(PODS.storage)]
+    booted = {e.host for e in cluster.hosts.log if e.what == "ready" and e.at >= since}
+    lines = tuple(_line(s.content, placed, moves, booted) for s in store.items(_NODES.storage))
+    return Progress(seconds=store.clock() - since, nodes=lines, moved=len(moves), moved_twice=sum(move.is_repeat for move in moves))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One pod sent away by an agent; a repeat when the pod was itself made after the roll-out began."""
+
+    pod: str
+    node: str
+    is_repeat: bool
+
+
+def evictions(journal: Iterable[Change], since: float) -> list[Move]:
+    """The pods that agents evicted, in order."""
+    born: dict[str, float] = {}
+    moves: list[Move] = []
+    for change in journal:
+        if change.storage != PODS.storage:
+            continue
+        if change.before is None and change.after is not None:
+            born[change.after.content["metadata"]["uid"]] = change.at
+        was_going = change.before is not None and "deletionTimestamp" in change.before.content["metadata"]
+        if change.verb == "evict" and change.actor.startswith(AGENT_USER) and not was_going and change.before is not None:
+            content = change.before.content
+            repeat = bool(controller_uid(content)) and born.get(content["metadata"]["uid"], 0.0) > since
+            moves.append(Move(pod="/".join(change.key), node=content["spec"].get("nodeName", ""), is_repeat=repeat))
+    return moves
+
+
+def _line(node: Mapping[str, Any], placed: list[str], moves: list[Move], booted: set[str]) -> NodeLine:
+    metadata = node["metadata"]
+    annotations = {k.removeprefix(_PREFIX): v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(_PREFIX)}
+    name = metadata["name"]
+    conditions = {c["type"]: c["status"] for c in node["status"].get("conditions") or ()}
+    return NodeLine(
+        name=name, zone=(metadata.get("labels") or {}).get("topology.kubernetes.io/zone", ""), phase=annotations.get("phase", "Idle"),
+        reason=annotations.get("reason", ""), forecast=forecast_words(annotations.get("forecast", "")), pods=placed.count(name),
+        moved=sum(move.node == name for move in moves), is_ready=conditions.get("Ready") == "True",
+        is_cordoned=bool(node["spec"].get("unschedulable")), is_rebooted=name in booted)
+
+
+def forecast_words(text: str) -> str:
+    """`5 moves, 1 returns` from the annotation careen.dev/forecast; empty when there is none."""
+    try:
+        counts = json.loads(text).get("counts", {}) if text else {}
+    except (ValueError, AttributeError):
+        return ""
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count and outcome != "stays")

@@ -1,0 +1,1 @@
+"""An API server in memory: objects, verbs, watches, evictions, faults."""

@@ -1,0 +1,39 @@
+"""The audit as lines of JSON: a line per request (who asked what, when, what was answered) and a line per write (what changed)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drydock.server.store import Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """A request as the server saw it; `at` and `seconds` by the store's clock, `code` 0 when no answer was sent."""
+
+    at: float
+    user: str
+    agent: str
+    verb: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    code: int
+    seconds: float
+    dry_run: bool = False
+    fault: str = ""
+
+    def as_line(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def journal_line(change: Change) -> str:
+    """A write with the top-level fields that it changed, and their new values."""
+    before: Any = {} if change.before is None else change.before.content
+    after: Any = {} if change.after is None else change.after.content
+    changed = {field: after.get(field) for field in {*before, *after} if before.get(field) != after.get(field)}
+    return json.dumps({"at": round(change.at, 3), "actor": change.actor, "verb": change.verb, "resource": change.storage[1],
+                       "namespace": change.key[0], "name": change.key[1], "kind": change.kind, "changed": changed}, separators=(",", ":"), sort_keys=True)

@@ -1,0 +1,39 @@
+"""Events in two groups: kept as core/v1, served and taken as events.k8s.io/v1 too.
+
+Source: kube-apiserver `pkg/apis/events/v1/conversion.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drydock.server.kinds.resources import ResourceType
+
+# core/v1 name -> events.k8s.io/v1 name
+_RENAMED = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "source": "deprecatedSource",
+}
+_BACK = {new: old for old, new in _RENAMED.items()}
+
+
+def is_converted(resource: ResourceType) -> bool:
+    """Whether objects of this row are kept in another form than the one that clients see."""
+    return resource.group == "events.k8s.io"
+
+
+def to_served(resource: ResourceType, content: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored event as the clients of this row expect it."""
+    renamed = {_RENAMED.get(key, key): value for key, value in content.items()}
+    return {**renamed, "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def to_stored(content: Mapping[str, Any]) -> dict[str, Any]:
+    """An event of events.k8s.io/v1 as it is kept."""
+    return {**{_BACK.get(key, key): value for key, value in content.items()}, "apiVersion": "v1", "kind": "Event"}

@@ -1,0 +1,118 @@
+"""What a watch sees of the store: the changes it asked for, in order, told from its own point of view.
+
+The bytes go out in `api_server.py`. Source of the semantics: apiserver `storage/cacher/cache_watcher.go`: an object that
+stops matching a selector is reported as deleted, one that begins to match as added.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from drydock.hosts.wake_up import wait_at_most
+from drydock.server.kinds.resources import ResourceType
+from drydock.server.requests.selectors import Matches
+from drydock.server.store import Change, HistoryGone, Store
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchRequest:
+    """What the client asked: from where, of what, for how long (seconds), with bookmarks or not."""
+
+    resource: ResourceType
+    namespace: str
+    name: str
+    selected: Matches | None
+    from_version: int | None
+    initial_events: bool
+    bookmarks: bool
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchEvent:
+    kind: str
+    content: dict[str, Any]
+
+
+async def watch_events(store: Store, request: WatchRequest, *, bookmark_seconds: float, now: Callable[[], float]) -> AsyncIterator[WatchEvent]:
+    """Events until the time is over; a start that is too old yields one ERROR event with code 410, as a real stream does."""
+    changed = asyncio.Event()
+    stop_listening = store.listen([request.resource.storage], changed.set)
+    deadline, next_bookmark = now() + request.timeout_seconds, now() + bookmark_seconds
+    try:
+        seen = store.version
+        if request.from_version is None or request.initial_events:
+            for event in _present_state(store, request):
+                yield event
+        else:
+            seen = request.from_version
+        while True:
+            changed.clear()
+            try:
+                events = _events_after(store, request, seen)
+            except HistoryGone as gone:
+                yield _too_old(seen, gone.oldest)
+                return
+            seen = max(seen, store.version)
+            for event in events:
+                yield event
+            if now() >= deadline:
+                break
+            if request.bookmarks and now() >= next_bookmark:
+                yield _bookmark(request.resource, seen)
+                next_bookmark = now() + bookmark_seconds
+            await wait_at_most(changed, (min(deadline, next_bookmark) if request.bookmarks else deadline) - now())
+        if request.bookmarks:
+            yield _bookmark(request.resource, seen)
+    finally:
+        stop_listening()
+
+
+def _events_after(store: Store, request: WatchRequest, version: int) -> list[WatchEvent]:
+    seen_by_client = (_event(change, request) for change in store.changes_after(request.resource.storage, version))
+    return [event for event in seen_by_client if event is not None]
+
+
+def _present_state(store: Store, request: WatchRequest) -> list[WatchEvent]:
+    found = [item.content for item in store.items(request.resource.storage, request.namespace)]
+    events = [WatchEvent(kind="ADDED", content=dict(content)) for content in found if _is_wanted(content, request)]
+    if request.initial_events and request.bookmarks:
+        end = _bookmark(request.resource, store.version)
+        end.content["metadata"]["annotations"] = {INITIAL_EVENTS_END: "true"}
+        events.append(end)
+    return events
+
+
+def _is_wanted(content: Any, request: WatchRequest) -> bool:
+    metadata = content["metadata"]
+    if request.namespace and metadata.get("namespace") != request.namespace:
+        return False
+    if request.name and metadata["name"] != request.name:
+        return False
+    return request.selected is None or request.selected(content)
+
+
+def _event(change: Change, request: WatchRequest) -> WatchEvent | None:
+    before = change.before.content if change.before is not None and _is_wanted(change.before.content, request) else None
+    after = change.after.content if change.after is not None and _is_wanted(change.after.content, request) else None
+    if after is not None:
+        return WatchEvent(kind="ADDED" if before is None else "MODIFIED", content=dict(after))
+    if before is None:
+        return None
+    # The last state that matched carries the version of this change.
+    return WatchEvent(kind="DELETED", content={**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}})
+
+
+def _bookmark(resource: ResourceType, version: int) -> WatchEvent:
+    return WatchEvent(kind="BOOKMARK", content={"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {"resourceVersion": str(version), "creationTimestamp": None}})
+
+
+def _too_old(version: int, oldest: int) -> WatchEvent:
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Expired", "code": 410,
+              "message": f"too old resource version: {version} ({oldest})"}
+    return WatchEvent(kind="ERROR", content=status)

@@ -1,0 +1,132 @@
+"""After a drain: did the pods land where the forecast said? Hits and misses are a metric, the forecast's own record.
+
+The forecast stands on the Node, written with the cordon; by the time the claim is given back the replacements run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from careen.agent.telemetry.metrics import Metrics
+from careen.agent.turn import Turned
+from careen.cluster.pods import places_of
+from careen.cluster.wire.api import ApiServer
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, OwnerHealth
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.times import from_rfc3339
+from careen.core.facts.untrusted import object_of
+
+Landings = Mapping[str, tuple[str, ...]]
+
+
+class Score(NamedTuple):
+    """Of the pods whose landing was forecast: they landed inside their set or not, or the forecast does not speak of what happened.
+
+    `superseded` are those that their controller has not replaced yet (it was scaled down, deleted, or waits as Jobs do), and those that
+    landed on a node that their set does not name but may have: it was longer than is stored, or more courses were possible than were followed.
+    """
+
+    hits: int
+    misses: int
+    superseded: int = 0
+
+
+class Drain(NamedTuple):
+    """A drain that is over: what was said, whose pods moved, and since when."""
+
+    landings: Landings
+    owners: tuple[OwnerHealth, ...]
+    since: datetime
+
+
+def finished_drain(turned: Turned) -> Drain | None:
+    """The drain whose claim this turn gave back; None for every other turn, and where no forecast was written."""
+    node = turned.observation.node
+    if turned.stop is not None or not isinstance(node, NodeView) or turned.decision.phase not in (Phase.IDLE, Phase.WAITING):
+        return None
+    record = from_annotation(node.annotations.get(keys.PROGRESS))
+    if not isinstance(record, Progress) or record.phase != Phase.SETTLING.value:
+        return None
+    since, landings = from_rfc3339(record.drain_started_at), _landings(node.annotations.get(keys.FORECAST))
+    owners = tuple(owner for owner in record.owners if owner.kind != "DaemonSet")     # none of its pods moved
+    return Drain(landings, owners, since) if since and landings and owners else None
+
+
+async def check(api: ApiServer, drain: Drain, metrics: Metrics, node: str) -> None:
+    """Looks where the replacements are and counts. Raises `ClusterError`; nobody's turn waits for this."""
+    score = await score_of(api, drain)
+    metrics.forecast_pods.labels(node, "hit").inc(score.hits)
+    metrics.forecast_pods.labels(node, "miss").inc(score.misses)
+    metrics.forecast_pods.labels(node, "superseded").inc(score.superseded)
+
+
+async def score_of(api: ApiServer, drain: Drain) -> Score:
+    """One list of pods for each namespace that pods moved in."""
+    by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
+    for owner in drain.owners:
+        by_namespace[owner.namespace].append(owner)
+    hits = misses = superseded = 0
+    for namespace, owners in sorted(by_namespace.items()):
+        said = {owner.uid: [nodes for title, nodes in drain.landings.items() if _is_of(title, owner, owners)] for owner in owners}
+        if not any(said.values()):
+            continue
+        places = await places_of(api, namespace, list(said), since=drain.since)
+        for uid, sets in said.items():
+            score = score_of_owner(sets, places[uid])
+            hits, misses, superseded = hits + score.hits, misses + score.misses, superseded + score.superseded
+    return Score(hits=hits, misses=misses, superseded=superseded)
+
+
+def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Score:
+    """`places` has an entry for each replacement, empty for one without a node."""
+    whole = [nodes for nodes in said if keys.AND_OTHERS not in nodes]
+    hits = most_matches(said, places)
+    not_replaced = max(0, len(said) - len(places))
+    misses = max(0, len(whole) - most_matches(whole, places) - not_replaced)
+    return Score(hits=hits, misses=misses, superseded=len(said) - hits - misses)
+
+
+def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
+    """How many forecasts can each be given a place of their own: replacements of one owner are alike, so which stands for
+    which is chosen in the forecast's favour, but each counts once. (Augmenting paths; both sides are a node's pods at most.)"""
+    taken_by: dict[int, int] = {}
+
+    def finds_place(forecast: int, tried: set[int]) -> bool:
+        for place, node in enumerate(places):
+            if node in said[forecast] and place not in tried:
+                tried.add(place)
+                if place not in taken_by or finds_place(taken_by[place], tried):
+                    taken_by[place] = forecast
+                    return True
+        return False
+
+    return sum(finds_place(forecast, set()) for forecast in range(len(said)))
+
+
+def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> bool:
+    """Whether the pod was this owner's, by its name: controllers name pods `<owner>-…`, and the longest owner's name wins."""
+    namespace, _, name = title.partition("/")
+    named = [each for each in owners if name.startswith(f"{each.name}-")]
+    return namespace == owner.namespace and bool(named) and max(named, key=lambda each: len(each.name)) is owner
+
+
+def _landings(text: str | None) -> Landings:
+    """Of the annotation: by `namespace/name`, the nodes that were said. Only for people and for this; unreadable is none."""
+    pods = object_of(text).get("pods")
+    found = {title: _nodes(said) for title, said in pods.items()} if isinstance(pods, dict) and len(pods) <= _MOST_PODS else {}
+    return found if all(found.values()) else {}
+
+
+def _nodes(said: object) -> tuple[str, ...]:
+    """Empty for what names no nodes."""
+    if isinstance(said, str):
+        return (said,)
+    return tuple(said) if isinstance(said, list) and all(isinstance(node, str) for node in said) else ()
+
+
+_MOST_PODS = 500                     # four full nodes: anybody may have written the annotation, and the matching goes as deep as it is long

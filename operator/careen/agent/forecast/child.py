@@ -1,0 +1,161 @@
+"""The process that computes one forecast: `python -m careen.agent.forecast.child`, order on stdin, answer on stdout.
+
+A process of its own, because numpy and a whole cluster's lists have no place in an agent that runs on every node all day.
+It limits its own memory, and asks the kernel to be the first to go: the agent must outlive it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import resource
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from careen.agent.forecast.order import Order
+from careen.cluster.wire.lean_imports import load_lean_client
+
+if TYPE_CHECKING:
+    from scheduler_core.config.configuration import Configuration
+    from scheduler_core.simulation.evicted.replacements import StaysBecause
+    from scheduler_core.snapshot.snapshot import Snapshot  # at run time only where numpy may be loaded
+
+# One thread is enough for rows of integers, and each more would cost address space and memory.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def main() -> int:
+    """Reads the order, prints `{"forecasts": […]}`, `{"unknown": sentence}`, or `{"mistake": sentence}` where whoever asked was wrong."""
+    order = Order.from_json(sys.stdin.read())
+    _be_small(order.memory_bytes)
+    answer: dict[str, Any]
+    try:
+        answer = _answer(order)
+    except Exception as error:
+        answer = {"unknown": f"the simulation failed: {type(error).__name__}: {error}"}
+        if _is_want_of_memory(error):
+            answer = {"unknown": order.wants_more_memory}
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+def _is_want_of_memory(error: BaseException | None) -> bool:
+    """Also where it ran out while a library was being loaded: then the loader's words stand behind an ImportError."""
+    if error is None:
+        return False
+    return isinstance(error, MemoryError) or "failed to map segment" in str(error) or _is_want_of_memory(error.__cause__ or error.__context__)
+
+
+def _be_small(memory_bytes: int) -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    _die_with_parent()
+    # If the container's limit is hit all the same, this process and not the agent is killed.
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _die_with_parent() -> None:
+    """An answer that nobody waits for any more is not worth its memory. Linux only; elsewhere the deadline ends us."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _answer(order: Order) -> dict[str, Any]:
+    from scheduler_core.simulation.drain import simulate_drain
+    from scheduler_core.simulation.evicted.replacements import moves_all
+    from scheduler_core.snapshot.dump import UnreadableDumpError
+
+    try:
+        snapshot, release, made_at = _from_dump(order.dump) if order.dump else _from_cluster(order)
+    except UnreadableDumpError as error:
+        return {"mistake": f"{order.dump}: {error}"}
+    if order.dump and (absent := [name for name in order.nodes if name not in snapshot.columns.row_of]):
+        return {"mistake": f"{order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} of this dump"}
+    version, note = supported(release)
+    try:
+        configuration = _configuration(order.scheduler_config) if order.scheduler_config else None
+    except _NoConfigurationError as error:
+        return {"unknown": f"--scheduler-config names what is no KubeSchedulerConfiguration: {error}"}
+    stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
+    made = simulate_drain(snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version, stays=stays)
+    unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
+    mappings = [forecast.to_mapping() for forecast in made]
+    for mapping in mappings:
+        mapping["notes"] = [*mapping["notes"], *([note] if note else []), *unread]
+    return {"forecasts": mappings}
+
+
+def _rule_of(selector: str) -> StaysBecause:
+    from careen.core.drain.drain_plan import rule_of  # all that a drain thinks about, where few agents have a selector
+    from careen.core.facts.policy import DrainPolicy
+    from careen.core.facts.selectors import Selector
+
+    return rule_of(DrainPolicy(selector=Selector.parse(selector)))
+
+
+def _from_dump(path: str) -> tuple[Snapshot, str, str]:
+    from scheduler_core.snapshot.dump import read_dump
+
+    with Path(path).open("rb") as file:
+        dump = read_dump(file)
+    return dump.snapshot, dump.header.kube_version, dump.header.taken_at
+
+
+def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
+    """The cluster as its API server lists it, its release, and when the first list was asked for."""
+    import asyncio  # only where a cluster is asked: a dump needs none of it
+
+    load_lean_client()
+    from careen.agent.clock import SystemClock
+    from careen.cluster.snapshot_reader import server_version
+    from careen.cluster.whole_cluster import read_cluster
+    from careen.cluster.wire.api import ApiServer
+    from careen.cluster.wire.client import ClientTransport, load_configuration, user_agent
+
+    kubeconfig = Path(order.kubeconfig) if order.kubeconfig else None
+    transport = ClientTransport(lambda: load_configuration(kubeconfig, context=order.context or None), agent=user_agent("forecast"), threads=1)
+    clock = SystemClock()
+    api = ApiServer(transport, clock, chance=random.random)
+    with asyncio.Runner() as runner:
+        release = runner.run(server_version(api))
+        made_at = clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
+        snapshot = runner.run(read_cluster(api))
+    transport.close()
+    return snapshot, release, made_at
+
+
+def supported(version: str) -> tuple[str, str]:
+    """The release whose scheduler is reproduced, and a note if the cluster runs another one."""
+    from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
+
+    try:
+        return str(KubeVersion.parse(version)), ""
+    except UnsupportedKubeVersionError:
+        newest = ".".join(map(str, NEWEST))
+        return newest, f"the cluster runs {version or 'an unnamed release'}; forecast as its scheduler were that of {newest}"
+
+
+class _NoConfigurationError(Exception):
+    """The text is not what it should be; the agent judges short ones itself, when it takes its settings."""
+
+
+def _configuration(text: str) -> Configuration:
+    from careen.settings import yaml_text
+    from scheduler_core.config.configuration import Configuration
+
+    try:
+        return Configuration.from_mapping(yaml_text.load(text))
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        raise _NoConfigurationError(f"{type(error).__name__}: {error}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

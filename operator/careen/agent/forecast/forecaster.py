@@ -1,0 +1,121 @@
+"""Runs the simulation of a drain in a child process. Killed, slow, out of memory, unreadable: the forecast is unknown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from careen.agent.forecast.order import Order
+from careen.core.facts.observation import Unknown
+from careen.host.commands import kill_group
+from scheduler_core.simulation.forecast import Forecast, UnreadableForecastError
+
+if TYPE_CHECKING:
+    # A command for people runs a forecast too, and has nobody to show metrics to.
+    from careen.agent.telemetry.metrics import Metrics
+    from careen.cluster.wire.transport import Clock
+    from careen.core.facts.selectors import Selector
+
+_LONGEST_SENTENCE = 500
+_GAVE_UP = b"OpenBLAS error: Memory allocation"     # it ends the process by itself while numpy is loaded, before Python could say anything
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a simulation may cost, and by which settings it goes; live ones, so they are asked for each time."""
+
+    seconds: float
+    memory_bytes: int
+    scheduler_config: str
+    drain_pod_selector: Selector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """The question itself was wrong: a file that is no dump, a node that is not in it. `why` is a sentence."""
+
+    why: str
+
+
+class ChildForecaster:
+    """The agent's forecasts of its own node, counted."""
+
+    def __init__(self, *, kubeconfig: str, limits: Callable[[], Limits | Unknown], clock: Clock, metrics: Metrics) -> None:
+        self._kubeconfig = kubeconfig
+        self._limits = limits
+        self._clock = clock
+        self._metrics = metrics
+
+    async def forecast(self, node: str) -> Forecast | Unknown:
+        """Where each pod of the node would land, or why that cannot be told."""
+        began = self._clock.monotonic()
+        limits = self._limits()
+        answer = limits if isinstance(limits, Unknown) else await forecast_together([node], limits, kubeconfig=self._kubeconfig)
+        made = answer[0] if isinstance(answer, tuple) else Unknown(answer.why)
+        self._metrics.forecast_seconds.labels(node).observe(self._clock.monotonic() - began)
+        self._metrics.forecasts.labels(node, "unknown" if isinstance(made, Unknown) else "made").inc()
+        return made
+
+
+async def forecast_together(
+    nodes: Sequence[str], limits: Limits, *, kubeconfig: str = "", context: str = "", dump: str = "",
+) -> tuple[Forecast, ...] | Unknown | Mistake:
+    """A simulation in a process of its own: several nodes drained at once, a forecast each, in the order given; with `dump`, in that file's cluster."""
+    return await _run(Order(
+        nodes=tuple(nodes), kubeconfig=kubeconfig, context=context, memory_bytes=limits.memory_bytes, scheduler_config=limits.scheduler_config, dump=dump,
+        drain_pod_selector=limits.drain_pod_selector.text if limits.drain_pod_selector else "",
+    ), limits.seconds)
+
+
+async def _run(order: Order, seconds: float) -> tuple[Forecast, ...] | Unknown | Mistake:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "careen.agent.forecast.child",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Unknown(f"the simulation could not be started: {error}")
+    try:
+        async with asyncio.timeout(seconds):
+            output, errors = await process.communicate(order.to_json())
+    except TimeoutError:
+        await kill_group(process)
+        return Unknown(f"the simulation took longer than {seconds:.0f} s: raise --forecast-timeout")
+    except asyncio.CancelledError:
+        await kill_group(process)
+        raise
+    if _GAVE_UP in errors:
+        return Unknown(order.wants_more_memory)
+    return _read(process.returncode, output, errors, nodes=order.nodes)
+
+
+def _read(code: int | None, output: bytes, errors: bytes, *, nodes: Sequence[str]) -> tuple[Forecast, ...] | Unknown | Mistake:
+    if code == -signal.SIGKILL:
+        return Unknown("the simulation was killed, probably for want of memory: raise the container's memory limit")
+    if code != 0:
+        return Unknown(f"the simulation ended with exit code {code}: {_last_line(errors)}")
+    try:
+        answer = json.loads(output)
+        if "unknown" in answer:
+            return Unknown(str(answer["unknown"])[:_LONGEST_SENTENCE])
+        if "mistake" in answer:
+            return Mistake(str(answer["mistake"])[:_LONGEST_SENTENCE])
+        made = tuple(Forecast.from_mapping(each) for each in answer["forecasts"])
+    except (ValueError, KeyError, TypeError, UnreadableForecastError) as error:
+        return Unknown(f"the simulation's answer could not be read: {error}")
+    return made if [each.node for each in made] == list(nodes) else Unknown("the simulation's answer could not be read: it is about other nodes")
+
+
+def _last_line(errors: bytes) -> str:
+    lines = errors.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:_LONGEST_SENTENCE] if lines else "it printed nothing"

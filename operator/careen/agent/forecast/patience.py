@@ -1,0 +1,49 @@
+"""A forecast that has refused for longer than `--forecast-patience` is told as a warning: a person has to make room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from careen.core.decision import Refusal
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+
+_OF_THE_FORECAST = frozenset({Code.FORECAST_REFUSES, Code.FORECAST_UNKNOWN, Code.EVICTION_REFUSED})
+
+# A refusal is off the Node while the node takes a claim and asks once more; it is gone when it stays away for longer.
+_GAP = timedelta(minutes=10)
+
+
+class ForecastPatience:
+    """Tells each refusal once, from the moment it has stood for too long."""
+
+    def __init__(self, patience_seconds: Callable[[], float]) -> None:
+        self._patience_seconds = patience_seconds
+        self._since: datetime | None = None
+        self._seen_at: datetime | None = None
+        self._told_since: datetime | None = None
+
+    def look(self, refusals: tuple[Refusal, ...], now: datetime, phase: Phase | None = Phase.WAITING) -> tuple[bool, str]:
+        """Whether the patience is over, and the sentence to tell now; empty if there is none or it was told."""
+        standing = next((each for each in refusals if each.code in _OF_THE_FORECAST and each.since is not None), None)
+        if self._is_over(phase, now):
+            self._since = self._seen_at = None
+        if standing is not None and standing.since is not None:
+            self._since, self._seen_at = min(self._since or standing.since, standing.since), now
+        if self._since is None or now - self._since <= timedelta(seconds=self._patience_seconds()):
+            return False, ""
+        if standing is None or self._since == self._told_since:
+            return True, ""
+        self._told_since = self._since
+        return True, f"no place for this node's pods since {self._since:%Y-%m-%d %H:%M} UTC: {standing.sentence}"
+
+    @property
+    def since(self) -> datetime | None:
+        """Since when the refusal has stood that `look` told of last."""
+        return self._told_since
+
+    def _is_over(self, phase: Phase | None, now: datetime) -> bool:
+        """Whether the node went on, or nothing was refused for a while."""
+        is_waiting = phase in (Phase.WAITING, Phase.CLAIMING, None)
+        return not is_waiting or (self._seen_at is not None and now - self._seen_at > _GAP)

@@ -1,0 +1,45 @@
+"""What the own Node keeps of a claim, for a start that cannot learn its settings or its lock: such a node
+must be brought home first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from careen.cluster.nodes import read_node
+from careen.cluster.wire.api import ApiServer
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.progress import Progress, from_annotation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedClaim:
+    """A claim on the Node.
+
+    `settings`: as `last_good.py` wrote them; `lock_annotation`: where the claim's lock is kept.
+    """
+
+    id: str
+    node_uid: str
+    settings: str
+    lock_annotation: str
+
+
+def claim_of(node: NodeView) -> RecordedClaim | None:
+    """The claim that the Node's record names; None also where the record cannot be understood: then nothing
+    may be done under it."""
+    record = from_annotation(node.annotations.get(keys.PROGRESS))
+    if not isinstance(record, Progress) or not record.claim:
+        return None
+    return RecordedClaim(
+        id=record.claim,
+        node_uid=node.uid,
+        settings=node.annotations.get(keys.SETTINGS, ""),
+        lock_annotation=record.lock.partition("/")[2],
+    )
+
+
+async def own_node(api: ApiServer, name: str) -> NodeView | None:
+    """The Node; None if there is none. Raises `ClusterError`."""
+    found = await read_node(api, name)
+    return found if isinstance(found, NodeView) else None

@@ -1,0 +1,281 @@
+"""The start of an agent: whose lock it uses, which settings it obeys, and what it does when it cannot learn that.
+
+An agent without a claim then ends, or waits for the API server's answer: nothing may be begun on a guess. A node
+under a claim is brought home all the same, with the settings that the claim rests on, and begins nothing new: it is
+cordoned, and the others wait for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from careen.agent.startup import lock_place
+from careen.agent.startup.recorded_claim import RecordedClaim, claim_of, own_node
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.metrics import Metrics
+from careen.cluster import objects
+from careen.cluster.events import Subject, post_event
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError, NotFound
+from careen.cluster.wire.transport import Clock
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import Code, event_reason
+from careen.settings import last_good
+from careen.settings.live import Given, LiveSettings, SeenConfigMap
+from careen.settings.sources import BadSettings
+from careen.settings.tree import Settings
+
+_LOG = logging.getLogger("careen.agent")
+
+PATIENCE_SECONDS = 30.0
+"""So long a node under a claim waits for a lock or settings that cannot be read, before it does without."""
+
+_RETRY_SECONDS = 2.0
+_LOCK_AGAIN_SECONDS = 30.0
+_LONGEST_PROBLEM = 500  # characters; it stands in an annotation and in Events
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+@dataclass(kw_only=True)
+class Start:
+    """First the lock is asked for, then the settings; afterwards this knows what was wrong with them."""
+
+    given: Given
+    basics: Settings
+    is_place_given: bool
+    api: ApiServer
+    clock: Clock
+    metrics: Metrics
+    heartbeat: Heartbeat
+    in_background: Callable[[Coroutine[Any, Any, object]], None]
+    lock_problem: str = field(default="", init=False)
+    """Why the lock may be another one than that of the other agents."""
+    node_read: tuple[NodeView, float] | None = field(default=None, init=False)
+    """The own Node, if it was asked for, and when."""
+
+    @property
+    def config_map(self) -> str:
+        """namespace/name of the ConfigMap."""
+        return f"{self.basics.ds_namespace}/{self.basics.config_map}"
+
+    async def make_sure_of_the_lock(self) -> None:
+        """Before the first write: an agent with another lock than its fellows would not see their claims.
+
+        Raises `BadSettings`.
+        """
+        named, began = self._lock_place, self.clock.monotonic()
+        while True:
+            self.heartbeat.expect_within(120.0, f"looking whose lock {named} carries")
+            try:
+                judged = await self._judge_lock()
+                claim = await self._claim() if judged.refusal else None
+            except ClusterError as error:
+                _LOG.warning("whose lock %s carries is not known yet, so nothing is done: %s", named, error)
+                claim = await self._claim_after_patience(began)
+                if claim is not None:
+                    self._do_without_lock(claim, f"whose lock {named} carries cannot be told: {error}")
+                    return
+                await self.clock.sleep(_RETRY_SECONDS)
+                continue
+            if judged.remark:
+                _LOG.warning("%s", judged.remark)
+            if judged.refusal and claim is None:
+                raise BadSettings([judged.refusal])
+            if judged.refusal and claim is not None:
+                self._do_without_lock(claim, judged.refusal)
+            return
+
+    @property
+    def _lock_place(self) -> lock_place.Place:
+        return lock_place.Place(self.basics.ds_namespace, self.basics.ds_name)
+
+    async def _judge_lock(self) -> lock_place.Judged:
+        basics = self.basics
+        return await lock_place.judge(
+            self.api,
+            self._lock_place,
+            is_given=self.is_place_given,
+            annotation=basics.lock_annotation,
+            pod=None if basics.kubeconfig else _own_pod(self.given.environment),
+        )
+
+    def _do_without_lock(self, claim: RecordedClaim, why: str) -> None:
+        self.lock_problem = (
+            f"{why[:_LONGEST_PROBLEM]}: this node is given back to service, and begins no new claim"
+        )
+        self._tell_of_standing_in(claim, self.lock_problem)
+
+    async def judge_lock_again(self, live: LiveSettings, then: Callable[[], None]) -> None:
+        """Until the lock is known to be the agents' own: from then on all is as after any start."""
+        while self.lock_problem:
+            await self.clock.sleep(_LOCK_AGAIN_SECONDS)
+            try:
+                judged = await self._judge_lock()
+            except ClusterError as error:
+                _LOG.info("whose lock %s carries is still not known: %s", self._lock_place, error)
+                continue
+            if not judged.refusal:
+                self.lock_problem = ""
+                _LOG.info("%s carries the agents' own lock", self._lock_place)
+                self.show_settings(live)
+                then()
+
+    async def first_settings(self) -> LiveSettings:
+        """Waits until it is known what the ConfigMap says: a window or a gate in it must hold from the first
+        turn on."""
+        name, began = self.config_map, self.clock.monotonic()
+        while True:
+            self.heartbeat.expect_within(120.0, f"reading ConfigMap {name}")
+            try:
+                live = await self._settings_or_last_good()
+            except ClusterError as error:
+                _LOG.warning("settings are not known yet, so nothing is done: %s", error)
+                if claim := await self._claim_after_patience(began):
+                    return self._stand_in(claim, None, f"ConfigMap {name} cannot be read: {error}")
+                await self.clock.sleep(_RETRY_SECONDS)
+                continue
+            self.show_settings(live)
+            for note in live.resolved.notes:
+                _LOG.warning("%s", note)
+            return live
+
+    async def _settings_or_last_good(self) -> LiveSettings:
+        """Raises `ClusterError`, and `BadSettings` on a node without a claim."""
+        seen, name = await self._read_config_map(), self.config_map
+        if seen is None and self.basics.config_map:
+            claim = await self._claim()
+            if claim is not None and not last_good.says_nothing(claim.settings):
+                return self._stand_in(claim, None, f"ConfigMap {name} does not exist")
+        try:
+            return LiveSettings(self.given, seen, config_map_name=name)
+        except BadSettings as error:
+            claim = await self._claim()
+            if claim is None:
+                raise
+            return self._stand_in(claim, seen, f"the settings cannot be used: {'; '.join(error.problems)}")
+
+    def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
+        """Settings to bring the claimed node home with."""
+        instead = last_good.restore(
+            claim.settings,
+            f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings, and begins no new one",
+            flags=self.given.flags,
+            environment=self.given.environment,
+            name=self.config_map,
+            lock_annotation=claim.lock_annotation,
+        )
+        live = LiveSettings(self.given, seen, config_map_name=self.config_map, instead=instead)
+        self._tell_of_standing_in(claim, instead.why)
+        if seen is not None:
+            self.tell_bad_settings(live, seen, why)
+        return live
+
+    def _tell_of_standing_in(self, claim: RecordedClaim, sentence: str) -> None:
+        self.metrics.show_config(ok=False)
+        self.heartbeat.hold_readiness(sentence)
+        _LOG.error("%s", sentence)
+        subject = Subject(kind="Node", name=self.basics.node_id, uid=claim.node_uid)
+        reason = event_reason(Code.SETTINGS_UNUSABLE)
+        self.in_background(
+            post_event(
+                self.api,
+                subject,
+                reason=reason,
+                sentence=sentence,
+                is_warning=True,
+                host=self.basics.node_id,
+                once=f"{claim.id}/{sentence}",
+            )
+        )
+
+    async def _claim(self) -> RecordedClaim | None:
+        """The claim that stands on the own Node. Raises `ClusterError`."""
+        asked_at = self.clock.monotonic()
+        node = await own_node(self.api, self.basics.node_id)
+        self.node_read = (node, asked_at) if node else None
+        return claim_of(node) if node else None
+
+    async def _claim_after_patience(self, began: float) -> RecordedClaim | None:
+        """The claim, once what the start waits for has been waited for long enough; None too if that cannot
+        be told."""
+        if self.clock.monotonic() - began < PATIENCE_SECONDS:
+            return None
+        try:
+            return await self._claim()
+        except ClusterError:
+            return None
+
+    def policy_of(self, live: LiveSettings) -> Policy:
+        """What decisions obey.
+
+        With a lock that may be the wrong one nothing new is begun, and no drain finished.
+        """
+        if not self.lock_problem:
+            return live.policy
+        problems = [each for each in (self.lock_problem, live.policy.settings_problem) if each]
+        return replace(live.policy, settings_problem="; ".join(problems), are_settings_whole=False)
+
+    def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
+        """In the metric.
+
+        An agent that works without its lock or with older settings is not ready, so that a roll-out of it
+        stops.
+        """
+        missing = self.lock_problem or live.stands_in
+        self.metrics.show_config(ok=not problems and not missing)
+        self.heartbeat.hold_readiness(missing)
+
+    async def _read_config_map(self) -> SeenConfigMap | None:
+        if not self.basics.config_map:
+            return None
+        try:
+            found = await self.api.get(
+                f"/api/v1/namespaces/{self.basics.ds_namespace}/configmaps/{self.basics.config_map}",
+                objects.ConfigMap,
+            )
+        except NotFound:
+            return None
+        return SeenConfigMap(
+            uid=found.metadata.uid, resource_version=found.metadata.resource_version, data=found.data or {}
+        )
+
+    def tell_bad_settings(self, live: LiveSettings, seen: SeenConfigMap | None, sentence: str) -> None:
+        """An Event of the ConfigMap.
+
+        Every agent of the fleet sees the same edit: whoever comes first tells it.
+        """
+        uid = seen.uid if seen else live.config_map_uid
+        subject = Subject(
+            kind="ConfigMap", name=self.basics.config_map, namespace=self.basics.ds_namespace, uid=uid
+        )
+        once = f"{uid}/{seen.resource_version if seen else 'deleted'}"
+        self.in_background(
+            post_event(
+                self.api,
+                subject,
+                reason="BadSettings",
+                sentence=sentence,
+                is_warning=True,
+                host=self.basics.node_id,
+                once=once,
+            )
+        )
+
+
+####
+
+
+def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:
+    """As the pod tells it: its namespace by the service account's files, its name by POD_NAME, or as its host
+    name."""
+    try:
+        namespace = _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+    except OSError:
+        namespace = ""
+    return lock_place.OwnPod(namespace=namespace, name=environment.get("POD_NAME") or socket.gethostname())

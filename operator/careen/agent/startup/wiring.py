@@ -1,0 +1,379 @@
+"""Builds every part of an agent and hands each what it needs; nothing else does.
+
+The order of the start: who am I and where is the API server (flags, environment) → whose lock → the ConfigMap's settings, both waited
+for until they are known → the host's lock for agents → turns. Only after the first turn come kopf and the review of rights: a node that
+has just rebooted is given back first. That also goes before a lock and settings that cannot be had: a node under a claim is brought home
+with the settings that the claim began with, and begins nothing new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from careen.agent import handlers
+from careen.agent.apply import Hands
+from careen.agent.clock import SystemClock
+from careen.agent.forecast import check as forecast_check
+from careen.agent.forecast.forecaster import ChildForecaster, Limits
+from careen.agent.forecast.patience import ForecastPatience
+from careen.agent.loop import Loop
+from careen.agent.messages import Messenger
+from careen.agent.need_watch import NeedWatch
+from careen.agent.observe import Observer, Senses
+from careen.agent.self_test import SelfTests
+from careen.agent.startup.start import Start
+from careen.agent.telemetry import logs
+from careen.agent.telemetry.http_server import Heartbeat, HttpServer
+from careen.agent.telemetry.metrics import Metrics
+from careen.agent.turn import Mind, Turned
+from careen.cluster.access import missing_rights, needed_rights
+from careen.cluster.events import Subject, post_event
+from careen.cluster.lock_store import LockStore
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.client import ClientTransport, connect
+from careen.cluster.wire.errors import ClusterError
+from careen.cluster.wire.transport import Request, Response
+from careen.core.facts.observation import NeedAnswer, NodeView, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code, event_reason
+from careen.host import single_agent
+from careen.host.commands import HostExec
+from careen.host.node_host import Host, LocalHost
+from careen.services.prometheus import Access, AlertSource, Prometheus
+from careen.settings.live import Given, LiveSettings, SeenConfigMap
+from careen.settings.sources import Source, resolve
+from careen.settings.tree import Settings, flag
+
+_LOG = logging.getLogger("careen.agent")
+
+# SIGTERM is answered within five seconds: this long for the turn under way, the rest for saying good-bye.
+STOP_SECONDS = 3.0
+MESSAGE_SECONDS = 1.5
+_RETRY_SECONDS = 2.0
+_RIGHTS_SECONDS = 600.0
+_RIGHTS_UNKNOWN_SECONDS = 60.0
+_TEST_AGAIN_SECONDS = 60.0
+
+
+class Agent:
+    """One agent, from its start to SIGTERM."""
+
+    def __init__(self, given: Given) -> None:
+        """Raises `BadSettings` and `CannotReachCluster`, both for exit code 2."""
+        self._given = given
+        # Without the ConfigMap only what must be known before it: the rest is judged when it has been read.
+        resolved = resolve(flags=given.flags, environment=given.environment, is_whole=False)
+        self._basics = resolved.settings
+        is_place_given = all(resolved.origins[name].source is not Source.DEFAULT for name in ("ds_namespace", "ds_name"))
+        self._node = self._basics.node_id
+        self._clock = SystemClock()
+        self._transport: ClientTransport = connect(Path(self._basics.kubeconfig) if self._basics.kubeconfig else None, part="agent")
+        self._place = logs.set_up(form=self._basics.log_format, level=self._basics.log_level, node=self._node)
+        self._metrics = Metrics(self._node)
+        self._heartbeat = Heartbeat(self._clock.monotonic)
+        self._api = ApiServer(self._transport, self._clock, chance=random.random, observer=self._count)
+        self._background: set[asyncio.Task[object]] = set()
+        self._loop: Loop | None = None
+        self._messages: Messenger | None = None
+        self._stopping = asyncio.Event()
+        self._start = Start(
+            given=given, basics=self._basics, is_place_given=is_place_given, api=self._api, clock=self._clock, metrics=self._metrics,
+            heartbeat=self._heartbeat, in_background=self._in_background,
+        )
+
+    async def run(self) -> None:
+        """Works until SIGTERM or SIGINT. Raises `BadSettings` if the ConfigMap's first settings cannot be used."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
+        server = self._serve()
+        work = asyncio.create_task(self._work())
+        stopped = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if self._stopping.is_set():
+                await self._end(work)
+            else:
+                await work
+        finally:
+            stopped.cancel()
+            if server is not None:
+                server.close()
+            self._transport.close()
+
+    async def _end(self, work: asyncio.Task[None]) -> None:
+        """Lets a turn under way come to its end if it does so soon; otherwise cuts it, which any later start can mend."""
+        if self._loop is not None:
+            self._loop.stop()
+            if self._loop.is_turning:
+                await asyncio.wait({work}, timeout=STOP_SECONDS)
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+        if self._messages is not None:
+            await self._messages.finish(seconds=MESSAGE_SECONDS)      # the one about the reboot that stops us, most of all
+        _LOG.info("told to stop; whoever starts next goes on from what stands on the Node and in the lock")
+
+    async def _work(self) -> None:
+        await self._start.make_sure_of_the_lock()
+        live = await self._start.first_settings()
+        settings = live.settings
+        held = await self._become_only_agent(settings)
+        host = _host(settings)
+        lock = LockStore(self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation)
+        need = NeedWatch(host, self._clock, is_command=bool(settings.reboot_sentinel_command), period_seconds=lambda: live.settings.period)
+        tests = SelfTests(host, self._clock)
+        observer = Observer(self._senses(live, host, lock, need, tests))
+        if self._start.node_read is not None:
+            observer.saw_node(*self._start.node_read)
+        mind = Mind(observer, self._hands(live, host, lock))
+        patience = ForecastPatience(lambda: live.settings.forecast_patience)
+        loop = Loop(
+            mind=mind,
+            policy=lambda: self._start.policy_of(live),
+            need=need,
+            clock=self._clock,
+            chance=random.random,
+            place=self._place,
+            metrics=self._metrics,
+            heartbeat=self._heartbeat,
+            after_first_turn=lambda: self._after_first_turn(live, self._test_host(host, need, tests), mind, loop),
+            after_turn=lambda turned: self._after_turn(patience, tests, turned),
+            other_deadlines_seconds=lambda: _deadlines_of(live.settings),
+        )
+        self._loop = loop
+        await loop.run()
+        del held  # kept until here: the lock goes with it
+
+    # ---- the start ----
+
+    def _serve(self) -> HttpServer | None:
+        try:
+            server = HttpServer(self._basics.metrics_host, self._basics.metrics_port, heartbeat=self._heartbeat, exposition=self._metrics.exposition)
+        except OSError as error:
+            # kured dies here; a taken port is no reason to leave a node without its agent.
+            _LOG.error("cannot serve metrics on %s:%s: %s", self._basics.metrics_host or "*", self._basics.metrics_port, error)
+            return None
+        _LOG.info("metrics, health and readiness on port %s", server.port)
+        return server
+
+    async def _become_only_agent(self, settings: Settings) -> single_agent.Held | None:
+        """Waits for another agent of this host to end. Where no lock can be had, the API's versions must do."""
+        has_told = False
+        while settings.host_lock_dir:
+            self._heartbeat.expect_within(60.0, "waiting for another agent of this node to end")
+            match single_agent.take(Path(settings.host_root or "/"), settings.host_lock_dir, self._node):
+                case single_agent.Held() as held:
+                    self._metrics.show_only_agent(1)
+                    return held
+                case single_agent.CannotLock(why):
+                    _LOG.info("no host lock against a second agent of this node: %s", why)
+                    break
+                case single_agent.HeldByOther(file):
+                    self._metrics.show_only_agent(0)
+                    if not has_told:
+                        _LOG.warning("another agent of this node works and holds %s; waiting for it to end", file)
+                    has_told = True
+                    await self._clock.sleep(_RETRY_SECONDS)
+        self._metrics.show_only_agent(-1)
+        return None
+
+    def _after_first_turn(self, live: LiveSettings, test: Coroutine[Any, Any, None], mind: Mind, loop: Loop) -> None:
+        self._in_background(test)
+        if self._start.lock_problem:
+            self._in_background(self._start.judge_lock_again(live, loop.wake))
+        if self._basics.config_map:
+            self._follow_config_map(live, loop)
+        self._in_background(self._review_rights(live, mind))
+
+    def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
+        ours = asyncio.get_running_loop()
+        handlers.follow_config_map(
+            namespace=self._basics.ds_namespace,
+            name=self._basics.config_map,
+            credentials=self._transport.credentials,
+            on_change=lambda seen: cast("None", ours.call_soon_threadsafe(self._config_map_changed, live, loop, seen)),
+        )
+
+    def _config_map_changed(self, live: LiveSettings, loop: Loop, seen: SeenConfigMap | None) -> None:
+        stood_in, problems = live.stands_in, live.offer(seen)
+        self._start.show_settings(live, problems)
+        if not problems:
+            loop.wake()
+            if stood_in:
+                self._leave_older_settings(live)
+            return
+        sentence = "; ".join(problems)
+        if seen is not None:
+            sentence = f"the settings were left as they are, because the new ones cannot be used: {sentence}"
+        _LOG.error("%s", sentence)
+        self._start.tell_bad_settings(live, seen, sentence)
+
+    def _leave_older_settings(self, live: LiveSettings) -> None:
+        _LOG.info("the settings of ConfigMap %s can be used again", self._start.config_map)
+        if live.waiting:
+            # Parts that were built from the older ones cannot follow; the next process goes on with the
+            # claim, if there is one.
+            _LOG.info("starts again, because that is what %s needs", ", ".join(map(flag, live.waiting)))
+            self._stopping.set()
+
+    async def _test_host(self, host: Host, need: NeedWatch, tests: SelfTests) -> None:
+        """Says at the start what would otherwise show on the day of the reboot."""
+        asked, boot = await need.read(), host.read_boot_id()
+        problems = [asked.detail] if asked.answer is NeedAnswer.UNKNOWN else []
+        problems += [boot.why] if isinstance(boot, Unknown) else []
+        for problem in problems:
+            _LOG.error("self-test: %s", problem)
+        self._metrics.show_self_test(await tests.read(), besides=len(problems))
+        while tests.last is not None and tests.last.obstacle:
+            # A waiting node tries it by itself; an idle one would name a trouble that is over.
+            await self._clock.sleep(_TEST_AGAIN_SECONDS)
+            await tests.read()
+
+    async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
+        """Names missing rights, once when nothing is in progress, and again as long as some are missing.
+
+        After a reboot there are more urgent things to ask the server than whether it would answer.
+        """
+        settings = live.settings
+        rights = needed_rights(
+            node=self._node, namespace=settings.ds_namespace, daemonset=settings.ds_name, config_map=settings.config_map, forecast=settings.forecast != "off"
+        )
+        while True:
+            pause = _RIGHTS_SECONDS
+            if mind.phase in (None, Phase.IDLE, Phase.WAITING):
+                try:
+                    missing = await missing_rights(self._api, rights)
+                except ClusterError as error:
+                    _LOG.info("whether rights are missing is not known: %s", error)
+                    pause = _RIGHTS_UNKNOWN_SECONDS
+                else:
+                    for right in missing:
+                        _LOG.error("a right is missing: %s; without it %s", right.title, right.because)
+                    self._metrics.missing_rights.labels(self._node).set(len(missing))
+                    if not missing:
+                        return
+            await self._clock.sleep(pause)
+
+    # ---- the parts ----
+
+    def _senses(self, live: LiveSettings, host: Host, lock: LockStore, need: NeedWatch, tests: SelfTests) -> Senses:
+        settings = live.settings
+        return Senses(
+            node_name=self._node,
+            daemonset_namespace=settings.ds_namespace,
+            daemonset_name=settings.ds_name,
+            api=self._api,
+            host=host,
+            need=need,
+            self_tests=tests,
+            lock=lock,
+            forecaster=ChildForecaster(kubeconfig=settings.kubeconfig, limits=lambda: _limits(live), clock=self._clock, metrics=self._metrics),
+            alerts=lambda: _alerts(live.settings),
+            chance=random.random,
+        )
+
+    def _hands(self, live: LiveSettings, host: Host, lock: LockStore) -> Hands:
+        return Hands(
+            node_name=self._node,
+            api=self._api,
+            host=host,
+            lock=lock,
+            chance=random.random,
+            metrics=self._metrics,
+            notify=self._messenger(live).tell,
+            in_background=self._in_background,
+        )
+
+    def _messenger(self, live: LiveSettings) -> Messenger:
+        self._messages = Messenger(node=self._node, settings=lambda: live.settings, metrics=self._metrics, in_background=self._in_background)
+        return self._messages
+
+    def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
+        """For what must not hold up a turn; kept here, because the event loop keeps no task alive by itself."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _after_turn(self, patience: ForecastPatience, tests: SelfTests, turned: Turned) -> None:
+        is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now, turned.phase)
+        self._metrics.forecast_overdue.labels(self._node).set(is_over)
+        node = turned.observation.node
+        if sentence and isinstance(node, NodeView):
+            _LOG.warning("%s", sentence)
+            subject = Subject(kind="Node", name=node.name, uid=node.uid)
+            # Once, also when the agent is started anew meanwhile: what it remembers is since when.
+            self._in_background(post_event(self._api, subject, reason="ForecastOverdue", sentence=sentence, is_warning=True, host=self._node, once=str(patience.since)))
+        if isinstance(node, NodeView):
+            self._tell_self_test(tests, node)
+        if drain := forecast_check.finished_drain(turned):
+            self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
+
+    def _tell_self_test(self, tests: SelfTests, node: NodeView) -> None:
+        """As Events of the Node, long before there is a need; and in the metrics."""
+        if tests.last is None:
+            return
+        self._metrics.show_self_test(tests.last)
+        subject, news = Subject(kind="Node", name=node.name, uid=node.uid), tests.news()
+        for reason, sentence in ((event_reason(Code.REBOOT_IMPOSSIBLE), news.obstacle), ("ShutdownUnheard", news.warning)):
+            if sentence:
+                self._in_background(
+                    post_event(self._api, subject, reason=reason, sentence=sentence, is_warning=True, host=self._node, once=sentence)
+                )
+
+    async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
+        """For what is nice to have: a server that does not answer is no news here."""
+        try:
+            await work
+        except ClusterError as error:
+            _LOG.debug("left out: %s", error)
+
+    def _count(self, request: Request, response: Response | None) -> None:
+        status = str(response.status) if response is not None else "lost"
+        self._metrics.requests.labels(self._node, request.method, status).inc()
+
+
+def _host(settings: Settings) -> LocalHost:
+    return LocalHost(
+        root=Path(settings.host_root or "/"),
+        sentinel_file=settings.reboot_sentinel,
+        sentinel_command=settings.reboot_sentinel_command,
+        sentinel_seconds=settings.sentinel_timeout,
+        boot_id_file=Path(settings.boot_id_file),
+        how=HostExec(settings.host_exec),
+        reboot_method=cast("Literal['command', 'signal']", settings.reboot_method),
+        reboot_command=settings.reboot_command,
+        reboot_signal=settings.reboot_signal,
+        reboot_seconds=settings.reboot_timeout,
+    )
+
+
+def _deadlines_of(settings: Settings) -> float:
+    """How long a turn may wait for what is not the API server."""
+    return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
+
+
+def _alerts(settings: Settings) -> AlertSource | None:
+    if not settings.prometheus_url:
+        return None
+    access = Access(
+        token_file=settings.prometheus_token_file, username=settings.prometheus_username, password_file=settings.prometheus_password_file,
+        ca_file=settings.prometheus_ca_file, certificate_file=settings.prometheus_client_certificate_file, key_file=settings.prometheus_client_key_file,
+    )
+    return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout, access=access)
+
+
+def _limits(live: LiveSettings) -> Limits | Unknown:
+    settings, configuration = live.settings, live.scheduler_config
+    if isinstance(configuration, Unknown):
+        return configuration
+    return Limits(
+        seconds=settings.forecast_timeout, memory_bytes=settings.forecast_memory, scheduler_config=configuration,
+        drain_pod_selector=settings.drain_pod_selector,
+    )

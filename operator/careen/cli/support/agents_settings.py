@@ -1,0 +1,128 @@
+"""What the cluster's agents run with, read from outside: the DaemonSet's flags and environment, then the ConfigMap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+import msgspec
+
+from careen.cli.agent import agent as agent_command
+from careen.cli.support.agent_options import given_flags
+from careen.cluster import objects
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import NotFound
+from careen.settings.live import KEY, parse
+from careen.settings.sources import Resolved, resolve
+from careen.settings.tree import SETTINGS, Settings, variable
+
+ANY_NODE = "each-nodes-own"
+"""Stands for what the downward API puts into each pod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How agents are started: their command line and environment, and who says so."""
+
+    flags: Mapping[str, Sequence[str]]
+    environment: Mapping[str, str]
+    where: str
+    unread: tuple[str, ...] = ()
+    """Variables whose values are secrets of another object: whoever asks may not read those, and need not."""
+
+
+class _Field(msgspec.Struct, frozen=True, rename="camel"):
+    field_path: str = ""
+
+
+class _Origin(msgspec.Struct, frozen=True, rename="camel"):
+    field_ref: _Field | None = None
+
+
+class _Variable(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    value: str | None = None
+    value_from: _Origin | None = None
+
+    def in_pods_of(self, namespace: str) -> str:
+        """What agents of a DaemonSet in this namespace see."""
+        if self.value_from and self.value_from.field_ref and self.value_from.field_ref.field_path == "metadata.namespace":
+            return namespace
+        return ANY_NODE if self.value is None else self.value
+
+
+class _Container(msgspec.Struct, frozen=True):
+    command: list[str] = []
+    args: list[str] = []
+    env: list[_Variable] = []
+
+
+class _PodSpec(msgspec.Struct, frozen=True):
+    containers: list[_Container] = []
+
+
+class _Template(msgspec.Struct, frozen=True):
+    spec: _PodSpec = _PodSpec()
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    template: _Template = _Template()
+
+
+class _DaemonSet(msgspec.Struct, frozen=True):
+    spec: _Spec = _Spec()
+
+
+async def settings_of_agents(api: ApiServer, *, namespace: str, name: str) -> tuple[Resolved, Mapping[str, str]]:
+    """The settings of the agents of this DaemonSet, and the data of their ConfigMap.
+
+    Raises `ClusterError` if they cannot be read, `BadSettings` and click's errors if no agent could start with them.
+    """
+    where = {"ds_namespace": (namespace,), "ds_name": (name,), "node_id": (ANY_NODE,)}
+    launch = await launch_of_agents(api, resolve(flags=where, environment={}, is_whole=False).settings)
+    basics = resolve(flags={**launch.flags, **where}, environment=launch.environment, is_whole=False).settings
+    data = await config_map_data(api, basics)
+    return settings_of(launch, basics, data), data
+
+
+async def launch_of_agents(api: ApiServer, basics: Settings) -> Launch:
+    """How the DaemonSet that `basics` names starts its agents. Raises `ClusterError`, and ends the command if it starts none."""
+    title = f"DaemonSet {basics.ds_namespace}/{basics.ds_name}"
+    found = await api.get(f"/apis/apps/v1/namespaces/{basics.ds_namespace}/daemonsets/{basics.ds_name}", _DaemonSet)
+    for container in found.spec.template.spec.containers:
+        words = [*container.command, *container.args]
+        if "agent" in words:
+            arguments = words[words.index("agent") + 1 :]
+            context = agent_command.make_context("agent", arguments, resilient_parsing=False)
+            unread = tuple(each.name for each in container.env if each.value is None and each.name in _SECRETS)
+            environment = {each.name: each.in_pods_of(basics.ds_namespace) for each in container.env if each.name not in unread}
+            return Launch(flags=given_flags(context.params), environment=environment, where=title, unread=unread)
+    raise click.ClickException(f"{title} has no container that runs `careen agent`; name the agents' DaemonSet with --ds-namespace and --ds-name")
+
+
+_SECRETS = {variable(name, prefix) for name, setting in SETTINGS.items() if setting.kind.is_secret for prefix in ("CAREEN", "KURED")}
+
+
+async def config_map_data(api: ApiServer, basics: Settings) -> Mapping[str, str]:
+    """The data of the ConfigMap that `basics` names; nothing when there is none. Raises `ClusterError`."""
+    if not basics.config_map:
+        return {}
+    try:
+        found = await api.get(f"/api/v1/namespaces/{basics.ds_namespace}/configmaps/{basics.config_map}", objects.ConfigMap)
+    except NotFound:
+        return {}
+    return found.data or {}
+
+
+def settings_of(launch: Launch, basics: Settings, data: Mapping[str, str]) -> Resolved:
+    """The settings that agents launched like this have beside this ConfigMap. Raises `BadSettings`, as their start would."""
+    names = {"CAREEN_NODE_ID", "KURED_NODE_ID"}
+    is_named = "node_id" in launch.flags or names & set(launch.environment)
+    flags = launch.flags if is_named else {**launch.flags, "node_id": (ANY_NODE,)}
+    return resolve(flags=flags, environment=launch.environment, config_map=parse(data.get(KEY, ""), title_of(basics)), config_map_name=title_of(basics))
+
+
+def title_of(basics: Settings) -> str:
+    """`careen/careen`: the ConfigMap."""
+    return f"{basics.ds_namespace}/{basics.config_map}"

@@ -1,0 +1,181 @@
+"""How a command for people reaches the cluster, and what it says when that cannot be reached. The options are in `options.py`.
+
+Exit codes: 2 for what the caller wrote wrongly, 1 for what the cluster refused or did not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import errno
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from careen.agent.clock import SystemClock
+from careen.cli.support import lock_place
+from careen.cluster.lock_store import LockStore
+from careen.cluster.nodes import list_nodes, patch_node, read_node
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.client import CannotReachCluster, ClientTransport, connect
+from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
+from careen.cluster.wire.writes import Landed, Stale, StillUnclear
+from careen.core.actions import PatchNode
+from careen.core.facts.observation import Gone, LockReading, NodeView, Unknown
+from careen.core.lock import content as lock
+from careen.report.lock_report import LockState
+from careen.report.tables import count_of, listed
+
+T = TypeVar("T")
+
+# The kubelet changes a Node and every claim changes the lock; a person's word should get through all the same.
+TRIES = 5
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A cluster to ask, and where careen's lock lies in it."""
+
+    api: ApiServer
+    clock: SystemClock
+    kubeconfig: str
+    """The file in use; empty for the service account of the pod we are in."""
+    context: str
+    """Of the kubeconfig; empty for its current one."""
+    namespace: str
+    name: str
+    annotation: str
+
+    @property
+    def lock(self) -> LockStore:
+        """The lock annotation on careen's DaemonSet."""
+        return LockStore(self.api, namespace=self.namespace, name=self.name, annotation=self.annotation)
+
+    @property
+    def lock_title(self) -> str:
+        """`DaemonSet careen/careen`, for sentences."""
+        return f"DaemonSet {self.namespace}/{self.name}"
+
+
+def ask(
+    question: Callable[[Cluster], Awaitable[T]],
+    *,
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str | None,
+    name: str | None,
+    annotation: str,
+) -> T:
+    """The answer of one question to the cluster. Without namespace and name, the DaemonSet with the lock is looked for."""
+    file = _kubeconfig(kubeconfig)
+    transport = _connect(file, context)
+    clock = SystemClock()
+    # One person's command needs no jitter.
+    api = ApiServer(transport, clock, chance=lambda: 0.0)
+
+    async def find_and_ask() -> T:
+        found = await lock_place.find(api, namespace=namespace, name=name, annotation=annotation)
+        return await question(Cluster(
+            api=api, clock=clock, kubeconfig=str(file or ""), context=context or "", namespace=found[0], name=found[1], annotation=annotation,
+        ))
+
+    try:
+        return asyncio.run(_answered(find_and_ask()))
+    finally:
+        transport.close()
+
+
+def _connect(kubeconfig: Path | None, context: str | None) -> ClientTransport:
+    try:
+        return connect(kubeconfig, part="cli", context=context)
+    except CannotReachCluster as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _kubeconfig(given: str | None) -> Path | None:
+    """The file to use; None for the service account of the pod we are in. KUBECONFIG may name several, as kubectl takes them."""
+    if given:
+        return Path(given)
+    own = Path.home() / ".kube" / "config"
+    if own.exists():
+        return own
+    if SERVICE_ACCOUNT.exists():
+        return None
+    raise click.UsageError(f"no cluster to ask: {own} does not exist and this is no pod; give --kubeconfig FILE or set KUBECONFIG")
+
+
+async def _answered(question: Awaitable[T]) -> T:
+    """The answer, or one sentence for a person: what went wrong, where, and what to do."""
+    try:
+        return await question
+    except NotSent as error:
+        raise click.ClickException(f"the API server cannot be reached: {error}; check the server's address in the kubeconfig") from error
+    except Unauthorized as error:
+        raise click.ClickException(f"the API server does not accept these credentials: {error}; log in again, or choose another --context") from error
+    except Forbidden as error:
+        raise click.ClickException(f"a right is missing: {error.message or error}; ask whoever runs the cluster, or choose another --context") from error
+    except ClusterError as error:
+        raise click.ClickException(f"the API server did not answer: {error}; try again") from error
+    except OSError as error:
+        # A reader that closed its end, as `head` does, is click's to end in silence.
+        if error.errno is None or error.errno == errno.EPIPE:
+            raise
+        raise click.ClickException(f"cannot write {error.filename or 'the answer'}: {error.strerror}") from error
+
+
+async def read_lock(cluster: Cluster) -> LockReading:
+    """The lock as it stands. Ends the command with a sentence when the DaemonSet is not there."""
+    try:
+        return await cluster.lock.read()
+    except NotFound as error:
+        raise click.ClickException(f"{cluster.lock_title} does not exist, and it is what carries the lock; name it with --ds-namespace and --ds-name") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenLock:
+    """The lock for a report that goes on without it: what it says, the annotation as it stands, and how many agents there should be."""
+
+    state: LockState
+    raw: str | None = None
+    agents: int | None = None
+
+
+async def look_at_lock(cluster: Cluster) -> SeenLock:
+    """The lock as it is now; unknown when it cannot be read."""
+    try:
+        reading = await cluster.lock.read()
+    except NotFound:
+        return SeenLock(state=Unknown(f"{cluster.lock_title} does not exist; name it with --ds-namespace and --ds-name"))
+    except ClusterError as error:
+        return SeenLock(state=Unknown(str(error)))
+    return SeenLock(state=lock.parse(reading.content), raw=reading.content, agents=reading.agents)
+
+
+async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
+    """The Node of that name. A name that no Node has is the caller's mistake: exit code 2, and the names that are close."""
+    node = await read_node(cluster.api, name)
+    if not isinstance(node, Gone):
+        return node
+    names = [each.name for each in await list_nodes(cluster.api)]
+    close = difflib.get_close_matches(name, names, n=3)
+    hint = f"; did you mean {listed(close)}?" if close else f" among the {count_of(len(names), 'Node')} of this cluster"
+    raise click.UsageError(f"there is no Node {name!r}{hint}")
+
+
+async def annotate_node(cluster: Cluster, name: str, purpose: str, change: Callable[[NodeView], dict[str, str | None]]) -> NodeView:
+    """Sets or removes (None) annotations of a Node; `change` sees what it is about to overwrite. Returns the Node as it stands then."""
+    for _ in range(TRIES):
+        seen = await read_node_or_fail(cluster, name)
+        outcome = await patch_node(cluster.api, name, PatchNode(purpose=purpose, resource_version=seen.resource_version, annotations=change(seen)))
+        if isinstance(outcome, Landed):
+            return outcome.seen
+        if isinstance(outcome, StillUnclear):
+            raise click.ClickException(f"it is not known whether the Node was changed: {outcome.why}; look with `careen why {name}`")
+        if not isinstance(outcome, Stale):
+            raise click.ClickException(f"the Node was not changed: {outcome.why}")
+    raise click.ClickException(f"the Node changed {TRIES} times while it was being written; nothing was changed, try again")

@@ -1,0 +1,101 @@
+"""The options that commands share, and how their answers are printed. Nothing here knows a cluster: that is `connection.py`.
+
+A command that is given a dump asks nobody, and does not wait for what asks a cluster to be loaded.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from careen.core.facts import keys
+from careen.report.tables import as_json
+
+if TYPE_CHECKING:
+    from careen.cli.support.connection import Cluster
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How the cluster would be reached; nothing is opened before a question is asked."""
+
+    kubeconfig: str | None
+    context: str | None
+    namespace: str | None            # None: looked for
+    name: str | None
+    annotation: str
+
+    def ask(self, question: Callable[[Cluster], Awaitable[T]]) -> T:
+        """The answer of one question to the cluster; trouble on the way ends the command with a sentence."""
+        from careen.cli.support.connection import ask
+
+        return ask(
+            question, kubeconfig=self.kubeconfig, context=self.context, namespace=self.namespace, name=self.name,
+            annotation=self.annotation,
+        )
+
+
+def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
+    """Gives a command the shared options and runs it with an open `Cluster` as its first argument."""
+
+    @connection_options
+    @functools.wraps(function)
+    def command(connection: Connection, **given: Any) -> T:
+        return connection.ask(lambda cluster: function(cluster, **given))
+
+    return command
+
+
+def connection_options(function: Callable[..., T]) -> Callable[..., T]:
+    """Gives a command the shared options, as a `Connection` in its first argument; for commands that can do without a cluster."""
+
+    @click.option("--kubeconfig", envvar="KUBECONFIG", metavar="FILE", help="The kubeconfig to use; otherwise ~/.kube/config, and inside a pod its service account.")
+    @click.option("--context", metavar="NAME", help="The context of the kubeconfig; otherwise its current one.")
+    @click.option("--ds-namespace", callback=_checked("ds_namespace"), envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock; otherwise careen/careen is looked for, then kube-system/kured.")
+    @click.option("--ds-name", callback=_checked("ds_name"), envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"], metavar="NAME", help="Name of the DaemonSet that carries the lock.")
+    @click.option("--lock-annotation", callback=_checked("lock_annotation"), default=keys.LOCK_ANNOTATION, show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
+    @functools.wraps(function)
+    def command(*, kubeconfig: str | None, context: str | None, ds_namespace: str | None, ds_name: str | None, lock_annotation: str, **given: Any) -> T:
+        connection = Connection(kubeconfig=kubeconfig, context=context, namespace=ds_namespace, name=ds_name, annotation=lock_annotation)
+        return function(connection, **given)
+
+    return command
+
+
+def _checked(setting: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """The agents' own parser, so that a name that no object can have is refused before anybody is asked for it."""
+
+    def check(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        if value is None or value == parameter.default:
+            return value
+        from careen.settings.tree import SETTINGS  # the whole tree, for a word that is seldom given
+
+        try:
+            return str(SETTINGS[setting].kind.parse(value))
+        except ValueError as error:
+            raise click.BadParameter(f"{value!r}: {error}") from error
+
+    return check
+
+
+def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--output table|json`."""
+    return click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True, help="A table for people, or JSON for programs.")(command)
+
+
+def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
+    """Prints one of the two forms; `text` gets the terminal's width, or None where nobody's terminal would be too narrow."""
+    click.echo(as_json(value()) if output == "json" else text(_terminal_width()))
+
+
+def _terminal_width() -> int | None:
+    """Columns of the terminal on standard output; None when it is none: then lines are not folded."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

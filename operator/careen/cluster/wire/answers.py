@@ -1,0 +1,179 @@
+"""What an answer of 2xx must say before it is believed: which object or list it is, and that it is the one that was asked for.
+
+Something between us and the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page in JSON. Decoded alone, that would
+be a Node without taints, a node without pods, a lock without claims. The path of a request says what its answer has to be; every other answer is
+`UnreadableAnswer`: a read asks again, a write reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+
+from careen.cluster.wire.errors import UnreadableAnswer
+
+T = TypeVar("T")
+
+KINDS = {
+    "configmaps": "ConfigMap",
+    "csidrivers": "CSIDriver",
+    "csinodes": "CSINode",
+    "csistoragecapacities": "CSIStorageCapacity",
+    "daemonsets": "DaemonSet",
+    "deviceclasses": "DeviceClass",
+    "events": "Event",
+    "jobs": "Job",
+    "namespaces": "Namespace",
+    "nodes": "Node",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
+    "persistentvolumes": "PersistentVolume",
+    "poddisruptionbudgets": "PodDisruptionBudget",
+    "pods": "Pod",
+    "replicasets": "ReplicaSet",
+    "replicationcontrollers": "ReplicationController",
+    "resourceclaims": "ResourceClaim",
+    "selfsubjectaccessreviews": "SelfSubjectAccessReview",
+    "selfsubjectrulesreviews": "SelfSubjectRulesReview",
+    "services": "Service",
+    "statefulsets": "StatefulSet",
+    "storageclasses": "StorageClass",
+    "volumeattachments": "VolumeAttachment",
+}
+"""Of everything that is asked for; an answer about anything else could not be told from a page of a proxy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a path asks for. `namespace` and `name` are empty where the path leaves them open."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+
+def asked_for(path: str) -> Asked:
+    """The object or collection at the path. Raises KeyError for a resource that `KINDS` does not know."""
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    version, rest = (parts[1], parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    return Asked(version, KINDS[rest[0]], namespace, rest[1] if len(rest) > 1 else "")
+
+
+class _Meta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    name: str
+    uid: str
+    resource_version: str
+    namespace: str = ""
+
+
+class _Object(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    kind: str
+    metadata: _Meta
+    api_version: str | None = None
+
+
+class _Kind(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    kind: str
+    api_version: str | None = None
+
+
+class _Item(msgspec.Struct, gc=False, frozen=True):
+    """Items of a list carry no kind on a real server."""
+
+    metadata: _Meta
+
+
+class _ListMeta(msgspec.Struct, gc=False, frozen=True, rename={"resource_version": "resourceVersion", "continue_token": "continue"}):
+    resource_version: str
+    continue_token: str = ""
+
+
+class _List(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    kind: str
+    metadata: _ListMeta
+    items: list[_Item]
+    api_version: str | None = None
+
+
+class _Success(msgspec.Struct, gc=False, frozen=True):
+    kind: str
+    status: str
+    code: int | None = None
+
+
+def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
+    """The object at `path`, or the one just made in that collection."""
+    asked, head = asked_for(path), decoded(body, _Object, what)
+    _same_kind(head, asked.kind, asked, what)
+    _same_object(head.metadata, asked, what)
+    return decoded(body, kind, what)
+
+
+def the_review(body: bytes, path: str, kind: type[T], what: str) -> T:
+    """A review's answer: no object of the cluster, so it has neither name nor version."""
+    asked = asked_for(path)
+    _same_kind(decoded(body, _Kind, what), asked.kind, asked, what)
+    return decoded(body, kind, what)
+
+
+def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
+    """The token that continues the list behind this page; empty when it is the last one. `after` is the token that asked for it."""
+    asked, head = asked_for(path), decoded(body, _List, what)
+    _same_kind(head, f"{asked.kind}List", asked, what)
+    if not head.metadata.resource_version:
+        raise UnreadableAnswer(f"{what}: the answer is a list without a resourceVersion")
+    for item in head.items:
+        _same_object(item.metadata, asked, what)
+    if after and head.metadata.continue_token == after:
+        raise UnreadableAnswer(f"{what}: the answer continues with the page that was asked for")
+    return head.metadata.continue_token
+
+
+def is_evicted(body: bytes, what: str) -> None:
+    """Passes for what the server says to an eviction that it carried out: a Status, made like an object (registry/core/pod/storage/eviction.go)."""
+    said = decoded(body, _Success, what)
+    if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
+        raise UnreadableAnswer(f"{what}: the answer does not say that the pod is evicted: {said.kind} {said.status} {said.code}")
+
+
+def decoded(body: bytes, kind: type[T], what: str) -> T:
+    """`body` as a `kind`. Raises `UnreadableAnswer` for a page of a proxy, a field of the wrong type, or one that is missing."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise UnreadableAnswer(f"{what}: the answer is not what the API promises: {error}") from error
+
+
+def list_of(kind: type[T]) -> type[Any]:
+    """The struct that decodes a list of `kind`; made once per kind."""
+    if kind not in _LISTS:
+        _LISTS[kind] = msgspec.defstruct(f"{kind.__name__}List", [("items", list[kind])], gc=False, frozen=True)  # type: ignore[valid-type]
+    return _LISTS[kind]
+
+
+_LISTS: dict[type[Any], type[Any]] = {}
+
+
+def refuse_others(others: Iterable[str], what: str) -> None:
+    """Raises for items that the selector of the request leaves out: acting on them would be acting on somebody else's."""
+    if other := next(iter(others), None):
+        raise UnreadableAnswer(f"{what}: the answer has {other}, which was not asked for")
+
+
+def _same_kind(head: _Object | _Kind | _List, kind: str, asked: Asked, what: str) -> None:
+    if head.kind != kind or head.api_version not in (None, asked.api_version):
+        raise UnreadableAnswer(f"{what}: the answer is a {head.kind or 'nameless kind'} of {head.api_version or 'no version'}, not a {kind} of {asked.api_version}")
+
+
+def _same_object(meta: _Meta, asked: Asked, what: str) -> None:
+    if not (meta.name and meta.uid and meta.resource_version):
+        raise UnreadableAnswer(f"{what}: the answer has an object without name, uid or resourceVersion")
+    if (asked.name and meta.name != asked.name) or (asked.namespace and meta.namespace != asked.namespace):
+        raise UnreadableAnswer(f"{what}: the answer is about {meta.namespace}/{meta.name}")

@@ -1,0 +1,181 @@
+"""Requests to the API server with retries where they are safe, and JSON in and out.
+
+A read is tried again on anything that may pass, an answer that is not about what was asked (`answers.py`) among it. A write is tried again only when it certainly did nothing; what to do
+after an unclear write is the caller's business (`nodes.py`, `lock_store.py`), because it takes knowledge of what was
+written.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import TypeVar
+
+import msgspec
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+
+from careen.cluster.wire.answers import decoded, list_of, the_object, the_page, the_review
+from careen.cluster.wire.errors import (
+    ClusterError,
+    Expired,
+    NotSent,
+    Refused,
+    ServerFailed,
+    TooManyRequests,
+    Unclear,
+    UnreadableAnswer,
+    http_date,
+    raise_unless_ok,
+)
+from careen.cluster.wire.transport import JSON, MERGE_PATCH, Clock, Method, Request, Response, Transport
+
+T = TypeVar("T")
+
+PAGE_SIZE = 500  # what client-go's pager asks for: about 3 MB of pods, which decodes in milliseconds
+READ_PATIENCE_SECONDS = 10.0
+WRITE_PATIENCE_SECONDS = 5.0
+FIRST_PAUSE_SECONDS = 0.25
+LONGEST_PAUSE_SECONDS = 5.0
+
+Observer = Callable[[Request, "Response | None"], None]
+
+
+class ApiServer:
+    """One API server: `get`, `pages`, `write`. Every failure is an error of `errors.py`."""
+
+    def __init__(self, transport: Transport, clock: Clock, *, chance: Callable[[], float], observer: Observer | None = None) -> None:
+        """`chance` gives 0 ≤ x < 1 for jitter; `observer` hears of each request and its response (None: lost)."""
+        self.transport = transport
+        self.clock = clock
+        self.clock_skew_seconds: float | None = None
+        """Our clock minus the server's, as of the last answer that carried a Date; good to about a second."""
+        self._chance = chance
+        self._observer = observer
+
+    async def get(self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None, timeout_seconds: float = 15.0) -> T:
+        """The object at `path`, read consistently: a GET without resourceVersion is served at the latest state."""
+        request = Request(method="GET", path=path, query=query or {}, timeout_seconds=timeout_seconds)
+        return await self._read(request, lambda body: the_object(body, path, kind, f"GET {path}"))
+
+    async def get_plain(self, path: str, kind: type[T]) -> T:
+        """What stands at `path` outside the resources, such as `/version`; `kind` alone says what it must have."""
+        return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
+
+    async def pages(
+        self, path: str, *, query: Mapping[str, str] | None = None, timeout_seconds: float = 30.0, page_size: int = PAGE_SIZE
+    ) -> AsyncIterator[bytes]:
+        """The raw bodies of a list, page after page. Consistent: no resourceVersion is sent, so the first page is a
+        quorum read and the following ones continue at its version.
+
+        Raises `Expired` if the pages took so long that the server forgot that version: start again.
+        """
+        wanted, token = {**(query or {}), "limit": str(page_size)}, ""
+
+        def believed(body: bytes) -> tuple[bytes, str]:
+            return body, the_page(body, path, f"GET {path}", after=token)
+
+        while True:
+            request = Request(method="GET", path=path, query=wanted, timeout_seconds=timeout_seconds)
+            body, token = await self._read(request, believed)
+            yield body
+            if not token:
+                return
+            wanted = {**wanted, "continue": token}
+
+    async def items(self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None) -> list[T]:
+        """All items of a list, each decoded as `kind`. A list whose pages expired is started again, once."""
+        for last in (False, True):
+            try:
+                found: list[T] = []
+                async for body in self.pages(path, query=query):
+                    found.extend(decoded(body, list_of(kind), f"GET {path}").items)
+            except Expired:
+                if last:
+                    raise
+            else:
+                return found
+        raise AssertionError("unreachable: the second round returns or raises")
+
+    async def write(
+        self,
+        method: Method,
+        path: str,
+        body: object,
+        *,
+        content_type: str = JSON,
+        query: Mapping[str, str] | None = None,
+        timeout_seconds: float = 15.0,
+        wait_when_busy: bool = True,
+    ) -> Response:
+        """One write. It is sent again only after `NotSent` and, with `wait_when_busy`, after 429; never after an answer
+        that was lost. Raises `Refused` (nothing changed), `Unclear` or `ServerFailed` (look again)."""
+        request = Request(
+            method=method, path=path, query=query or {}, body=msgspec.json.encode(body), content_type=content_type, timeout_seconds=timeout_seconds
+        )
+        again = (NotSent, TooManyRequests) if wait_when_busy else (NotSent,)
+        return await self._persistently(functools.partial(self._send, request), lambda error: isinstance(error, again), WRITE_PATIENCE_SECONDS)
+
+    async def merge_patch(self, path: str, patch: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
+        """A JSON merge patch (null removes a key, lists are replaced whole); the object as it is afterwards."""
+        response = await self.write("PATCH", path, patch, content_type=MERGE_PATCH, query=query)
+        return the_object(response.body, path, kind, f"PATCH {path}")
+
+    async def post(self, path: str, body: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
+        """Creates an object; the object as the server made it."""
+        return the_object((await self.write("POST", path, body, query=query)).body, path, kind, f"POST {path}")
+
+    async def review(self, path: str, body: object, kind: type[T]) -> T:
+        """Asks a review. It changes nothing, so it is asked again as a read is."""
+        request = Request(method="POST", path=path, body=msgspec.json.encode(body), content_type=JSON)
+        return await self._read(request, lambda answer: the_review(answer, path, kind, f"POST {path}"))
+
+    async def _read(self, request: Request, believed: Callable[[bytes], T]) -> T:
+        async def read() -> T:
+            return believed((await self._send(request)).body)
+
+        return await self._persistently(read, _may_pass, READ_PATIENCE_SECONDS)
+
+    async def _persistently(self, attempt: Callable[[], Awaitable[T]], again: Callable[[BaseException], bool], patience_seconds: float) -> T:
+        give_up_at = self.clock.monotonic() + patience_seconds
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(again),
+            wait=self._pause,
+            stop=lambda state: self.clock.monotonic() + state.upcoming_sleep > give_up_at,
+            sleep=self.clock.sleep,
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Doubling from a quarter of a second with full jitter, and never less than the server asked for."""
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after_seconds or 0.0 if isinstance(error, Refused) else 0.0
+        longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1))
+        # Jitter is added to what the server asked for: a thousand agents told "1 s" must not come back as one.
+        return asked + longest * (0.5 + 0.5 * self._chance())
+
+    async def _send(self, request: Request) -> Response:
+        try:
+            response = await self.transport.send(request)
+        except ClusterError:
+            self._tell(request, None)
+            raise
+        self._tell(request, response)
+        self._compare_clocks(response)
+        raise_unless_ok(request, response, now=self.clock.now())
+        return response
+
+    def _tell(self, request: Request, response: Response | None) -> None:
+        if self._observer is not None:
+            self._observer(request, response)
+
+    def _compare_clocks(self, response: Response) -> None:
+        theirs = http_date(response.headers.get("date", ""))
+        if theirs is not None:
+            # The Date header is cut to whole seconds, so on average it lies half a second back.
+            self.clock_skew_seconds = (self.clock.now() - theirs - timedelta(seconds=0.5)).total_seconds()
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, NotSent | Unclear | UnreadableAnswer | TooManyRequests | ServerFailed)

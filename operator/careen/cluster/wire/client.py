@@ -1,0 +1,235 @@
+"""The real transport: the Kubernetes client's connection pool, used raw.
+
+Only its configuration (in-cluster files, kubeconfig) and its pool of connections are used. Its own retries are off: they
+resend a PUT whose answer was lost, which makes a false conflict on the lock. Typed models are never loaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlencode
+
+import urllib3
+import yaml
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.incluster_config import load_incluster_config
+from kubernetes.config.kube_config import load_kube_config
+
+from careen.cluster.wire.errors import NotSent, Unclear
+from careen.cluster.wire.transport import Request, Response
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 5.0
+# Every thread may be waiting for an answer; asking again later is as good as waiting longer.
+THREAD_SECONDS = 10.0
+# In-cluster tokens live an hour and the kubelet renews them at 80 % of that; the client reads the file again each
+# minute. A 401 makes us read everything again at once, but not more often than this.
+RELOAD_SECONDS = 10.0
+
+
+class CannotReachCluster(Exception):
+    """No usable credentials: neither in-cluster files nor the kubeconfig could be read. For a person to mend."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """Where the API server is and how we prove who we are, for other clients in the same process."""
+
+    server: str
+    authorization: str | None
+    ca_file: str | None
+    certificate_file: str | None
+    key_file: str | None
+    insecure: bool
+
+
+def user_agent(part: str) -> str:
+    """`careen-agent/0.1.0`: how our requests are told apart in an audit log."""
+    try:
+        return f"careen-{part}/{version('careen')}"
+    except PackageNotFoundError:
+        return f"careen-{part}"
+
+
+def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -> Configuration:
+    """The client's configuration, from `kubeconfig` if given, else from the files that Kubernetes puts into a pod.
+
+    Raises `CannotReachCluster` with a sentence for a person.
+    """
+    configuration = Configuration()
+    configuration.retries = False
+    # One pool serves the turn's requests and a batch of parallel evictions.
+    configuration.connection_pool_maxsize = 16
+    try:
+        if kubeconfig is None:
+            load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        else:
+            load_kube_config(  # type: ignore[no-untyped-call]
+                str(kubeconfig), context=context, client_configuration=configuration, persist_config=False
+            )
+    except (ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        where = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account files of this pod"
+        remedy = "correct the file" if kubeconfig else "run inside a pod, or give --kubeconfig FILE"
+        raise CannotReachCluster(f"cannot read {where}: {_what_is_wrong(kubeconfig, error)}; {remedy}") from error
+    return configuration
+
+
+def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
+    """In words about the file: the library lets Python's own complaints about its shape through, and calls a missing file invalid."""
+    if isinstance(error, (AttributeError, KeyError, TypeError)):
+        return "it is not written as a kubeconfig"
+    # KUBECONFIG may name several files, of which some may be missing.
+    if kubeconfig is not None and os.pathsep not in str(kubeconfig) and not kubeconfig.exists():
+        return "there is no such file"
+    return " ".join(str(error).split())
+
+
+class Turnstile:
+    """Lets one through: the thread that sends a request, or whoever gives it up. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def pass_once(self) -> bool:
+        """True for the first who asks, and for nobody else."""
+        return self._lock.acquire(blocking=False)
+
+
+class ClientTransport:
+    """Sends requests through urllib3 in threads of its own, each with a connect, a read and a total deadline."""
+
+    def __init__(self, load: Callable[[], Configuration], *, agent: str, threads: int = 8) -> None:
+        self._load = load
+        self._agent = agent
+        self._rest = RESTClientObject(load())
+        self._loaded_at = time.monotonic()
+        # Own threads: at the end nobody waits for a read that hangs until its deadline.
+        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="api")
+
+    async def send(self, request: Request) -> Response:
+        response = await self._send_once(request)
+        if response.status == 401 and self._reload():
+            # The server did nothing with it, so sending it again is no repetition.
+            return await self._send_once(request)
+        return response
+
+    def credentials(self) -> Credentials:
+        """What kopf needs to open its own connections; read afresh, so that a rotated token is picked up."""
+        configuration = self._load()
+        return Credentials(
+            server=configuration.host,
+            authorization=_authorization(configuration),
+            ca_file=configuration.ssl_ca_cert,
+            certificate_file=configuration.cert_file,
+            key_file=configuration.key_file,
+            insecure=not configuration.verify_ssl,
+        )
+
+    def close(self) -> None:
+        """Lets go of connections and threads without waiting for answers still under way."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._rest.close()
+
+    async def _send_once(self, request: Request) -> Response:
+        """The deadline counts from when the request goes out. One that finds no thread is never sent."""
+        what = f"{request.method} {request.path}"
+        turn, begun = Turnstile(), asyncio.Event()
+        loop, rest = asyncio.get_running_loop(), self._rest
+
+        def work() -> Response:
+            if not turn.pass_once():
+                raise NotSent(f"{what}: given up before it was sent")
+            loop.call_soon_threadsafe(begun.set)
+            return self._exchange(rest, request)
+
+        try:
+            call = asyncio.wrap_future(self._threads.submit(work))
+        except RuntimeError as error:  # no thread can be started; the work may be queued all the same
+            if turn.pass_once():
+                raise NotSent(f"{what}: {error}") from error
+            raise Unclear(f"{what}: {error}") from error
+        try:
+            await _within(THREAD_SECONDS, begun.wait())
+        except TimeoutError as error:
+            if turn.pass_once():
+                call.cancel()
+                raise NotSent(f"{what}: no thread was free within {THREAD_SECONDS:.0f} s") from error
+        except asyncio.CancelledError:
+            turn.pass_once()
+            call.cancel()
+            raise
+        try:
+            # urllib3's read deadline is per read: a server that drips would never run into it.
+            return await _within(CONNECT_SECONDS + 2 * request.timeout_seconds, call)
+        except TimeoutError as error:
+            raise Unclear(f"{what}: no full answer within {2 * request.timeout_seconds:.0f} s") from error
+
+    def _exchange(self, rest: RESTClientObject, request: Request) -> Response:
+        url = rest.configuration.host + request.path + ("?" + urlencode(request.query) if request.query else "")
+        try:
+            answer = rest.pool_manager.request(
+                request.method,
+                url,
+                body=request.body,
+                headers=self._headers(rest.configuration, request),
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=request.timeout_seconds),
+                retries=False,
+                redirect=False,
+            )
+        except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ProxyError) as error:
+            raise NotSent(f"{request.method} {request.path}: {_short(error)}") from error
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unclear(f"{request.method} {request.path}: {_short(error)}") from error
+        return Response(status=answer.status, headers={k.lower(): v for k, v in answer.headers.items()}, body=answer.data)
+
+    def _headers(self, configuration: Configuration, request: Request) -> Mapping[str, str]:
+        headers = {"User-Agent": self._agent, "Accept": request.accept, "Accept-Encoding": "gzip"}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        if authorization := _authorization(configuration):
+            headers["Authorization"] = authorization
+        return headers
+
+    def _reload(self) -> bool:
+        """Reads the credentials again after a 401; False if that was done a moment ago or they cannot be read."""
+        if time.monotonic() - self._loaded_at < RELOAD_SECONDS:
+            return False
+        self._loaded_at = time.monotonic()
+        try:
+            self._rest = RESTClientObject(self._load())
+        except CannotReachCluster:
+            return False
+        return True
+
+
+def connect(kubeconfig: Path | None, *, part: str, context: str | None = None) -> ClientTransport:
+    """A transport to the cluster of `kubeconfig`, or of the pod we run in. Raises `CannotReachCluster`."""
+    return ClientTransport(lambda: load_configuration(kubeconfig, context=context), agent=user_agent(part))
+
+
+async def _within(seconds: float, what: Awaitable[T]) -> T:
+    async with asyncio.timeout(seconds):
+        return await what
+
+
+def _authorization(configuration: Configuration) -> str | None:
+    value = configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+    return value.strip() if value else None
+
+
+def _short(error: Exception) -> str:
+    """The error without the library's object addresses: `Connection refused` rather than `<urllib3…at 0x7f…>: …`."""
+    text = str(error)
+    return f"{type(error).__name__}: {text.rsplit('>: ', 1)[-1]}"

@@ -1,0 +1,93 @@
+"""One guarded write and what became of it: landed, conflict, or still unclear.
+
+A guarded write carries the resourceVersion that was read. When its answer is lost it may still land; so the object is
+read again, and if the change is not there the write is sent once more *with the version just read*: it changes the
+object, so whichever of the two lands first turns the other into a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from careen.cluster.wire.errors import ClusterError, Conflict, NotFound, Refused, TooManyRequests
+
+T = TypeVar("T")
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Landed(Generic[T]):
+    """The change stands; `seen` is the object as the answer or a later consistent read shows it."""
+
+    seen: T
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Somebody else changed the object first. Nothing of ours was written: read and decide anew."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The server said no for another reason (a right, admission, validation). Nothing was written: a person must look."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class StillUnclear:
+    """Not known, or certainly not sent: in either case read again before the next step."""
+
+    why: str
+
+
+Written = Landed[T] | Stale | Rejected | StillUnclear
+
+
+async def write_guarded(
+    *, version: str, write: Callable[[str], Awaitable[T]], read: Callable[[], Awaitable[tuple[str, T]]], stands: Callable[[T], bool]
+) -> Written[T]:
+    """Writes with `version`; after a lost answer reads until it is known what happened, a few times at most.
+
+    `write(version)` sends the change, `read()` returns the current version and object, `stands(object)` tells whether our
+    change is in it. A `Stale` answer that follows a lost one may be our own write's doing: then the object decides.
+    """
+    lost_before = False
+    for _ in range(_ATTEMPTS):
+        if not version:
+            # The server takes a patch with an empty version for one without: it would overwrite whatever stands there.
+            return StillUnclear("nothing was sent, because no resourceVersion is known to guard it")
+        try:
+            return Landed(await write(version))
+        except ClusterError as error:
+            why = str(error)
+            ended = _ended(error, lost_before=lost_before)
+        if ended is not None:
+            return ended
+        lost_before = True
+        try:
+            now_at, seen = await read()
+        except ClusterError as error:
+            return StillUnclear(f"{why}; and reading again failed: {error}")
+        if stands(seen):
+            return Landed(seen)
+        if now_at != version:
+            # Another hand changed it and ours is not in it: what was lost can only conflict from now on.
+            return Stale(why)
+    return StillUnclear(f"{why}; after {_ATTEMPTS} attempts")
+
+
+def _ended(error: ClusterError, *, lost_before: bool) -> Stale | Rejected | StillUnclear | None:
+    """What a failed write comes to, or None if only the object can tell."""
+    if error.may_have_landed:
+        return None
+    if isinstance(error, Conflict | NotFound):
+        return None if lost_before else Stale(str(error))
+    if isinstance(error, TooManyRequests) or not isinstance(error, Refused):
+        return StillUnclear(str(error))
+    return None if lost_before else Rejected(str(error))

@@ -1,0 +1,39 @@
+"""What in a forecast keeps a node from being drained, by policy: the rule itself. The gate and whoever prints a forecast ask it."""
+
+from __future__ import annotations
+
+from careen.core.facts.policy import BoundPods, Policy
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+
+
+def objection_to(forecast: Forecast, policy: Policy) -> str:
+    """Never-evictable pods, then pending beyond what is allowed, then unknown beyond what is allowed; empty when nothing speaks against it."""
+    parts: list[str] = []
+    is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
+    if forecast.never and not is_forced:
+        parts.append(f"can never be evicted as things stand: {_name(forecast.never)}")
+    pending = forecast.with_outcome(Outcome.PENDING)
+    if len(pending) > policy.forecast_pending_allowed:
+        parts.append(f"{len(pending)} of {len(forecast.pods)} pods would not find room: {_name(pending)}")
+    unknown = forecast.with_outcome(Outcome.UNKNOWN)
+    if len(unknown) > policy.forecast_unknown_allowed:
+        parts.append(f"{len(unknown)} of {len(forecast.pods)} pods cannot be predicted: {_name(unknown)}")
+    return "; ".join(parts)
+
+
+def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
+    """The pods for which the gate `bound-pods` refuses, whatever --forecast says; empty when they are left on the node."""
+    if policy.drain.bound_pods is not BoundPods.REFUSE:
+        return ()
+    return tuple(pod for pod in forecast.pods if pod.is_bound)
+
+
+def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
+    """The same as a sentence; empty when there are none."""
+    bound = bound_in(forecast, policy)
+    return f"comes back here as often as it is evicted (--pods-bound-to-node): {_name(bound)}" if bound else ""
+
+
+def _name(pods: tuple[PodForecast, ...]) -> str:
+    more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
+    return ", ".join(f"{pod.title} ({pod.sentence})" for pod in pods[:3]) + more

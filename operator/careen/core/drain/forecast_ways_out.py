@@ -1,0 +1,20 @@
+"""What single change would take a forecast's objection away: proven by the simulation, told on the Node with the refusal."""
+
+from __future__ import annotations
+
+from careen.core.facts.policy import Policy
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+
+_SHOWN_PODS = 2          # one way out is what a reader needs; the second pod shows whether the same one helps there
+
+
+def ways_out(forecast: Forecast, policy: Policy) -> str:
+    """`shop/web-1 would find a place with one more node like n2 (zone b), …`; empty where no single change is known."""
+    pending = forecast.with_outcome(Outcome.PENDING)
+    pods = (*forecast.never, *(pending if len(pending) > policy.forecast_pending_allowed else ()))
+    told = [f"{pod.title} {_would(pod)} with {' or '.join(pod.remedies)}" for pod in pods if pod.remedies]
+    return "; ".join(told[:_SHOWN_PODS])
+
+
+def _would(pod: PodForecast) -> str:
+    return "could be evicted" if pod.outcome is Outcome.BLOCKED else "would find a place"

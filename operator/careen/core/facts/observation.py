@@ -1,0 +1,262 @@
+"""Everything an agent knows at one instant, frozen.
+
+Two values stand for not knowing, each with its reason: `Unknown` (asked, no usable answer) and `NotAsked`. Neither means no.
+Instants of the host's own clock are `uptime` seconds: they run on across restarts of the agent and begin anew with each boot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeVar, Union
+
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.phases import Evidence
+from scheduler_core.simulation.forecast import Forecast
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Asked, and no usable answer came; `why` is a sentence for people."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotAsked:
+    """Nobody asked this turn. A decision that needs it names it in `wants`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The own Node does not exist (404 from a consistent read)."""
+
+
+NOT_ASKED = NotAsked()
+
+_T = TypeVar("_T")
+Asked = Union[_T, Unknown, NotAsked]  # noqa: UP007 - a generic alias needs Union before Python 3.12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """One taint as the API has it; `time_added` is kept as text so that it goes back unchanged."""
+
+    key: str
+    effect: str
+    value: str | None = None
+    time_added: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """A Node, as far as careen looks at Nodes. `boot_id` is what the kubelet last reported; empty when never."""
+
+    name: str
+    uid: str
+    resource_version: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True               # condition Ready is "True"; "False" and "Unknown" are not ready
+    boot_id: str = ""
+    cordoned_by: tuple[str, ...] = ()   # field managers that set `spec.unschedulable` as it stands; empty: not told
+    tainted_by: tuple[str, ...] = ()    # field managers that set `spec.taints` as it stands; empty: not told
+
+    @property
+    def zone(self) -> str:
+        """The zone's name, or empty."""
+        return self.labels.get(keys.ZONE) or self.labels.get(keys.ZONE_BETA) or ""
+
+    @property
+    def is_control_plane(self) -> bool:
+        """Whether the Node carries the control-plane label, of today or of before 1.24."""
+        return keys.CONTROL_PLANE in self.labels or keys.MASTER in self.labels
+
+
+class NeedAnswer(StrEnum):
+    """Does the host ask for a reboot?"""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """The sentinel's answer; `detail` says what was looked at, and for UNKNOWN why it could not be told."""
+
+    answer: NeedAnswer
+    detail: str = ""
+    package_manager: str = ""        # which package manager is at work on the host, empty when none or not looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfTest:
+    """What is known against the reboot before it is asked for; both sentences empty: nothing."""
+
+    obstacle: str = ""               # why the host would surely not reboot
+    warning: str = ""                # what the reboot would lose, though it happens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockReading:
+    """The lock annotation as it stood in one consistent read of the DaemonSet; `content` None means no such annotation."""
+
+    content: str | None
+    resource_version: str
+    daemonset_uid: str
+    annotation: str = keys.LOCK_ANNOTATION
+    agents: int | None = None        # how many nodes should run an agent, as the DaemonSet's status says; None when it does not say
+
+    @property
+    def object_id(self) -> str:
+        """Tells one lock from another: the DaemonSet may be recreated, the key be changed."""
+        return f"{self.daemonset_uid}/{self.annotation}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Every Node, and the host's uptime at the moment the list was *requested* (so that its age is never understated)."""
+
+    nodes: tuple[NodeView, ...]
+    read_at_uptime: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holders:
+    """The Nodes that the lock names, read after the lock: found ones by name, and the names that do not exist."""
+
+    nodes: tuple[NodeView, ...] = ()
+    absent: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodView:
+    """A pod on this node, as far as a drain looks at pods."""
+
+    namespace: str
+    name: str
+    uid: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    phase: str = "Running"
+    owner_kind: str = ""             # of the controller reference (controller=true); empty for a bare pod
+    owner_name: str = ""
+    owner_uid: str = ""
+    is_mirror: bool = False          # carries kubernetes.io/config.mirror: a static pod's image in the API
+    has_empty_dir: bool = False
+    is_ready: bool = True
+    priority: int = 0
+    deletion_timestamp: datetime | None = None   # when the pod should be gone: the API server's clock plus the grace period
+    deletion_grace_seconds: float | None = None
+    created_at: datetime | None = None           # by the API server's clock, cut to the second
+    tolerates_cordon: bool = False               # the scheduler puts it on a cordoned node as well
+    came_bound: bool | None = None               # created with its node's name, so that no scheduler placed it; None: not told
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether somebody asked for its end already."""
+        return self.deletion_timestamp is not None
+
+    @property
+    def title(self) -> str:
+        """namespace/name, for sentences."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """An active alert of the alert source; `state` is firing or pending."""
+
+    name: str
+    state: str = "firing"
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Evictable(StrEnum):
+    """What a dry-run eviction answered."""
+
+    ALLOWED = "allowed"
+    BUDGET = "budget"                # 429 from a disruption budget
+    DENIED = "denied"                # admission said no; `detail` has its words
+    BARRED = "barred"                # the request was turned away before anybody judged it: a right is missing
+    GONE = "gone"                    # no such pod with that UID any more: nothing to evict
+    UNKNOWN = "unknown"              # time out, 5xx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRunAnswer:
+    """The answer for one pod."""
+
+    answer: Evictable
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerHealth:
+    """A controller that owns displaced pods: how many replicas it wants and how many are ready. A missing one is left out of the list."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    replicas: int
+    ready: int
+    bound_to: str = ""               # the node that its pod template names, empty as a rule; no part of the record
+
+    @property
+    def title(self) -> str:
+        """Kind namespace/name, for sentences."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chance:
+    """Randomness for one turn, drawn by the shell: an id nobody used before, and a number in [0, 1)."""
+
+    claim_id: str
+    jitter: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What is known this turn. The first block is always given; the rest is `NOT_ASKED` until wanted."""
+
+    now: datetime                                     # aware; for windows, holds and what people read – never for deadlines
+    uptime: float                                     # seconds since the host booted
+    chance: Chance
+    memory: Memory
+    clock_skew_seconds: float | Unknown               # own clock minus the API server's Date header
+    node: NodeView | Gone | Unknown
+    boot_id: str | Unknown
+    need: Need
+    self_test: Asked[SelfTest] = NOT_ASKED
+    lock: Asked[LockReading] = NOT_ASKED
+    peers: Asked[tuple[NodeView, ...]] = NOT_ASKED
+    holders: Asked[Holders] = NOT_ASKED
+    waiters: Asked[tuple[NodeView, ...]] = NOT_ASKED
+    fleet: Asked[Fleet] = NOT_ASKED
+    pods: Asked[tuple[PodView, ...]] = NOT_ASKED
+    alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
+    foreign: Asked[tuple[str, ...]] = NOT_ASKED       # a sentence for each foreign coordinator seen; empty: none
+    forecast: Asked[Forecast] = NOT_ASKED
+    evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED   # by pod UID
+    owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
+
+    def lacks(self, evidence: Evidence) -> bool:
+        """Whether nobody asked for this evidence yet."""
+        return isinstance(getattr(self, _FIELD[evidence]), NotAsked)
+
+    def knows(self, evidence: Evidence) -> bool:
+        """Whether this evidence was asked for and a usable answer came."""
+        return not isinstance(getattr(self, _FIELD[evidence]), NotAsked | Unknown)
+
+
+_FIELD: dict[Evidence, str] = {kind: kind.value.replace("-", "_") for kind in Evidence}
+assert set(_FIELD.values()) <= {each.name for each in fields(Observation)}
+

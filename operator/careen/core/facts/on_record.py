@@ -1,0 +1,29 @@
+"""Instants that stand on the Node, for those who measure: they outlive the agent's process and its pod."""
+
+from __future__ import annotations
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.times import from_rfc3339
+
+
+def phase_since(node: object, phase: Phase) -> float | None:
+    """Since when the Node says that it stands in this phase (unix time); None when it says nothing, or another phase."""
+    if not isinstance(node, NodeView) or node.annotations.get(keys.PHASE) != phase.value:
+        return None
+    return _unix(node.annotations.get(keys.SINCE, ""))
+
+
+def need_since(node: object) -> float | None:
+    """Since when the Node's record says that the host wants a reboot (unix time); None without such a record."""
+    if not isinstance(node, NodeView):
+        return None
+    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    return _unix(progress.need_since) if isinstance(progress, Progress) else None
+
+
+def _unix(text: str) -> float | None:
+    at = from_rfc3339(text)
+    return None if at is None else at.timestamp()

@@ -1,0 +1,1 @@
+"""The lock: its content, who is next, and which claims have no holder."""

@@ -1,0 +1,409 @@
+"""The lock's content: who holds a claim, whether it is paused, who is next, and what the next content is.
+
+One JSON in an annotation of the DaemonSet. Kured's two forms are read (pkg/daemonsetlock/daemonsetlock.go at kured 1.17–1.23: a single
+owner at the top level, or `maxOwners` and `locks`); what is written is both at once, so that either form of kured reads it as held.
+Nothing here is ever freed by time. Proof that an entry has no holder is in `ghosts.py`.
+
+Anybody may have written the lock. An entry that cannot be read, or only in parts, is still a claim: it fills a place, goes back as it
+stands, and nobody but a person or its own holder replaces it. Only a lock that cannot be read as a whole is garbage.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+from careen.core.facts.observation import LockReading
+from careen.core.facts.times import from_rfc3339
+from careen.core.facts.untrusted import json_of, short, shown, whole
+
+_UNREADABLE = "unreadable entry"
+"""Stands for a node that cannot be read. No Node is called that, so no entry of a Node is ever mistaken for it."""
+MANUAL = "manual"
+"""The owner that kured documents for locking by hand: a pause, in every mode."""
+
+_MOST_NODES = 100_000
+"""More than any cluster has: anybody may have written the number of those who wait, and pauses are reckoned from it."""
+_MOST_CLAIMS = 1000
+"""As many are recorded as a limit and filled in for a pause, whatever is written: each takes about a hundred bytes of the 256 KiB that annotations have."""
+_MOST_NAMES = 256
+"""As many are written into a line, or as passed over: 64 KiB of the longest names."""
+_HANDOVER_TTL_NANOSECONDS = 600 * 10**9
+"""Only names, no holder: a kured that takes over must not wait for ever for an owner that is nobody (kured's own leftover, `locks: []`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """The others' word that a holder takes longer than usual; see `overdue.py`."""
+
+    phase: str                       # the phase the holder's Node stood in; empty: there is no such Node, or another one
+    since: str                       # RFC 3339
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the mark says that the Node which took the claim does not exist."""
+        return not self.phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One node's claim. Kured's entries have no id, uid, groups, boot or zone."""
+
+    node: str
+    id: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    boot: str = ""                   # the boot that the claim is to end
+    cordoned: bool = False           # the node was cordoned before the claim; kured's metadata.unschedulable
+    created: str = ""                # RFC 3339, for people
+    limit: int = 0                   # the concurrency its writer ran with; 0 when unknown (kured's)
+    zone: str | None = None          # the node's zone, empty when it has none; None when unknown
+    failed: str = ""                 # the reason code of a failure after which the claim was kept: nobody else may start
+    overdue: Overdue | None = None   # since when the others find that it takes too long
+    unread: str = ""                 # the entry as it stands, when not all of it could be read: it is written back like this
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether not even the node can be read: `node` then says which entry it is, and there is no Node to look behind it."""
+        return bool(self.unread) and not _NODE_NAME.fullmatch(self.node)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockContent:
+    """The lock, understood."""
+
+    entries: tuple[Entry, ...] = ()
+    max_owners: int = 0              # as recorded; 0 when not
+    is_paused: bool = False
+    pause_reason: str = ""
+    next: tuple[str, ...] = ()       # who comes next, in order
+    next_at: str = ""                # RFC 3339: when they were named
+    abreast: int | None = None       # how many of them, from the first, may work beside the holders and each other: one zone; None: any
+    waiting: int = 0                 # how many nodes waited then
+    passed: tuple[str, ...] = ()     # named before and did not come: named last until they show themselves again
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The holding nodes' names, each once, in the order of their claims."""
+        return tuple(dict.fromkeys(entry.node for entry in self.entries))
+
+    @property
+    def failed(self) -> tuple[Entry, ...]:
+        """The claims that were kept after a failure, so that the roll-out halts."""
+        return tuple(entry for entry in self.entries if entry.failed)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The holders that are nodes, as far as the lock can be read."""
+        return tuple(dict.fromkeys(entry.node for entry in self.entries if not entry.is_nameless))
+
+    def entry(self, node: str, claim: str) -> Entry | None:
+        """The entry with this claim id, if it is that node's."""
+        return next((each for each in self.entries if each.node == node and each.id == claim), None)
+
+    def entries_of(self, node: str) -> tuple[Entry, ...]:
+        """Every entry of one node; more than one only after somebody edited the lock."""
+        return tuple(each for each in self.entries if each.node == node)
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """Content that cannot be understood: it pauses everything and is reported, because it may have been a claim."""
+
+    why: str
+
+
+def parse(content: str | None) -> LockContent | Garbage:
+    """What the annotation says; None and blank text hold nothing."""
+    if content is None or not content.strip():
+        return LockContent()
+    record = json_of(content)
+    if record is None and content.strip() != "null":
+        return Garbage("it is not JSON")
+    if not isinstance(record, dict):
+        return Garbage("it is not a JSON object")
+    if "nodeID" not in record and "locks" not in record:
+        return Garbage("it names neither nodeID nor locks")
+    try:
+        return _read(record)
+    except (TypeError, ValueError) as error:
+        return Garbage(str(error))
+
+
+def render(content: LockContent) -> str | None:
+    """The annotation's text; None (no annotation) when nobody holds, nothing is paused and nobody is named."""
+    if not content.entries and not content.is_paused and not content.next:
+        return None
+    first = content.entries[0] if content.entries else None
+    owner = MANUAL if content.is_paused else "" if first is None else _UNREADABLE if first.is_nameless else first.node
+    rows = [_row(entry) for entry in content.entries]
+    if content.is_paused:
+        # A kured with concurrency > 1 looks only at `locks` and would start beside a pause; a full list stops it.
+        rows += [_pause_row()] * max(1, min(content.max_owners, _MOST_CLAIMS) - len(rows))
+    record: dict[str, Any] = {
+        "nodeID": owner,
+        "metadata": {"unschedulable": bool(first and first.cordoned)},
+        "created": (first.created if first else content.next_at) or _EPOCH,
+        "TTL": 0 if first or content.is_paused else _HANDOVER_TTL_NANOSECONDS,
+        "maxOwners": min(max(content.max_owners, 1), _MOST_CLAIMS),
+        "locks": rows,
+    }
+    if content.pause_reason:
+        record["reason"] = content.pause_reason
+    if content.next:
+        record["next"] = list(content.next)
+        record["nextAt"] = content.next_at
+        if content.abreast is not None:
+            record["abreast"] = content.abreast
+    if content.waiting:
+        record["waiting"] = content.waiting
+    if content.passed:
+        record["passed"] = list(content.passed)
+    return json.dumps(record, separators=(",", ":"))
+
+
+def limit(content: LockContent, concurrency: int) -> int:
+    """How many nodes may hold a claim now: while entries written under a smaller limit live, the smaller one."""
+    recorded = [entry.limit or content.max_owners or 1 for entry in content.entries]
+    return min([concurrency, *recorded])
+
+
+def free_slots(content: LockContent, concurrency: int) -> int:
+    """How many more nodes may take a claim now; none while paused or halted."""
+    return 0 if content.is_paused or content.failed else slots_beside_holders(content, concurrency)
+
+
+def slots_beside_holders(content: LockContent, concurrency: int) -> int:
+    """How many more nodes may take a claim once nothing is paused or halted any more."""
+    return max(0, limit(content, concurrency) - len(content.holders))
+
+
+def zones_at_work(content: LockContent) -> frozenset[str | None]:
+    """The zones of the holders; None stands for a holder whose zone the lock does not tell."""
+    return frozenset(entry.zone for entry in content.entries)
+
+
+def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bool = False) -> LockContent | None:
+    """The content with one more claim, or None when it is paused, halted or full. A node's older entry is replaced, not doubled.
+
+    `in_one_zone`: None also when somebody of another zone, or of one that is not known, holds a claim.
+    """
+    others = _without_node(content, entry.node)
+    if free_slots(others, concurrency) < 1 or (in_one_zone and not zones_at_work(others) <= {entry.zone}):
+        return None
+    entry = replace(entry, limit=concurrency)
+    return replace(leave_line(others, entry.node), entries=(*others.entries, entry), max_owners=limit(others, concurrency))
+
+
+def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockContent:
+    """The content with a working holder's claim in it again, even beyond the limit or in a pause: the node *is* down."""
+    others = _without_node(content, entry.node)
+    return replace(
+        others, entries=(*others.entries, replace(entry, limit=concurrency)), max_owners=limit(others, concurrency),
+    )
+
+
+def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockContent:
+    """The content in which this claim is one that was kept after a failure. It stays so until it is given back, whatever is tried meanwhile."""
+    return _with(content, tuple(replace(each, failed=code, overdue=None, unread="") if each.node == node and each.id == claim else each for each in content.entries))
+
+
+def remove(content: LockContent, node: str, claim: str) -> LockContent:
+    """The content without that claim of that node; an empty id means kured's entry, which has none."""
+    return _with(content, tuple(each for each in content.entries if not (each.node == node and each.id == claim)))
+
+
+def remove_all(content: LockContent, ghosts: Collection[Entry]) -> LockContent:
+    """The content without these entries."""
+    return _with(content, tuple(each for each in content.entries if each not in ghosts))
+
+
+def release_by_hand(content: LockContent, node: str) -> LockContent:
+    """The content without any claim of that node: a person's word, for `careen lock release`."""
+    return _without_node(content, node)
+
+
+def name_next(content: LockContent, names: tuple[str, ...], waiting: int, at: str, *, abreast: int | None = None) -> LockContent:
+    """The content that hands the turn to these nodes, in this order."""
+    names = names[:_MOST_NAMES]
+    return replace(content, next=names, next_at=at if names else "", waiting=waiting, abreast=abreast if names else None)
+
+
+def leave_line(content: LockContent, node: str) -> LockContent:
+    """The content in which this node is not named any more."""
+    if node not in content.next:
+        return content
+    names = tuple(name for name in content.next if name != node)
+    is_abreast = content.abreast is not None and content.next.index(node) < content.abreast
+    return name_next(content, names, content.waiting, content.next_at, abreast=content.abreast - 1 if is_abreast and content.abreast else content.abreast)
+
+
+def stay_in_line(content: LockContent, waiting: Collection[str]) -> LockContent:
+    """The content in which only those of the named are left that still wait."""
+    for name in content.next:
+        if name not in waiting:
+            content = leave_line(content, name)
+    return content
+
+
+def pass_over(content: LockContent, names: Collection[str]) -> LockContent:
+    """The content that remembers who was named and did not come."""
+    before = [name for name in content.passed if name not in names]
+    return replace(content, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
+
+
+def show_up(content: LockContent, node: str) -> LockContent:
+    """The content in which this node is no longer one that did not come."""
+    return replace(content, passed=tuple(name for name in content.passed if name != node))
+
+
+def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
+    """The content that keeps every node from starting; claims stay in it. `concurrency` fills the form that kured's multi-owner mode reads."""
+    return replace(content, is_paused=True, pause_reason=short(reason), max_owners=max(content.max_owners, concurrency))
+
+
+def resume(content: LockContent) -> LockContent:
+    """The content without the pause."""
+    return replace(content, is_paused=False, pause_reason="")
+
+
+def confirms(reading: LockReading, node: str, claim: str) -> bool:
+    """Whether the claim stands and nothing is paused: the last word before a reboot."""
+    content = parse(reading.content)
+    return isinstance(content, LockContent) and not content.is_paused and content.entry(node, claim) is not None
+
+
+_EPOCH = "1970-01-01T00:00:00Z"
+_LONGEST_PHASE, _LONGEST_INSTANT = 20, 40    # letters: more than any phase, and any instant to the microsecond, has
+
+
+def _without_node(content: LockContent, node: str) -> LockContent:
+    return _with(content, tuple(each for each in content.entries if each.node != node))
+
+
+def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
+    return replace(content, entries=entries)
+
+
+def _read(record: dict[str, Any]) -> LockContent:
+    rows = _typed(record, "locks", list, [])             # Go writes an empty list as null
+    entries = [_entry(row) for row in rows]
+    owner = _typed(record, "nodeID", str, "")
+    listed = {_UNREADABLE if entry.is_nameless else entry.node for entry in entries}
+    if owner not in ("", MANUAL) and owner not in listed:
+        entries.insert(0, _single(record))               # kured's single form, or both forms disagree: then both count
+    recorded = min(_typed(record, "maxOwners", int, 0), _MOST_CLAIMS)
+    return LockContent(
+        entries=tuple(dict.fromkeys(entry for entry in _numbered(entries) if entry.node != MANUAL)),
+        max_owners=recorded if recorded > 0 else 1 if entries else 0,
+        is_paused=owner == MANUAL or any(entry.node == MANUAL for entry in entries),
+        pause_reason=short(_typed(record, "reason", str, "")),
+        next=_names(record, "next"),
+        next_at=_typed(record, "nextAt", str, ""),
+        abreast=_natural(record, "abreast"),
+        waiting=min(max(0, _typed(record, "waiting", int, 0)), _MOST_NODES),
+        passed=_names(record, "passed"),
+    )
+
+
+def _single(record: dict[str, Any]) -> Entry:
+    """The owner at the top level; of its fields only those of an entry, or it would be written back with the whole lock in it."""
+    return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
+
+
+def _numbered(entries: list[Entry]) -> list[Entry]:
+    """Entries without a readable node, told from each other: `unreadable entry 1`, 2, …"""
+    numbers = itertools.count(1)
+    return [replace(entry, node=f"{_UNREADABLE} {next(numbers)}") if entry.is_nameless else entry for entry in entries]
+
+
+def _entry(row: Any) -> Entry:
+    """What can be read of the entry; everything else stays as unknown as it is in kured's."""
+    row, before = (row, row) if isinstance(row, dict) else ({}, row)
+    unreadable = [key for key, is_right in _READABLE.items() if row.get(key) is not None and not is_right(row[key])]
+    known = {key: value for key, value in row.items() if key not in unreadable}
+    node = known.get("nodeID")
+    is_whole = not unreadable and bool(node)
+    return Entry(
+        node=node or _UNREADABLE, id=known.get("id") or "", uid=known.get("uid") or "", groups=tuple(known.get("groups") or ()),
+        boot=known.get("boot") or "", cordoned=_was_cordoned(known), created=known.get("created") or "",
+        limit=min(max(0, known.get("limit") or 0), _MOST_CLAIMS), zone=known.get("zone"),
+        # The mark is there, whatever it says.
+        failed="unreadable" if "failed" in unreadable else known.get("failed") or "",
+        overdue=_overdue(known.get("overdue")),
+        unread="" if is_whole else json.dumps(before, separators=(",", ":")),
+    )
+
+
+def _overdue(row: Any) -> Overdue | None:
+    """None for whatever is not a mark: it is only told to people, and must not make a claim unreadable."""
+    if not isinstance(row, dict):
+        return None
+    phase, since = row.get("phase"), row.get("since")
+    if not isinstance(phase, str) or not isinstance(since, str) or len(phase) > _LONGEST_PHASE or len(since) > _LONGEST_INSTANT:
+        return None
+    return Overdue(phase=phase, since=since) if from_rfc3339(since) is not None else None
+
+
+def _was_cordoned(row: dict[str, Any]) -> bool:
+    cordoned = row.get("cordoned")
+    return bool((row.get("metadata") or {}).get("unschedulable")) if cordoned is None else bool(cordoned)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_NODE_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""A DNS subdomain, as names of Nodes are: apimachinery's IsDNS1123Subdomain. Any other name is a path, or nobody's."""
+
+_READABLE: dict[str, Callable[[Any], bool]] = {
+    "nodeID": lambda value: _is_text(value) and (value == MANUAL or bool(_NODE_NAME.fullmatch(value))),
+    "metadata": lambda value: isinstance(value, dict),
+    "id": _is_text, "uid": _is_text, "boot": _is_text, "created": _is_text, "zone": _is_text, "failed": _is_text,
+    "groups": lambda value: isinstance(value, list) and all(map(_is_text, value)),
+    "cordoned": lambda value: isinstance(value, bool),
+    "limit": lambda value: whole(value, 2**63 - 1, -(2**63)) is not None,
+}
+_OF_THE_LOCK = frozenset({"locks", "maxOwners", "reason", "next", "nextAt", "abreast", "waiting", "passed"})
+
+
+def _natural(record: dict[str, Any], key: str) -> int | None:
+    number = _typed(record, key, int, None)
+    return None if number is None else min(max(0, number), _MOST_NODES)
+
+
+def _names(record: dict[str, Any], key: str) -> tuple[str, ...]:
+    names = _typed(record, key, list, [])
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{key} is not a list of names")
+    return tuple(names)
+
+
+def _typed(record: dict[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = record.get(key)
+    if value is None:
+        return default
+    if type(value) is not kind:
+        raise TypeError(f"{key} is {shown(value)}")
+    return value
+
+
+def _row(entry: Entry) -> Any:
+    if entry.unread:
+        return json_of(entry.unread)
+    return {
+        "nodeID": entry.node, "metadata": {"unschedulable": entry.cordoned}, "created": entry.created or _EPOCH, "TTL": 0,
+        "id": entry.id, "uid": entry.uid, "groups": list(entry.groups), "boot": entry.boot, "cordoned": entry.cordoned,
+        "limit": entry.limit, **({} if entry.zone is None else {"zone": entry.zone}),
+        **({"failed": entry.failed} if entry.failed else {}),
+        **({"overdue": {"phase": entry.overdue.phase, "since": entry.overdue.since}} if entry.overdue else {}),
+    }
+
+
+def _pause_row() -> dict[str, Any]:
+    return {"nodeID": MANUAL, "metadata": {"unschedulable": False}, "created": _EPOCH, "TTL": 0}

@@ -1,0 +1,85 @@
+"""Which claims in the lock are proven to have no holder. Time alone proves nothing; neither does a node's silence.
+
+The proof is a consistent read of the holder's Node made after the lock was read: a claim id is written on the Node before it enters the
+lock and leaves the lock before it leaves the Node, so an entry whose Node carries no such id has nobody behind it. A Node that is gone
+or was recreated proves nothing by itself (its host may be on its way through the reboot) until it has been so for longer than the
+reboot deadline: watched on our own clock, or marked in the lock by whoever noticed first, by the API server's clock. The mark lets the
+watch outlive its process; it never reaches back beyond the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from careen.core.facts import keys
+from careen.core.facts.observation import Holders, NodeView, Unknown
+from careen.core.facts.progress import UnreadableProgress, from_annotation
+from careen.core.facts.times import from_rfc3339
+from careen.core.lock.content import Entry, LockContent
+from careen.core.situation import Situation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GhostWatch:
+    """The entries that are proven ghosts now, and since when (uptime) others have been without their Node, by entry."""
+
+    proven: tuple[Entry, ...]
+    since: Mapping[str, float]
+
+
+def watch_key(entry: Entry) -> str:
+    """Names one entry in the watch."""
+    return f"{entry.node}/{entry.id}"
+
+
+def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
+    """The watch of this turn, carried on from the last turn's and from the marks in the lock."""
+    uptime = situation.seen.uptime
+    since = {key: min(at, situation.memory.ghosts.get(key, at)) for key, at in _marked(situation, content).items()}
+    deadline = situation.policy.absence_seconds
+    return watch(content, holders, {**situation.memory.ghosts, **since}, uptime=uptime, deadline_seconds=deadline)
+
+
+def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
+    """Since which uptime of ours the marked claims have been without their Node. Nothing while the clocks were not compared."""
+    if isinstance(situation.seen.clock_skew_seconds, Unknown):
+        return {}
+    found: dict[str, float] = {}
+    for entry in content.entries:
+        if entry.overdue is None or not entry.overdue.is_gone:
+            continue
+        told = (from_rfc3339(entry.overdue.since), from_rfc3339(entry.created))
+        if None not in told:
+            latest = max(at for at in told if at is not None)
+            found[watch_key(entry)] = situation.seen.uptime - max(0.0, (situation.server_now - latest).total_seconds())
+    return found
+
+
+def watch(content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float) -> GhostWatch:
+    """Look at every entry whose Node was read or is absent; entries whose Node was not read are left alone."""
+    nodes = {node.name: node for node in holders.nodes}
+    proven: list[Entry] = []
+    watched: dict[str, float] = {}
+    for entry in content.entries:
+        if entry.is_nameless:
+            continue                     # there is no Node that could prove anything
+        node = nodes.get(entry.node)
+        if node is None and entry.node not in holders.absent:
+            continue
+        if node is not None and _may_hold(node, entry):
+            continue
+        if node is not None and entry.uid == node.uid:
+            proven.append(entry)
+            continue
+        watched[watch_key(entry)] = since.get(watch_key(entry), uptime)
+        if uptime - watched[watch_key(entry)] > deadline_seconds:
+            proven.append(entry)
+    return GhostWatch(proven=tuple(proven), since=watched)
+
+
+def _may_hold(node: NodeView, entry: Entry) -> bool:
+    if not entry.id or entry.unread:
+        return True                      # kured's entry: its holder keeps no record on the Node; or one of which not all is known
+    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    return isinstance(progress, UnreadableProgress) or progress.claim == entry.id

@@ -1,0 +1,260 @@
+"""Who of the waiting goes next, whose turn it is, and how long the others may sleep.
+
+Default order: oldest need first, among needs of the same hour the fewest pods first, zone by zone, control plane last and one at a time; `--order`
+names the others. Whoever releases or takes a claim lists the waiting once and writes the next names into the lock; the others need to look only rarely.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
+from careen.core.facts.progress import UnreadableProgress, from_annotation
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent, free_slots, slots_beside_holders
+from careen.core.steps.shared import taint_spread
+
+NEXT_LOOK_SECONDS = 3.0              # the next start follows a release within five seconds
+ROUND_SECONDS = 5.0                  # no node is drained, rebooted and back in less
+NAMED_LOOK_SECONDS = (10.0, 25.0)    # farther down the line: whoever cannot come leaves it, so it may move sooner than by reboots
+PASSED_OVER_SECONDS = 60.0           # a named node that has not come by then loses its place
+OTHERS_LOOK_SECONDS = 30.0
+LONGEST_LOOK_SECONDS = 1200.0        # however many wait: a person's wish on the Node is seen by then
+LOOKS_PER_SECOND = 6                 # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
+SPARE_NAMES = 12                     # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
+SPARE_LOOKERS = 1                    # of those who look every three seconds: more than there can be places at once
+GATHER_SECONDS = 6.0                 # hosts are looked at every five seconds; taint, count and label take their agents one more
+
+READY = "ready"
+CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
+"""Control-plane nodes go one at a time, whatever the settings say."""
+
+
+def budgets(policy: Policy) -> tuple[Budget, ...]:
+    """The configured budgets and the one that always holds."""
+    return (*policy.budgets, CONTROL_PLANE)
+
+
+def groups(node: NodeView, policy: Policy) -> dict[str, int]:
+    """The groups that the Node belongs to, each with the smallest limit any budget sets for it."""
+    found: dict[str, int] = {}
+    for budget in budgets(policy):
+        if group := budget.group_of(node.labels):
+            found[group] = min(budget.limit, found.get(group, budget.limit))
+    return found
+
+
+def moves(node: NodeView) -> int:
+    """How many pods a drain of the node would evict, as it says itself; more than any when it does not say."""
+    text = node.annotations.get(keys.MOVES, "")
+    return int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else _MORE_THAN_ANY      # anybody may have written it
+
+
+def hand_on(
+    content: LockContent, waiters: Sequence[NodeView], policy: Policy, *, at: str, zone: str | None = None, leave_out: str = "",
+    moves_of: Callable[[NodeView], int] = moves,
+) -> LockContent:
+    """The content that names the ready nodes that should come next, as `next_nodes` orders them."""
+    line = next_nodes(waiters, content, policy, zone=zone, leave_out=leave_out, moves_of=moves_of)
+    waiting = {node.name for node in waiters if node.name != leave_out}
+    content = replace(content, passed=tuple(name for name in content.passed if name in waiting))
+    abreast = _abreast(line, content) if policy.order is Order.ZONE else None
+    return lock.name_next(content, tuple(node.name for node in line), len(waiting), at, abreast=abreast)
+
+
+def next_nodes(
+    waiters: Sequence[NodeView], content: LockContent, policy: Policy, *, zone: str | None = None, leave_out: str = "",
+    moves_of: Callable[[NodeView], int] = moves,
+) -> list[NodeView]:
+    """The ready nodes that should come next. Those named already keep their place as far as the order lets them; `zone` (the one at work)
+    is finished first, except by the fewest moves; there alone `moves_of` counts, elsewhere what the nodes said when they became ready.
+
+    Names whose groups have room beside the holders and the names before them come first.
+    """
+    still_waiting = [node for node in waiters if node.name != leave_out and node.name not in content.holders]
+    candidates = [node for node in still_waiting if node.labels.get(keys.REBOOT_LABEL) == READY]
+    match policy.order:
+        case Order.OLDEST:
+            key = _by_need(still_waiting, content, zone)
+        case Order.ZONE:
+            key = _by_zone(still_waiting, content, zone, candidates)
+        case Order.FEWEST_MOVES:
+            key = _by_moves(content, moves_of)
+    fitting, others = _by_room(sorted(candidates, key=key), content, policy)
+    return [*fitting, *others][: line_length(content, policy)]
+
+
+def line_length(content: LockContent, policy: Policy) -> int:
+    """How many nodes should be named: enough for every free slot, and a few that already know they come after."""
+    return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
+
+
+_Key = Callable[[NodeView], tuple[bool | int | str, ...]]
+
+
+def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None) -> _Key:
+    rank = _ranks(waiters)
+    return lambda node: (
+        _may_not_come(node, content), _place(node, content), node.is_control_plane, node.zone != zone, *rank[node.zone], node.zone, *among_alike(node),
+    )
+
+
+def _by_zone(waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]) -> _Key:
+    """The zone at work comes before a place in the line: whoever of it becomes ready late must not wait for the next visit."""
+    rank = _ranks(waiters)
+    first = min((node for node in candidates if node.name in content.next), key=lambda node: content.next.index(node.name), default=None)
+    at_work = content.entries[0].zone if content.entries else zone if zone is not None else first.zone if first else None
+    return lambda node: (
+        _may_not_come(node, content), node.is_control_plane, node.zone != at_work, _place(node, content), *rank[node.zone], node.zone,
+        *among_alike(node),
+    )
+
+
+def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
+    """A name stays in the line, because it must be older than a sleeper's pause, but not in its place: pods come and go."""
+    return lambda node: (
+        _may_not_come(node, content), node.is_control_plane, node.name not in content.next, moves_of(node), need_since(node), node.name,
+    )
+
+
+def _may_not_come(node: NodeView, content: LockContent) -> bool:
+    return node.name in content.passed or not node.ready
+
+
+def _place(node: NodeView, content: LockContent) -> int:
+    return content.next.index(node.name) if node.name in content.next else len(content.next)
+
+
+def _ranks(waiters: Iterable[NodeView]) -> dict[str, tuple[bool, str, int]]:
+    """A zone stands where its first node does, also one that is not ready yet."""
+    ranks: dict[str, tuple[bool, str, int]] = {}
+    for node in waiters:
+        mine = (node.is_control_plane, _hour(node), moves(node))
+        ranks[node.zone] = min(ranks.get(node.zone, mine), mine)
+    return ranks
+
+
+def among_alike(node: NodeView) -> tuple[str, int, str, str]:
+    """The order of nodes that differ in nothing else: the older need, the fewer pods, and then what no two of them share."""
+    return _hour(node), moves(node), need_since(node), node.name
+
+
+def _hour(node: NodeView) -> str:
+    """Needs of the same hour of the UTC clock count as equally old: which host noticed first says little, and who goes first decides how many pods move twice.
+
+    The first drain of a roll-out, and of each zone, can only fill nodes that have their own reboot before them.
+    """
+    return need_since(node)[: len("2026-01-05T10")]
+
+
+_NEVER = "9999"
+_MORE_THAN_ANY = 10**9
+
+
+def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
+    """How many names from the first are of one zone, and of the holders' where there are any."""
+    zones = lock.zones_at_work(content) or {node.zone for node in line[:1]}
+    return next((count for count, node in enumerate(line) if {node.zone} != zones), len(line))
+
+
+def need_since(node: NodeView) -> str:
+    """When the node's need was first seen, RFC 3339; sorts last when its record does not say."""
+    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    since = None if isinstance(progress, UnreadableProgress) else from_rfc3339(progress.need_since)
+    return _NEVER if since is None else rfc3339(since)
+
+
+def _by_room(candidates: list[NodeView], content: LockContent, policy: Policy) -> tuple[list[NodeView], list[NodeView]]:
+    used: dict[str, int] = {}
+    for entry in content.entries:
+        for group in entry.groups:
+            used[group] = used.get(group, 0) + 1
+    fitting: list[NodeView] = []
+    others: list[NodeView] = []
+    for node in candidates:
+        mine = groups(node, policy)
+        if all(used.get(group, 0) < most for group, most in mine.items()):
+            fitting.append(node)
+            for group in mine:
+                used[group] = used.get(group, 0) + 1
+        else:
+            others.append(node)
+    return fitting, others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Whether a node may come now; `places` is how many nodes of the list may, passed-over ones included."""
+
+    is_ours: bool
+    asks_waiters: bool               # nobody is named: the order among the ready nodes has to be looked up
+    places: int
+    memory: Memory
+    gathers_for: float = 0.0         # seconds: a roll-out is about to begin, and others may show themselves ready until then
+    passed: tuple[str, ...] = ()     # the named ones that had their minute and did not come
+
+
+def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Turn:
+    """Compare the names in the lock with our own watch of how long a slot has been free under them."""
+    free = free_slots(content, policy.concurrency)
+    if free == 0:
+        return Turn(is_ours=False, asks_waiters=False, places=0, memory=replace(memory, turn_key="", turn_since=0.0))
+    key = turn_key(content)
+    if memory.turn_key != key:
+        memory = replace(memory, turn_key=key, turn_since=uptime)
+    minutes = int((uptime - memory.turn_since) // PASSED_OVER_SECONDS)
+    if not content.next:
+        left = 0.0 if content.holders else max(0.0, memory.turn_since + gather_seconds(memory.agents) - uptime)
+        return Turn(is_ours=False, asks_waiters=True, places=free + minutes, memory=memory, gathers_for=left)
+    free, places = _places(content, policy, free, minutes)
+    rank = content.next.index(name) if name in content.next else len(content.next)
+    passed = tuple(each for each in content.next[: places - free] if each != name)
+    return Turn(is_ours=rank < places, asks_waiters=False, places=places, memory=memory, passed=passed)
+
+
+def gather_seconds(agents: int | None) -> float:
+    """How long the first claim of a roll-out lets others show themselves ready; `agents` is how many there are, None where nobody knows."""
+    if agents is not None and agents <= 1:
+        return 0.0
+    return GATHER_SECONDS + taint_spread.longest_seconds(agents)
+
+
+def turn_key(content: LockContent) -> str:
+    """The hand-over that is being watched: another one begins the watch anew."""
+    return f"{content.next_at} {' '.join(content.next)} {' '.join(content.holders)}"
+
+
+def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
+    """How many of the line may come at first, and how many by now. While a zone is at work nobody of another may, however long it takes."""
+    if policy.order is not Order.ZONE or content.abreast is None:
+        return free, free + minutes
+    if content.holders:
+        return min(free, content.abreast), min(free + minutes, content.abreast)
+    free = min(free, content.abreast or free)
+    return free, free + minutes
+
+
+def look_again_seconds(name: str, content: LockContent, policy: Policy, jitter: float) -> float:
+    """How long a waiting node may sleep before it looks at the lock again.
+
+    Those whom the next release can call look every few seconds; the others of the line by their place in it, or a roll-out
+    would cost more looks than work.
+    """
+    if name in content.next:
+        at_once = lock.limit(content, policy.concurrency)
+        places_to_go = content.next.index(name) + 1 - (at_once + SPARE_LOOKERS)
+        return _named_look_seconds(policy, rounds=math.ceil(places_to_go / at_once)) if places_to_go > 0 else NEXT_LOOK_SECONDS
+    return max(OTHERS_LOOK_SECONDS, content.waiting / LOOKS_PER_SECOND) * (0.75 + 0.5 * jitter)
+
+
+def _named_look_seconds(policy: Policy, rounds: int) -> float:
+    shortest, longest = NAMED_LOOK_SECONDS
+    # Another order, or a budget that is free again, may call anybody of the line next.
+    keeps_places = policy.order is Order.OLDEST and not policy.budgets
+    return min(max(shortest, rounds * ROUND_SECONDS), longest) if keeps_places else shortest

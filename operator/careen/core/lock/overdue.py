@@ -1,0 +1,103 @@
+"""Which holders take longer than usual, as the other nodes see it, and the words for it.
+
+A holder whose host, agent or kubelet is dead says nothing. So a waiting node that looks behind the lock compares how long
+each holder's Node has stood in its phase with the time that the settings give the phase, and marks the claim. Everybody
+else sees the mark at the next look at the lock. A mark frees nothing and stops nobody: it is for people, and for the watch
+in `ghosts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from careen.core.facts import keys
+from careen.core.facts.observation import Holders, NodeView
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.lock.content import Entry, LockContent, Overdue
+
+LONG_DRAIN_SECONDS = 3600.0          # without --drain-timeout a drain has no end of its own; one hour is worth a word
+
+
+def usual_seconds(phase: str, policy: Policy) -> float:
+    """How long a holder may stand in the phase before the others say so.
+
+    A host answers a reboot within a third of the time after which it counts as failed. That third is also the time that a
+    holder's agent has to act once a deadline of its own is over.
+    """
+    some = policy.reboot_deadline_seconds / 3
+    match phase:
+        case Phase.CLAIMING:
+            return policy.drain.delay_seconds + some
+        case Phase.DRAINING:
+            return (policy.drain.timeout_seconds or LONG_DRAIN_SECONDS) + policy.reboot_delay_seconds + some
+        case Phase.VERIFYING:
+            return policy.verify_timeout_seconds + some
+        case Phase.SETTLING:
+            return max(policy.settle_timeout_seconds, policy.lock_release_delay_seconds) + some
+        case _:
+            return some
+
+
+def marked(content: LockContent, holders: Holders, policy: Policy, *, now: datetime) -> LockContent:
+    """The content with the marks as they should be. `now` by the API server's clock; claims whose Node was not read stay as they are."""
+    nodes: dict[str, NodeView | None] = {**dict.fromkeys(holders.absent), **{node.name: node for node in holders.nodes}}
+    entries = tuple(
+        replace(entry, overdue=_mark(entry, nodes[entry.node], policy, now)) if entry.node in nodes else entry for entry in content.entries
+    )
+    return content if entries == content.entries else replace(content, entries=entries)
+
+
+def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) -> Overdue | None:
+    if entry.failed or not entry.id:
+        return None                                              # the halt tells of the one, and kured keeps no record for the other
+    before = entry.overdue
+    if node is None or (entry.uid and node.uid != entry.uid):
+        return before if before is not None and before.is_gone else Overdue(phase="", since=rfc3339(now))
+    phase = node.annotations.get(keys.PHASE, Phase.IDLE.value)
+    since = _since(node, entry, now)
+    if since is None or (now - since).total_seconds() <= usual_seconds(phase, policy):
+        return None
+    return Overdue(phase=phase, since=rfc3339(since))
+
+
+def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
+    """Since when the phase stands; where the Node does not say, or names an instant to come, since when the claim does."""
+    told = (from_rfc3339(node.annotations.get(keys.SINCE, "")), from_rfc3339(entry.created))
+    return next((at for at in told if at is not None and at <= now), None)
+
+
+def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, ...]:
+    """The marked claims of others than `besides`, in the order of their claims."""
+    return tuple(entry for entry in content.entries if entry.overdue is not None and entry.node != besides)
+
+
+def clauses(entries: Collection[Entry]) -> str:
+    """`n3, which was asked to reboot at 2026-01-05 12:03 UTC and has not come back`; the same words for as long as it lasts."""
+    found = [f"{entry.node}, {_clause(entry.overdue)}" for entry in entries if entry.overdue is not None]
+    return "; ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+
+
+def _clause(mark: Overdue) -> str:
+    at = from_rfc3339(mark.since)
+    since = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC") if at is not None else mark.since
+    match mark.phase:
+        case "":
+            return f"whose Node has been gone, or another one, since {since}"
+        case Phase.REBOOTING:
+            return f"which was asked to reboot at {since} and has not come back"
+        case Phase.DRAINING:
+            return f"which has been draining since {since}"
+        case Phase.VERIFYING:
+            return f"which has rebooted and has been verifying since {since}"
+        case Phase.SETTLING:
+            return f"whose displaced workloads have been settling since {since}"
+        case Phase.CLAIMING:
+            return f"which has been taking its claim since {since}"
+        case Phase.WAITING | Phase.FAILED:
+            return f"which has been giving its claim back since {since}"
+        case _:
+            return f"which has held its claim without a move since {since}"

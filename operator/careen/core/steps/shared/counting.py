@@ -1,0 +1,37 @@
+"""A node that becomes ready counts its own pods, and says on itself how many a drain would evict: the order looks at it.
+
+One list of the own pods, which the API server has indexed; nobody ever lists the pods of others for this. The number goes into the patch that shows
+the node ready. With --order=fewest-moves it is counted again: by those who are named often, because pods come and go with each drain.
+"""
+
+from __future__ import annotations
+
+from careen.core.drain import drain_plan
+from careen.core.facts import keys
+from careen.core.facts.policy import Order
+from careen.core.lock import order
+from careen.core.lock.content import LockContent
+from careen.core.situation import Situation
+
+NAMED_SECONDS = 15.0                 # about as long as a node takes: each drain moves pods
+OTHERS_SECONDS = 1800.0              # 5,000 nodes: three lists a second
+
+
+def is_due(situation: Situation, content: LockContent) -> bool:
+    """Whether the pods have to be counted in this turn."""
+    if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
+        return True
+    if situation.policy.order is not Order.FEWEST_MOVES and keys.MOVES in situation.node.annotations:
+        return False
+    is_soon = situation.node.name in content.next or keys.MOVES not in situation.node.annotations     # the list has failed
+    counted_at = situation.memory.moves_counted_at
+    return counted_at is None or situation.seen.uptime - counted_at >= (NAMED_SECONDS if is_soon else OTHERS_SECONDS)
+
+
+def number(situation: Situation) -> dict[str, str | None]:
+    """The annotation that says how many pods a drain would evict; empty when they could not be listed, or it stands there already."""
+    pods = situation.seen.pods
+    if not isinstance(pods, tuple):
+        return {}
+    count = str(len(drain_plan.to_evict(pods, situation.policy.drain)))
+    return {} if situation.node.annotations.get(keys.MOVES) == count else {keys.MOVES: count}

@@ -1,0 +1,57 @@
+"""The gates once more, with the node drained: what a refusal means then.
+
+A person's word undoes the drain. A fact that is not known stops it for a while, then undoes it: one answer that did not come is not worth
+moving every pod once more. Every other refusal follows --late-policy; with `reboot` that is also what cannot be told about the world
+outside the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import patience
+from careen.core.decision import Decision, Refusal
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import LatePolicy
+from careen.core.facts.reasons import Code
+from careen.core.gates import asked, hold, host_state, missing
+from careen.core.gates.question import Gate, When
+from careen.core.situation import Situation
+from careen.core.writing import stay, undo, want
+
+_LOOK_SECONDS = 2.0
+
+
+def decide(situation: Situation) -> Decision | None:
+    """None when the reboot may go on."""
+    for gate in asked(When.BEFORE_REBOOT):
+        if lacking := missing(situation, (gate,)):
+            return want(situation, *lacking)
+        refused = gate.ask(situation, When.BEFORE_REBOOT)
+        if refused is None:
+            continue
+        if gate is host_state.GATE or refused.code is Code.LOCK_UNKNOWN:
+            return wait_patiently(situation, refused)
+        is_undone = situation.policy.late_policy is LatePolicy.UNDO
+        if is_undone and _is_unknown(situation, gate):
+            return wait_patiently(situation, refused)
+        if gate is hold.GATE or is_undone:
+            return undo(situation, Phase.WAITING, _code(refused, is_word=gate is hold.GATE), f"{refused.sentence}: the drain is undone", refusals=(refused,))
+    return None
+
+
+def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
+    """Nothing moves until the fact is known; beyond the patience everything is undone."""
+    refused = replace(refused, since=patience.told_since(situation))
+    if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
+        return undo(situation, Phase.WAITING, refused.code, f"{refused.sentence}; for too long: the drain is undone", refusals=(refused,))
+    memory = patience.met(situation, refused.gate)
+    return stay(situation, refused.code, refused.sentence, look=_LOOK_SECONDS, refusals=(refused,), memory=memory)
+
+
+def _is_unknown(situation: Situation, gate: Gate) -> bool:
+    return not all(situation.seen.knows(evidence) for evidence in gate.needs(situation.policy))
+
+
+def _code(refused: Refusal, *, is_word: bool) -> Code:
+    return refused.code if is_word else Code.LATE_REFUSAL

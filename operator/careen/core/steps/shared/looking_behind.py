@@ -1,0 +1,94 @@
+"""A waiting node looks behind the lock: does each holder still hold, and does it come on?
+
+It reads the holders' Nodes, frees the claims that are proven to have nobody behind them, and marks those that take longer
+than usual, so that every other waiting node can say so. The first in line looks most often; nothing here depends on how
+long a process lives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core.decision import Decision
+from careen.core.facts import keys
+from careen.core.facts.observation import Holders, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339
+from careen.core.lock import content as lock
+from careen.core.lock import ghosts, order, overdue
+from careen.core.lock.content import Entry, LockContent
+from careen.core.situation import Situation
+from careen.core.writing import stay, stored_refusals, want, write_lock
+
+LOOK_SECONDS = 30.0                  # how often the first in line looks; the second half as often, and so on
+OTHERS_LOOK_SECONDS = 3600.0         # those whom nobody named while others are: the whole line may be dead
+
+
+def look(situation: Situation) -> Decision | Situation:
+    """A decision when something has to be read or written first; else the situation to go on with."""
+    content = situation.lock
+    if not isinstance(content, LockContent) or content.is_paused or not _is_due(situation, content):
+        return situation
+    if situation.seen.lacks(Evidence.HOLDERS):
+        return want(situation, Evidence.HOLDERS)
+    memory = replace(situation.memory, behind_at=situation.seen.uptime + pause_seconds(situation.node.name, content))
+    situation, holders = replace(situation, memory=memory), situation.seen.holders
+    if not isinstance(holders, Holders):
+        return situation
+    watch = ghosts.watch_on(situation, content, holders)
+    situation = replace(situation, memory=replace(memory, ghosts=watch.since))
+    return _free(situation, content, watch.proven) if watch.proven else _mark(situation, content, holders)
+
+
+def pause_seconds(name: str, content: LockContent) -> float:
+    """How often this node looks. Where nobody is named, nobody else may look."""
+    if not content.next:
+        return LOOK_SECONDS
+    return LOOK_SECONDS * (1 + content.next.index(name)) if name in content.next else OTHERS_LOOK_SECONDS
+
+
+def _is_due(situation: Situation, content: LockContent) -> bool:
+    """Not before a claim is as old as the pause: most are given back, or have moved on, by then. The claims tell their age themselves, so a
+    process that has just started knows as much as one that watched."""
+    if situation.memory.behind_at > situation.seen.uptime:
+        return False
+    pause = pause_seconds(situation.node.name, content)
+    return any(_age_seconds(situation, entry) >= pause for entry in content.entries if entry.node != situation.node.name)
+
+
+def _age_seconds(situation: Situation, entry: Entry) -> float:
+    """An instant that is unreadable, or yet to come, says nothing: such a claim counts as old."""
+    created = from_rfc3339(entry.created)
+    seconds = (situation.seen.now - created).total_seconds() if created is not None else -1.0
+    return seconds if seconds >= 0 else OTHERS_LOOK_SECONDS
+
+
+def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...]) -> Decision:
+    names = ", ".join(sorted({entry.node for entry in proven}))
+    return stay(
+        situation, Code.GHOST_FREED, f"the claim of {names} had nobody behind it and was removed from the lock", look=0.0,
+        label=_label(situation), refusals=stored_refusals(situation.node),
+        actions=(write_lock(situation, f"free the claim of {names}", lock.remove_all(content, proven)),),
+    )
+
+
+def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decision | Situation:
+    """The marks as they should be now, by the API server's clock. A new one is worth a warning; one that is over is not."""
+    if isinstance(situation.seen.clock_skew_seconds, Unknown):
+        return situation
+    marked = overdue.marked(content, holders, situation.policy, now=situation.server_now)
+    if marked == content:
+        return situation
+    new = [entry for entry in overdue.holders_overdue(marked) if entry not in content.entries]
+    nothing_new = Code.NO_NEED if situation.phase is Phase.IDLE else Code.WAITING_FOR_TURN
+    code = Code.HOLDER_OVERDUE if new else nothing_new
+    sentence = f"overdue: {overdue.clauses(new)}" if new else "no holder is overdue any more"
+    names = ", ".join(sorted(entry.node for entry in marked.entries if entry not in content.entries))
+    return stay(
+        situation, code, sentence, look=0.0, is_silent=True, actions=(write_lock(situation, f"mark how {names} comes on", marked),),
+    )
+
+
+def _label(situation: Situation) -> str:
+    return order.READY if situation.node.labels.get(keys.REBOOT_LABEL) == order.READY else "required"

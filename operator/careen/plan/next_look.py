@@ -1,0 +1,80 @@
+"""When the agent of a node will look or try again, as far as what stands on the Node and in the lock tells it to somebody else.
+
+The steps say so exactly, in every decision; a test holds that no decision sleeps longer than what is said here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339
+from careen.core.gates import GATES
+from careen.core.gates.question import Cost
+from careen.core.lock import order
+from careen.core.lock.content import Garbage, LockContent
+from careen.core.steps import draining, failed, idle, rebooting, settling, verifying, waiting
+from careen.core.steps.shared import failing
+from careen.core.writing import stored_refusals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextLook:
+    """`seconds` until the node is tried again (known to the second), or at most until its agent looks again."""
+
+    seconds: float
+    is_retry: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """For a person."""
+        if self.is_retry:
+            return f"it is tried again in {self.seconds:.0f} s" if self.seconds >= 1 else "it is tried again now"
+        return f"its agent looks again within {self.seconds:.0f} s"
+
+
+def next_look(
+    node: NodeView, progress: Progress, lock: LockContent | Garbage | Unknown, policy: Policy, now: datetime, *, agents: int | None = None,
+) -> NextLook:
+    """What can be said from outside the agent. The clocks of host and onlooker are taken to agree. `agents`: how many there are, if that is known."""
+    phase = Phase(progress.phase) if progress.phase else Phase.IDLE
+    if phase is Phase.WAITING:
+        return NextLook(seconds=_of_the_waiting(node, lock, policy, agents))
+    if phase is Phase.FAILED and (left := _until_the_retry(node, progress, policy, now)) is not None:
+        return NextLook(seconds=left, is_retry=True)
+    return NextLook(seconds=_LOOKS[phase])
+
+
+_LOOKS = {
+    Phase.IDLE: idle.LOOK_SECONDS, Phase.CLAIMING: idle.LOOK_SECONDS, Phase.DRAINING: draining.LOOK_SECONDS, Phase.REBOOTING: rebooting.LOOK_SECONDS,
+    Phase.VERIFYING: verifying.LOOK_SECONDS, Phase.SETTLING: settling.SLOW_LOOK_SECONDS, Phase.FAILED: failing.LOOK_SECONDS,
+}
+
+_COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
+
+
+def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy, agents: int | None) -> float:
+    content, refused = lock if isinstance(lock, LockContent) else LockContent(), stored_refusals(node)
+    if any(each.code is Code.OUTSIDE_WINDOW for each in refused):
+        look = order.LONGEST_LOOK_SECONDS if agents is None else waiting.shut_look_seconds(agents, 1.0)      # the agent may know how many
+    elif any(each.gate in _COSTLY for each in refused):
+        look = waiting.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
+    elif node.labels.get(keys.REBOOT_LABEL) != order.READY:
+        look = waiting.LOOK_SECONDS
+    else:
+        look = order.look_again_seconds(node.name, content, policy, 1.0)
+    return min(waiting.paced(look, content.waiting), order.LONGEST_LOOK_SECONDS)
+
+
+def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:
+    """None when no retry comes by itself: a person has to ask for it."""
+    since = from_rfc3339(node.annotations.get(keys.SINCE, ""))
+    if since is None or progress.claim or not failed.is_tried_again(progress, policy):
+        return None
+    return max(0.0, failed.backoff_seconds(progress, policy) - (now - since).total_seconds())

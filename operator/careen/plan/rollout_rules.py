@@ -1,0 +1,232 @@
+"""The agents' own rules over a simulated roll-out: the gates, the lock and the order, asked at simulated instants.
+
+Asked are the gates that depend on nodes, pods and the clock. What a plan cannot foresee (alerts, package managers, other coordinators, the
+appearance of blocking pods) counts as a yes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from careen.core.decision import Refusal
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import (
+    NOT_ASKED,
+    Chance,
+    DryRunAnswer,
+    Evictable,
+    Fleet,
+    LockReading,
+    Need,
+    NeedAnswer,
+    NodeView,
+    Observation,
+    OwnerHealth,
+    PodView,
+)
+from careen.core.facts.policy import LatePolicy, Order, Policy
+from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.reasons import Code
+from careen.core.gates import (
+    bound_pods,
+    budgets,
+    drain_forecast,
+    dry_run,
+    foreign_cordon,
+    hold,
+    maintenance_window,
+    minimum_interval,
+)
+from careen.core.gates.question import Gate, When
+from careen.core.lock import content as lock
+from careen.core.lock import order
+from careen.core.lock.content import Entry, LockContent
+from careen.core.situation import Situation
+from careen.plan.waiters import Waiters
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from scheduler_core.simulation.timeline import Obstacle
+
+# In the order of `gates.GATES`: what can be told without a forecast, and what needs one.
+BEFORE_THE_FORECAST: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE, minimum_interval.GATE, foreign_cordon.GATE, budgets.GATE)
+WITH_THE_FORECAST: tuple[Gate, ...] = (bound_pods.GATE, drain_forecast.GATE, dry_run.GATE)
+LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
+
+
+class RolloutRules:
+    """`Rules` of scheduler_core's rollout.py, as the agents under this policy would go. Mutable: it keeps the lock's content."""
+
+    def __init__(self, nodes: Iterable[NodeView], policy: Policy, *, named: tuple[str, ...] = (), moves: Mapping[str, int] | None = None) -> None:
+        """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a claim. `named`: the agents' line now.
+        `moves`: how many pods a drain of each would evict, for those who do not say so themselves yet.
+        """
+        # The forecasts have left out already what the selector leaves alone, and their pods bear no labels to ask it again.
+        self._policy = replace(policy, drain=replace(policy.drain, selector=None))
+        self._content = LockContent(next=named)
+        self._zone: str | None = None
+        fleet = {node.name: node for node in nodes}
+        # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be gone through for every question.
+        self._fleet = tuple(_plain(node) for node in fleet.values() if _counts_for_the_budgets(node))
+        self._waiters = Waiters((_ready(node, moves or {}) for node in fleet.values()), policy)
+        self._ends_of_waits = sorted({each for node in fleet.values() for each in self._personal(node)})
+        self._wanted_now = {name: until for name, node in fleet.items() if (until := hold.until_of(node.annotations.get(keys.REBOOT_NOW, "")))}
+        self._shut_until: tuple[datetime, datetime | None] | None = None
+
+    # ---- what rollout.py asks ----
+
+    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+        """The next few of the waiting; nobody while no place is free or the window is shut for all of them."""
+        if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(waiting, at):
+            return ()
+        self._content = order.hand_on(
+            self._content, self._waiters.short_list(waiting, self._content, movable), self._policy, at="", zone=self._zone,
+            moves_of=lambda node: movable(node.name),
+        )
+        return self._content.next[: self._content.abreast]
+
+    def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
+        """The first gate that refuses."""
+        situation = self._situation(node, at, forecast)
+        for gate in WITH_THE_FORECAST if forecast else BEFORE_THE_FORECAST:
+            when = When.READY if When.READY in gate.when else When.CLAIMED
+            if (refused := gate.ask(situation, when)) is not None:
+                return Obstacle(rule=refused.gate, subject=_subject(refused, forecast), sentence=refused.sentence)
+        return None
+
+    def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
+        """As `steps/late_gates.py` decides: a person's word always, the rest by --late-policy."""
+        situation = self._situation(node, at, None)
+        for gate in LATE:
+            refused = gate.ask(situation, When.BEFORE_REBOOT)
+            if refused is not None and (gate is hold.GATE or self._policy.late_policy is LatePolicy.UNDO):
+                return Obstacle(rule=refused.gate, subject=_subject(refused, None), sentence=refused.sentence)
+        return None
+
+    def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
+        """Puts the claim into the lock; the rollout asks only when a place is free."""
+        view = self._waiters[node]
+        entry = Entry(node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))), zone=view.zone)
+        added = lock.add(self._content, entry, self._policy.concurrency, in_one_zone=self._policy.order is Order.ZONE)
+        assert added is not None, "a node was let in beyond the limit"
+        self._content = added
+
+    def released(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
+        """Takes the claim out of the lock; its zone is finished first."""
+        self._content = lock.remove(self._content, node, node)
+        self._zone = self._waiters[node].zone
+
+    def next_opening(self, at: datetime) -> datetime | None:
+        """The window's next opening while it is shut, or the end of a hold or of a minimum interval."""
+        instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at):][:1]
+        if not maintenance_window.is_open(self._policy.window, at):
+            opening = self._opening(at)
+            instants += [opening] if opening else []
+        return min(instants, default=None)
+
+    def next_closing(self, at: datetime) -> datetime | None:
+        """The last second of the window that is open at this instant, or of the next one."""
+        window = self._policy.window
+        opened = at if maintenance_window.is_open(window, at) else self._opening(at)
+        shut = None if opened is None else maintenance_window.change_after(window, opened)
+        return None if shut is None else shut - timedelta(seconds=1)
+
+    # ---- how ----
+
+    def _may_anybody(self, waiting: Sequence[str], at: datetime) -> bool:
+        if maintenance_window.is_open(self._policy.window, at):
+            return True
+        holders = self._content.holders
+        return any(at < self._wanted_now[name] for name in self._wanted_now.keys() & set(waiting) if name not in holders)
+
+    def _opening(self, at: datetime) -> datetime | None:
+        if self._shut_until is None or not self._shut_until[0] <= at or (self._shut_until[1] is not None and at >= self._shut_until[1]):
+            self._shut_until = (at, maintenance_window.change_after(self._policy.window, at))
+        return self._shut_until[1]
+
+    def _personal(self, node: NodeView) -> list[datetime]:
+        found = [hold.until_of(node.annotations.get(keys.HOLD, ""))]
+        last = minimum_interval.last_reboot(node)
+        if last is not None and self._policy.minimum_interval_seconds:
+            found.append(last + timedelta(seconds=self._policy.minimum_interval_seconds))
+        return [each for each in found if each is not None]
+
+    def _situation(self, name: str, at: datetime, forecast: Forecast | None) -> Situation:
+        node = self._waiters[name]
+        pods = tuple(_pod(pod) for pod in forecast.pods if pod.is_bound or pod.outcome is not Outcome.STAYS) if forecast else NOT_ASKED
+        seen = Observation(
+            now=at, uptime=0.0, chance=Chance(claim_id=name, jitter=0.0), memory=Memory(), clock_skew_seconds=0.0, node=node, boot_id="boot",
+            need=Need(answer=NeedAnswer.YES), lock=LockReading(content=lock.render(self._content), resource_version="", daemonset_uid=""),
+            fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0), forecast=forecast or NOT_ASKED, pods=pods,
+            evictability={pod.uid: _answer(pod) for pod in forecast.pods} if forecast else NOT_ASKED,
+            owners=tuple(_binding_owner(pod, name) for pod in forecast.pods if pod.is_bound) if forecast else NOT_ASKED,
+        )
+        return Situation(seen=seen, policy=self._policy, node=node, progress=Progress(), memory=Memory())
+
+
+def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
+    """As the order looks at it: ready to go, with its pods counted, its need's beginning and nothing else of a record."""
+    since = order.need_since(node)
+    annotations = {key: value for key, value in node.annotations.items() if key != keys.PROGRESS}
+    if since[:1] == "2":                                          # a year, not the mark of an unknown beginning
+        annotations[keys.PROGRESS] = to_annotation(Progress(need_since=since))
+    if node.name in moves:
+        annotations.setdefault(keys.MOVES, str(moves[node.name]))
+    return replace(node, labels={**node.labels, keys.REBOOT_LABEL: order.READY}, annotations=annotations)
+
+
+def _plain(node: NodeView) -> NodeView:
+    """As the budgets look at it: only what is wrong with it for other reasons than ours."""
+    return replace(node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL})
+
+
+def _counts_for_the_budgets(node: NodeView) -> bool:
+    """Whether the budgets count the Node even while it holds no claim: as down, or as a member of the control plane."""
+    return node.unschedulable or not node.ready or node.is_control_plane
+
+
+def _pod(pod: PodForecast) -> PodView:
+    if not pod.is_bound:
+        return PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+    kind, _, _ = pod.owner.partition(" ")
+    return PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid, owner_kind=kind, owner_uid=pod.owner, came_bound=True)
+
+
+def _binding_owner(pod: PodForecast, node: str) -> OwnerHealth:
+    """The controller as the gate looks at it, by the forecast's word ("ReplicaSet shop/cart-5d9")."""
+    kind, _, rest = pod.owner.partition(" ")
+    namespace, _, name = rest.partition("/")
+    return OwnerHealth(kind=kind, namespace=namespace, name=name, uid=pod.owner, generation=0, replicas=0, ready=0, bound_to=node)
+
+
+def _answer(pod: PodForecast) -> DryRunAnswer:
+    if pod.outcome is Outcome.BLOCKED:
+        return DryRunAnswer(answer=Evictable.BUDGET, detail=pod.sentence)
+    return DryRunAnswer(answer=Evictable.ALLOWED)
+
+
+_SUBJECTS: Mapping[Code, str] = {
+    Code.OUTSIDE_WINDOW: "outside the window", Code.MINIMUM_INTERVAL: "the last reboot is too recent", Code.QUORUM: "the control plane's quorum",
+    Code.LIMIT_REACHED: "--concurrency is used up", Code.HELD: "held by a person",
+    Code.CORDONED: "cordoned by somebody",
+}
+
+
+def _subject(refused: Refusal, forecast: Forecast | None) -> str:
+    """What is in the way in words that nodes share, so that they can be counted together."""
+    if refused.code in {Code.BUDGET_SPENT, Code.NODES_DOWN}:
+        first, _, last = refused.sentence.rpartition("; ")
+        return last if refused.code is Code.BUDGET_SPENT else first
+    if refused.code is Code.BOUND_POD and forecast is not None:
+        return f"{', '.join(sorted({pod.owner for pod in forecast.pods if pod.is_bound})[:3])} (spec.nodeName)"
+    if forecast is None:
+        return _SUBJECTS.get(refused.code, refused.sentence)
+    spent = sorted({f"{pod.budget.namespace}/{pod.budget.name}" for pod in forecast.with_outcome(Outcome.BLOCKED) if pod.budget})
+    if spent:
+        return f"the disruption budget{'s' if len(spent) > 1 else ''} {', '.join(spent)}"
+    homeless = sorted({pod.owner or pod.title for pod in forecast.with_outcome(Outcome.PENDING)})
+    if homeless:
+        return f"no room for {', '.join(homeless[:3])}{f' and {len(homeless) - 3} more' if len(homeless) > 3 else ''}"
+    return "pods that cannot be predicted"

@@ -1,0 +1,1 @@
+"""Every setting: the tree, how values are written, where they come from, and what a change does."""

@@ -1,0 +1,398 @@
+"""How one setting is written: parsers from text to value, the same for flags, environment and ConfigMap.
+
+Each raises ValueError with a sentence that says what was expected; `settings_sources.py` adds which setting and where.
+"""
+
+from __future__ import annotations
+
+import csv
+import ipaddress
+import re
+import shlex
+import warnings
+import zoneinfo
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, tzinfo
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from careen.core.facts import keys
+from careen.core.facts.policy import Budget, BudgetKind
+from careen.core.facts.selectors import Selector
+from careen.services import notification_urls
+from careen.services.prometheus import without_login
+from scheduler_core.model.labels import is_label_key, is_label_value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A way to write values. `many`: the setting may be given several times, or as a list in the ConfigMap.
+
+    `split` cuts one text into several values: kured's stringSlice takes commas, its stringArray takes none, because a
+    label selector contains commas itself.
+    """
+
+    metavar: str
+    parse: Callable[[str], Any]
+    many: bool = False
+    split: Callable[[str], list[str]] = lambda text: [text]
+    is_switch: bool = False
+    is_secret: bool = False              # it needs a Secret, not a command line
+    told: Callable[[str], str] = lambda text: text
+    """What was written, for sentences about it: without what is secret."""
+    show: Callable[[Any], str] = str
+
+    def shown(self, value: Any) -> str:
+        """The value as a person would write it."""
+        if self.many:
+            return ",".join(self.show(each) for each in value)
+        return "" if value is None else self.show(value)
+
+
+_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+# As far as Go's durations reach, nearly; a longer one would end beyond the calendar's last year.
+_LONGEST_SECONDS = 290 * 365.25 * 86400
+
+
+def duration(text: str) -> float:
+    """Seconds, from Go's notation: `1h30m`, `90s`, `1.5h`, `0`."""
+    if text == "0":
+        return 0.0
+    if not re.fullmatch(f"(?:{_DURATION_PART.pattern})+", text, re.ASCII):
+        raise ValueError("expected a duration such as 90s, 5m or 1h30m (a unit is needed; only 0 goes without)")
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
+    if seconds > _LONGEST_SECONDS:
+        raise ValueError("expected a duration of at most 290 years")
+    return seconds
+
+
+def deadline(text: str) -> float:
+    """A duration that is not 0: people write 0 for "no limit", and it would mean that there never was any time."""
+    seconds = duration(text)
+    if seconds <= 0:
+        raise ValueError("expected a duration longer than 0; there is no way to switch this limit off")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """The other way: 5400 → `1h30m`."""
+    if seconds == 0:
+        return "0"
+    if seconds != int(seconds):
+        return f"{seconds:g}s"
+    minutes, second = divmod(int(seconds), 60)
+    hour, minute = divmod(minutes, 60)
+    return "".join(f"{number}{unit}" for number, unit in ((hour, "h"), (minute, "m"), (second, "s")) if number)
+
+
+_TRUE = {"1", "t", "true"}
+_FALSE = {"0", "f", "false"}
+
+
+def boolean(text: str) -> bool:
+    """As Go's strconv.ParseBool."""
+    lowered = text.lower()
+    if lowered in _TRUE | _FALSE:
+        return lowered in _TRUE
+    raise ValueError("expected true or false")
+
+
+def integer(lowest: int, highest: int = 2**31 - 1) -> Callable[[str], int]:
+    """A whole number between bounds."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[+-]?\d+", text) or not lowest <= int(text) <= highest:
+            raise ValueError(f"expected a whole number from {lowest} to {highest}")
+        return int(text)
+
+    return parse
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """One of a few words."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"expected one of {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+def regexp(text: str) -> re.Pattern[str] | None:
+    """A regular expression; empty is none. Go's RE2 syntax and Python's agree on what alert names need."""
+    try:
+        with warnings.catch_warnings():
+            # `[[:alpha:]]` means something in Go, and nothing that anybody wants in Python, which only warns.
+            warnings.simplefilter("error")
+            return re.compile(text) if text else None
+    except (re.error, Warning) as error:
+        raise ValueError(f"expected a regular expression: {error}") from error
+    except (RecursionError, OverflowError):
+        raise ValueError("expected a regular expression, and a shorter one") from None
+
+
+_QUANTITY = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
+_LEAST_MEMORY = 64 * 2**20
+
+
+def memory(text: str) -> int:
+    """Bytes, from a Kubernetes quantity: `512Mi`."""
+    match = re.fullmatch(r"(\d+)(Ki|Mi|Gi|k|M|G|)", text)
+    if not match:
+        raise ValueError("expected an amount of memory such as 512Mi")
+    count = int(match[1]) * _QUANTITY[match[2]]
+    if count < _LEAST_MEMORY:
+        raise ValueError("expected at least 64Mi of memory: no simulation starts with less (a number alone is bytes)")
+    return count
+
+
+def format_memory(count: int) -> str:
+    """The other way: 536870912 → `512Mi`."""
+    for unit in ("Gi", "Mi", "Ki"):
+        if count and count % _QUANTITY[unit] == 0:
+            return f"{count // _QUANTITY[unit]}{unit}"
+    return str(count)
+
+
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def weekday(text: str) -> int:
+    """Monday is 0. Written as kured takes it: `mo`, `mon`, `monday`, or a number with Sunday as 0."""
+    lowered = text.lower()
+    if lowered.isdigit() and int(lowered) <= 6:
+        return (int(lowered) - 1) % 7
+    for number, name in enumerate(_DAYS):
+        if lowered in (name[:2], name[:3], name):
+            return number
+    raise ValueError("expected a weekday such as mo, tue or saturday")
+
+
+def time_of_day(text: str) -> time:
+    """`22:30`, `22:30:15`, `22`, `10:30pm`, `10pm`: the forms kured takes."""
+    for form in ("%H:%M", "%H:%M:%S", "%I:%M%p", "%H", "%I%p"):
+        try:
+            return datetime.strptime(text, form).time()  # noqa: DTZ007 - the zone is a setting of its own
+        except ValueError:
+            continue
+    raise ValueError("expected a time of day such as 22:30, 22:30:15 or 10pm")
+
+
+def time_zone(text: str) -> tzinfo:
+    """A zone by its name in the time zone database; `Local` is this process's zone, as in Go."""
+    if text in ("", "UTC"):
+        return UTC
+    try:
+        if text == "Local":
+            local = Path("/etc/localtime")
+            if not local.exists():
+                return UTC
+            with local.open("rb") as file:
+                return zoneinfo.ZoneInfo.from_file(file, key="Local")
+        return zoneinfo.ZoneInfo(text)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError("expected a time zone such as UTC or Europe/Berlin") from error
+
+
+# What the API server accepts as names (apimachinery, pkg/util/validation).
+_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
+_KEY_OF_A_CONFIG_MAP = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+
+
+def object_name(text: str) -> str:
+    """The name of a Node, a DaemonSet or a ConfigMap; empty is allowed and means none."""
+    if text and not (len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text)):
+        raise ValueError("expected the name of an object as Kubernetes has them: small letters, digits, - and .")
+    return text
+
+
+def namespace(text: str) -> str:
+    """The name of a namespace; never empty."""
+    if not (len(text) <= 63 and re.fullmatch(_DNS_LABEL, text)):
+        raise ValueError("expected the name of a namespace: small letters, digits and -")
+    return text
+
+
+def listen_host(text: str) -> str:
+    """Where to listen: an address of either family, an IPv6 one also in brackets as kured wants it, or a host name; empty: everywhere."""
+    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    if text and not (_is_ipv6(bare) or (bare == text and (_is_ipv4(bare) or _is_host_name(bare)))):
+        raise ValueError("expected an IP address such as 10.0.0.1 or ::1, or a host name, without a port")
+    return text
+
+
+def _is_ipv6(text: str) -> bool:
+    return _is_address(ipaddress.IPv6Address, text)
+
+
+def _is_ipv4(text: str) -> bool:
+    return _is_address(ipaddress.IPv4Address, text)
+
+
+def _is_address(kind: Callable[[str], object], text: str) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_host_name(text: str) -> bool:
+    """Names of machines may be in capitals; what ends in a number is an address, and a wrong one."""
+    return len(text) <= 253 and bool(_DNS_SUBDOMAIN.fullmatch(text.lower())) and not re.fullmatch(r"\d+", text.rsplit(".", 1)[-1])
+
+
+def needed_name(text: str) -> str:
+    """The name of an object that has to be there."""
+    if not text:
+        raise ValueError("expected a name")
+    return object_name(text)
+
+
+def label(text: str) -> tuple[str, str]:
+    """`key=value`, checked as the API server will check it."""
+    key, equals, value = text.partition("=")
+    if not equals or not is_label_key(key) or not is_label_value(value):
+        raise ValueError("expected a label as key=value")
+    if key == keys.REBOOT_LABEL:
+        raise ValueError(f"expected another label than {keys.REBOOT_LABEL}: the roll-out itself is written there")
+    return key, value
+
+
+def label_key(text: str) -> str:
+    """The key of a label, taint or annotation; empty is allowed and means none."""
+    if text and not is_label_key(text):
+        raise ValueError("expected a key such as example.com/name, or nothing")
+    return text
+
+
+def annotation_key(text: str) -> str:
+    """The key of an annotation; never empty."""
+    if not text:
+        raise ValueError("expected a key such as example.com/name")
+    return label_key(text)
+
+
+def scheduler_config(text: str) -> str:
+    """A file, or `configmap:KEY`."""
+    kind, colon, key = text.partition(":")
+    if kind == "configmap" and colon and not _KEY_OF_A_CONFIG_MAP.fullmatch(key):
+        raise ValueError("expected configmap:KEY with a key of the ConfigMap, such as configmap:scheduler.yaml")
+    return text
+
+
+def command_line(text: str) -> str:
+    """A command whose quotes are closed: it is cut into words as a shell would."""
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"expected a command with every quote closed: {error}") from None
+    return text
+
+
+def selector(text: str) -> Selector | None:
+    """A label selector; empty is none."""
+    return Selector.parse(text) if text.strip() else None
+
+
+def set_selector(text: str) -> Selector:
+    """A label selector that selects something in particular: an empty one would select everything."""
+    parsed = Selector.parse(text)
+    if not parsed.requirements:
+        raise ValueError("expected a label selector such as app=db; an empty one would match every pod")
+    return parsed
+
+
+def budget(text: str) -> Budget:
+    """`zone=1`, `control-plane=1`, `selector:app=db=1`: how many nodes of a group may be down at once."""
+    group, _, number = text.rpartition("=")
+    limit = integer(1)(number) if number.isdigit() else 0
+    if limit and group == "zone":
+        return Budget(kind=BudgetKind.ZONE, limit=limit)
+    if limit and group == "control-plane":
+        return Budget(kind=BudgetKind.CONTROL_PLANE, limit=limit)
+    if limit and group.startswith("selector:"):
+        return Budget(kind=BudgetKind.SELECTOR, limit=limit, selector=set_selector(group.removeprefix("selector:")))
+    raise ValueError("expected zone=N, control-plane=N or selector:SELECTOR=N, N at least 1")
+
+
+def format_budget(value: Budget) -> str:
+    """The other way."""
+    group = f"selector:{value.selector.text}" if value.selector else value.kind.value
+    return f"{group}={value.limit}"
+
+
+def url(text: str) -> str:
+    """An address of a web server, or nothing."""
+    try:
+        is_one = not text or (re.fullmatch(r"https?://[^/?#\s]+\S*", text) is not None and bool(urlsplit(text).hostname) and urlsplit(text).port != 0)
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise ValueError("expected an address such as http://prometheus.monitoring:9090, or nothing")
+    return text
+
+
+def template(text: str) -> str:
+    """A message with at most one `%s`, for the node's name; Go prints `%!(EXTRA …)` for a template without one."""
+    if text.replace("%%", "").replace("%s", "", 1).count("%"):
+        raise ValueError("expected a text with one %s for the node's name (%% for a percent sign)")
+    return text
+
+
+def comma_separated(text: str) -> list[str]:
+    """kured's stringSlice: a line of CSV."""
+    return [part.strip() for part in next(csv.reader([text]), [])] if text.strip() else []
+
+
+def one_per_line(text: str) -> list[str]:
+    """kured's stringArray knows no separator, because selectors contain commas; in the environment each stands on its line."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def urls(text: str) -> list[str]:
+    """Several URLs, one per line or with commas between: a comma divides only where another URL begins, because URLs hold commas too."""
+    return [part for part in (each.strip() for each in re.split(r"[,\n](?=\s*\"?[A-Za-z][A-Za-z+]*://)", text)) if part]
+
+
+TEXT = Kind(metavar="TEXT", parse=str)
+MESSAGE_URLS = Kind(metavar="URL", parse=notification_urls.parse, many=True, split=urls, is_secret=True, told=lambda _: "a secret", show=lambda value: f"{value.service} (set)")
+SLACK_HOOK = Kind(metavar="URL", parse=notification_urls.slack_hook, is_secret=True, told=lambda _: "a secret", show=lambda value: "(set)" if value else "")
+LISTEN_HOST = Kind(metavar="TEXT", parse=listen_host)
+PATH = Kind(metavar="PATH", parse=str)
+KEY = Kind(metavar="KEY", parse=label_key)
+ANNOTATION = Kind(metavar="KEY", parse=annotation_key)
+SWITCH = Kind(metavar="BOOL", parse=boolean, is_switch=True, show=lambda value: str(value).lower())
+URL = Kind(metavar="TEXT", parse=url, show=without_login, told=without_login)
+NAME = Kind(metavar="NAME", parse=object_name)
+NEEDED_NAME = Kind(metavar="NAME", parse=needed_name)
+NAMESPACE = Kind(metavar="NAMESPACE", parse=namespace)
+COMMAND = Kind(metavar="TEXT", parse=command_line)
+SCHEDULER_CONFIG = Kind(metavar="PATH", parse=scheduler_config)
+DEADLINE = Kind(metavar="DURATION", parse=deadline, show=format_duration)
+DURATION = Kind(metavar="DURATION", parse=duration, show=format_duration)
+REGEXP = Kind(metavar="REGEXP", parse=regexp, show=lambda value: str(value.pattern))
+MEMORY = Kind(metavar="MEMORY", parse=memory, show=format_memory)
+TIME = Kind(metavar="TIME", parse=time_of_day, show=time.isoformat)
+ZONE = Kind(metavar="ZONE", parse=time_zone)
+SELECTOR = Kind(metavar="SELECTOR", parse=selector, show=lambda value: str(value.text))
+TEMPLATE = Kind(metavar="TEXT", parse=template)
+DAYS = Kind(metavar="DAYS", parse=weekday, many=True, split=comma_separated, show=lambda value: _DAYS[value][:2])
+LABELS = Kind(metavar="KEY=VALUE,…", parse=label, many=True, split=comma_separated, show="=".join)
+SELECTORS = Kind(metavar="SELECTOR", parse=set_selector, many=True, split=one_per_line, show=lambda value: str(value.text))
+BUDGETS = Kind(metavar="GROUP=N", parse=budget, many=True, split=one_per_line, show=format_budget)
+
+
+def whole_number(lowest: int, highest: int = 2**31 - 1) -> Kind:
+    """A `Kind` for `integer`."""
+    return Kind(metavar="NUMBER", parse=integer(lowest, highest))
+
+
+def word(*choices: str) -> Kind:
+    """A `Kind` for `one_of`."""
+    return Kind(metavar="|".join(choices), parse=one_of(*choices))

@@ -1,0 +1,139 @@
+"""The ConfigMap's settings as a claim rests on them: what an agent starts with when it cannot use the ConfigMap.
+
+They stand on the Node beside the record, for as long as the claim does: the folder of the host's lock lies on a
+file system in memory, and ends with the boot that the claim is to end. They have an annotation of their own,
+because an older release refuses a record with a field that it does not know. Secrets are left out: whoever may
+read Nodes would read them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from careen.settings.sources import BadSettings, Resolved, Source, resolve
+from careen.settings.tree import SETTINGS, flag
+
+VERSION = 1
+_LONGEST = 32 * 1024  # all annotations of a Node share 256 KiB
+_NAMES = {flag(name): name for name, setting in SETTINGS.items() if not setting.bootstrap}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastGood:
+    """Settings that stand in for the ConfigMap's, and why.
+
+    `is_whole` false: what the ConfigMap said is not, or not all, known.
+    """
+
+    resolved: Resolved
+    is_whole: bool
+    text: str
+    why: str
+
+
+def to_annotation(resolved: Resolved) -> str:
+    """The settings that come from the ConfigMap, as short JSON; empty if they are too long to be kept."""
+    given = {
+        flag(name): each.texts for name, each in resolved.origins.items() if each.source is Source.CONFIG_MAP
+    }
+    secret = sorted(name for name, texts in given.items() if _is_secret(name, texts))
+    record: dict[str, Any] = {
+        "version": VERSION,
+        "settings": {name: list(texts) for name, texts in given.items() if name not in secret},
+    }
+    if secret:
+        record["leftOut"] = secret
+    text = json.dumps(record, separators=(",", ":"), sort_keys=True)
+    return text if len(text) <= _LONGEST else ""
+
+
+def says_nothing(text: str) -> bool:
+    """Whether no setting came from the ConfigMap, or nothing is known of it: the claim of an older release,
+    say."""
+    found = _read(text)
+    return found is None or not (found.settings or found.left_out)
+
+
+def restore(
+    text: str,
+    why: str,
+    *,
+    flags: Mapping[str, Sequence[str]],
+    environment: Mapping[str, str],
+    name: str,
+    lock_annotation: str = "",
+) -> LastGood:
+    """Flags and environment, and what the annotation keeps.
+
+    `lock_annotation`: where the claim's lock is, as the record says. Raises `BadSettings` when flags and
+    environment cannot be used by themselves: then there is nothing to go on with.
+    """
+    found = _read(text)
+    values: dict[str, Any] = {}
+    if found is not None:
+        values = {key: texts for key, texts in found.settings.items() if key in _NAMES}
+    is_whole = (
+        found is not None and len(values) == len(found.settings) and not any(map(_matters, found.left_out))
+    )
+    if lock_annotation:
+        values.setdefault("lock-annotation", [lock_annotation])
+    for given, is_all in ((values, True), (values, False), ({}, False)):
+        try:
+            resolved = resolve(
+                flags=flags,
+                environment=environment,
+                config_map=given,
+                config_map_name=f"{name}, as last used",
+                is_whole=is_all,
+            )
+        except BadSettings:
+            if not given:
+                raise
+            continue
+        return LastGood(resolved=resolved, is_whole=is_whole and is_all, text=text, why=why)
+    raise AssertionError("the last try returns or raises")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    settings: dict[str, list[str]]
+    left_out: tuple[str, ...]
+
+
+def _read(text: str) -> _Kept | None:
+    """What the annotation keeps; None if it keeps nothing that this release understands."""
+    try:
+        record = json.loads(text)
+        if record["version"] != VERSION:
+            return None
+        settings = {
+            _text(key): [_text(each) for each in _list(texts)] for key, texts in record["settings"].items()
+        }
+        return _Kept(settings, tuple(_text(each) for each in _list(record.get("leftOut", []))))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} is no text")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} is no list")
+    return value
+
+
+def _is_secret(name: str, texts: Sequence[str]) -> bool:
+    kind = SETTINGS[_NAMES[name]].kind
+    return kind.is_secret or any(kind.told(text) != text for text in texts)
+
+
+def _matters(name: str) -> bool:
+    """Whether a decision rests on it: messages to people do not."""
+    return name not in _NAMES or not SETTINGS[_NAMES[name]].kind.is_secret

@@ -1,0 +1,203 @@
+"""The settings in force, and what a changed ConfigMap does to them: all of it or nothing.
+
+A bad edit leaves everything as it was and is told. So does the end of the ConfigMap: `kubectl replace --force` takes
+it away for a moment, and every gate that stands in it would open. Settings that cannot change while the agent runs
+wait for its restart.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from careen.core.facts.observation import Unknown
+from careen.core.facts.policy import Policy
+from careen.settings import last_good, scheduler_config, yaml_text
+from careen.settings.last_good import LastGood
+from careen.settings.policy import policy_of
+from careen.settings.sources import BadSettings, Resolved, resolve
+from careen.settings.tree import SETTINGS, Settings, flag
+
+_LOG = logging.getLogger("careen.config")
+
+KEY = "config.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenConfigMap:
+    """A ConfigMap as it was read."""
+
+    uid: str = ""
+    resource_version: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What does not change while the agent runs: its command line and environment."""
+
+    flags: Mapping[str, Sequence[str]]
+    environment: Mapping[str, str]
+
+
+class LiveSettings:
+    """The effective settings. `offer` is the only way they change."""
+
+    def __init__(
+        self,
+        given: Given,
+        config_map: SeenConfigMap | None,
+        *,
+        config_map_name: str,
+        instead: LastGood | None = None,
+    ) -> None:
+        """`instead` is in force, whatever the ConfigMap says or does not, until one that can be used is offered.
+
+        Raises `BadSettings`: at the start there is nothing older that could stay in force.
+        """
+        self._given = given
+        self._name = config_map_name
+        self._seen = config_map
+        self._instead = instead
+        self._scheduler_text = ""
+        self._waiting: tuple[str, ...] = ()
+        if instead is None:
+            self.resolved = self._resolve(self._data)
+            self._scheduler_text = self._read_scheduler_config(self.resolved, self._data, is_new=True)
+        else:
+            self.resolved = instead.resolved
+        self._policy = self._policy_of(self.resolved)
+
+    @property
+    def settings(self) -> Settings:
+        """In force now."""
+        return self.resolved.settings
+
+    @property
+    def policy(self) -> Policy:
+        """In force now."""
+        return self._policy
+
+    @property
+    def stands_in(self) -> str:
+        """Why older settings stand in for the ConfigMap's; empty when they do not."""
+        return self._instead.why if self._instead else ""
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Settings that the ConfigMap has changed and that take effect when the agent starts again."""
+        return self._waiting
+
+    @property
+    def config_map_uid(self) -> str:
+        """Of the ConfigMap that was read last; empty when none was."""
+        return self._seen.uid if self._seen else ""
+
+    @property
+    def scheduler_config(self) -> str | Unknown:
+        """The scheduler's configuration: as it was in the ConfigMap's key when it was taken into force, or as
+        it is in the file now."""
+        where = self.settings.scheduler_config
+        if scheduler_config.is_key(where) and self._instead is None:
+            return self._scheduler_text
+        try:
+            return scheduler_config.read(where, {}, self._name)
+        except scheduler_config.Unusable as error:
+            return Unknown(f"--scheduler-config {error}")
+
+    def offer(self, config_map: SeenConfigMap | None) -> tuple[str, ...]:
+        """Takes the ConfigMap's settings into force. The problems if they cannot be used: then nothing has changed."""
+        if config_map is None:
+            return self._missed()
+        if self._instead is None and self._seen is not None and config_map.data == self._data:
+            self._seen = config_map
+            return ()
+        try:
+            resolved = self._resolve(config_map.data)
+            is_new = resolved.settings.scheduler_config != self.settings.scheduler_config
+            text = self._read_scheduler_config(resolved, config_map.data, is_new=is_new)
+        except BadSettings as error:
+            return error.problems
+        self._take(config_map, resolved, text)
+        return ()
+
+    def _missed(self) -> tuple[str, ...]:
+        """The ConfigMap was deleted. Where none was ever seen there is nothing to lose."""
+        if self._seen is None and self._instead is None:
+            return ()
+        remedy = "create it again; an empty one, or a restart of the agents, makes them forgotten"
+        return (f"ConfigMap {self._name} was deleted, and its settings stay in force: {remedy}",)
+
+    def _take(self, config_map: SeenConfigMap, resolved: Resolved, text: str) -> None:
+        changed = _changed(self.settings, resolved.settings)
+        waiting = [name for name in changed if not SETTINGS[name].is_live]
+        # What cannot change now keeps its value, so that the policy and the parts built from it stay of one piece.
+        settings = replace(resolved.settings, **{name: getattr(self.settings, name) for name in waiting})
+        self._seen, self._instead, self._waiting = config_map, None, tuple(waiting)
+        if "scheduler_config" not in waiting:
+            self._scheduler_text = text
+        self.resolved = replace(resolved, settings=settings)
+        self._policy = self._policy_of(resolved)
+        _tell(changed, waiting, resolved)
+
+    def _policy_of(self, resolved: Resolved) -> Policy:
+        """`resolved`: what an agent that starts now would take, and what it is to find on the Node if it
+        cannot."""
+        policy, instead = policy_of(self.settings), self._instead
+        if instead is None:
+            return replace(policy, kept_settings=last_good.to_annotation(resolved))
+        return replace(
+            policy, kept_settings=instead.text, settings_problem=instead.why, are_settings_whole=instead.is_whole
+        )
+
+    @property
+    def _data(self) -> Mapping[str, str]:
+        return self._seen.data if self._seen else {}
+
+    def _read_scheduler_config(self, resolved: Resolved, data: Mapping[str, str], *, is_new: bool) -> str:
+        """What the setting names.
+
+        A file is judged when it is named, and read again for each forecast. Raises `BadSettings`.
+        """
+        where = resolved.settings.scheduler_config
+        if not is_new and not scheduler_config.is_key(where):
+            return ""
+        try:
+            return scheduler_config.read_judged(where, data, self._name)
+        except scheduler_config.Unusable as error:
+            raise BadSettings([f"{resolved.origins['scheduler_config'].where} {error}"]) from None
+
+    def _resolve(self, data: Mapping[str, str]) -> Resolved:
+        return resolve(
+            flags=self._given.flags, environment=self._given.environment, config_map=parse(data.get(KEY, ""), self._name), config_map_name=self._name
+        )
+
+
+def parse(text: str, name: str) -> Mapping[str, Any]:
+    """The ConfigMap's YAML. Raises `BadSettings`."""
+    try:
+        values = yaml_text.load(text)
+    except yaml_text.BadYaml as error:
+        raise BadSettings([f"`{KEY}` in ConfigMap {name} is no YAML: {error}"]) from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise BadSettings([f"`{KEY}` in ConfigMap {name} must be a mapping of settings to values"])
+    return values
+
+
+def _changed(before: Settings, after: Settings) -> list[str]:
+    return [name for name in SETTINGS if getattr(before, name) != getattr(after, name)]
+
+
+def _tell(changed: list[str], waiting: list[str], resolved: Resolved) -> None:
+    for name in changed:
+        value = SETTINGS[name].kind.shown(getattr(resolved.settings, name))
+        if name in waiting:
+            _LOG.warning("%s is now %s (%s); it takes effect when the agent starts again", flag(name), value, resolved.origins[name].where)
+        else:
+            _LOG.info("%s is now %s (%s)", flag(name), value, resolved.origins[name].where)
+    for note in resolved.notes:
+        _LOG.warning("%s", note)

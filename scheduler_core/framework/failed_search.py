@@ -1,0 +1,42 @@
+"""What a PostFilter plugin is handed after a search that found no node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.diagnosis import Diagnosis
+from scheduler_core.framework.verdict import Verdict
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+
+
+class Retrial(Protocol):
+    """The runner as preemption uses it: one node is filtered again while pods are taken off it and put back."""
+
+    def filter_node_with_nominated(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
+    ) -> Verdict:
+        """Whether the pod fits on the node, with and without the pods nominated to it."""
+        ...
+
+    def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
+        """Tells the plugins that `other` now stands on the node."""
+        ...
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
+        """Tells the plugins that `other` no longer stands on the node."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedSearch:
+    """What a PostFilter plugin is handed: all nodes, why they were refused, a way to try again, and who is nominated where."""
+
+    nodes: NodeList
+    diagnosis: Diagnosis
+    runner: Retrial
+    nominated: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)

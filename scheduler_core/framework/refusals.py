@@ -1,0 +1,34 @@
+"""What a filter's all-nodes form answers: one small code per node, and what each code means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.framework.verdict import SUCCESS, Code, Verdict
+
+
+class Refusals:
+    """A filter's answer for all nodes of a list: a small code per node, 0 for yes, and what each other code means.
+
+    `verdicts` maps a code to the verdict, by a mapping or, for codes too many to list, by a function, which then must give refusals only.
+    """
+
+    __slots__ = ("_verdicts", "codes", "may_fail")
+
+    def __init__(self, codes: NDArray[np.integer] | NDArray[np.bool_], verdicts: Mapping[int, Verdict] | Callable[[int], Verdict]) -> None:
+        self.codes = codes
+        self._verdicts = verdicts
+        self.may_fail = not callable(verdicts) and not all(v.is_rejection or v.is_success for v in verdicts.values())
+
+    def may_be(self, code: Code) -> bool:
+        """Whether a verdict could say that; no is certain, yes is not."""
+        return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
+
+    def verdict(self, code: int) -> Verdict:
+        """What a code stands for; SUCCESS for 0."""
+        if code == 0:
+            return SUCCESS
+        return self._verdicts(code) if callable(self._verdicts) else self._verdicts[code]

@@ -1,0 +1,1 @@
+"""What several scoring plugins share: counts, normalizing, resource strategies."""

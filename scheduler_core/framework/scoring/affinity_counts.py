@@ -1,0 +1,232 @@
+"""Who is in which domain, as far as affinity terms ask: the numbers of InterPodAffinity.
+
+Source: plugins/interpodaffinity/{filtering,scoring,plugin}.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.framework.extension_points import Scores
+from scheduler_core.model.pod import Pod, PodAffinityTerm
+from scheduler_core.snapshot.node_labels import Topology
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.affinity_groups import Newcomer
+from scheduler_core.snapshot.pods.pod_classes import PodQuery
+from scheduler_core.snapshot.pods.tallies import Pull, PullTally, QueryTally
+from scheduler_core.snapshot.snapshot import Snapshot
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which namespaces an incoming pod's term reaches, in this snapshot.
+
+    With `negative_selectors_reach_all` a namespaceSelector that labels-less namespaces satisfy (NotIn, DoesNotExist) reaches every namespace: the
+    regression of #132457, in the scheduler since 1.34.
+    """
+
+    snapshot: Snapshot
+    negative_selectors_reach_all: bool
+
+    def namespaces(self, term: PodAffinityTerm) -> frozenset[str] | None:
+        """Names, or None for every namespace."""
+        selector = term.namespace_selector
+        if selector.requirements is None:
+            return term.namespaces
+        if selector.is_empty or (self.negative_selectors_reach_all and selector.matches({})):
+            return None
+        return term.namespaces | self.snapshot.namespaces_selected(selector)
+
+    def query(self, terms: tuple[PodAffinityTerm, ...]) -> PodQuery:
+        """Pods that all of these terms choose."""
+        return _query(tuple((self.namespaces(term), term) for term in terms))
+
+    def newcomer(self, pod: Pod) -> Newcomer:
+        """The pod as carried terms see it."""
+        labels = self.snapshot.objects.namespace_labels(pod.namespace)
+        return Newcomer(pod.namespace, tuple(sorted(labels.items())), tuple(sorted(pod.labels.items())))
+
+
+@lru_cache(maxsize=4096)
+def _query(parts: tuple[tuple[frozenset[str] | None, PodAffinityTerm], ...]) -> PodQuery:
+    return PodQuery(tuple((namespaces, term.selector) for namespaces, term in parts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DomainCount:
+    """Pods per domain of a topology key; the last place holds those on nodes without the key, who are nobody's neighbours."""
+
+    topology: Topology
+    counts: Ints
+
+    def at(self, labels: Labels) -> int:
+        """The count in the domain of a node with these labels; 0 where it has none."""
+        code = self.topology.code_of.get(labels.get(self.topology.key, ""), -1) if self.topology.key in labels else -1
+        return 0 if code < 0 else int(self.counts[code])
+
+    @property
+    def rows(self) -> Mask:
+        """Rows whose domain has a count above zero."""
+        return ((self.counts > 0) & (np.arange(len(self.counts)) < self.topology.missing))[self.topology.codes]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.counts[:-1].any()
+
+    def plus(self, row: int, sign: int) -> DomainCount:
+        counts = self.counts.copy()
+        counts[self.topology.codes[row]] += sign
+        return DomainCount(self.topology, counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AffinityCounts:
+    """What the filter needs. `near` are pods that all required affinity terms choose, per term's key; `off` those that an anti-affinity term chooses.
+
+    `keeps_off` counts, by topology key, placed pods' own anti-affinity terms that choose the newcomer.
+    """
+
+    reach: Reach
+    near: tuple[DomainCount, ...]
+    near_query: PodQuery | None
+    off: tuple[tuple[DomainCount, PodQuery], ...]
+    keeps_off: Mapping[str, DomainCount]
+    is_first_of_its_kind: bool
+
+    def near_enough(self, labels: Labels) -> bool:
+        """Every required term has its neighbour. The first pod of a group that wants itself near passes wherever all keys are there."""
+        if any(count.topology.key not in labels for count in self.near):
+            return False
+        return all(count.at(labels) > 0 for count in self.near) or self._may_be_first
+
+    @property
+    def _may_be_first(self) -> bool:
+        return self.is_first_of_its_kind and all(count.is_empty for count in self.near)
+
+    def rows_near_enough(self, size: int) -> Mask:
+        passes = np.ones(size, dtype=bool)
+        for count in self.near:
+            passes &= count.topology.present if self._may_be_first else count.rows
+        return passes
+
+    def too_near(self, labels: Labels) -> bool:
+        return any(count.at(labels) > 0 for count, _ in self.off)
+
+    def rows_too_near(self, size: int) -> Mask:
+        found = np.zeros(size, dtype=bool)
+        for count, _ in self.off:
+            found |= count.rows
+        return found
+
+    def unwanted(self, labels: Labels) -> bool:
+        return any(count.at(labels) > 0 for count in self.keeps_off.values())
+
+    def rows_unwanted(self, size: int) -> Mask:
+        found = np.zeros(size, dtype=bool)
+        for count in self.keeps_off.values():
+            found |= count.rows
+        return found
+
+    def changed(self, pod: Pod, other: Pod, row: int, sign: int) -> AffinityCounts:
+        """The counts with another pod come to or gone from a row."""
+
+        def chosen(query: PodQuery) -> bool:
+            return query.matches(other.namespace, other.labels, terminating=False)
+
+        near = tuple(count.plus(row, sign) for count in self.near) if self.near_query is not None and chosen(self.near_query) else self.near
+        off = tuple((count.plus(row, sign) if chosen(query) else count, query) for count, query in self.off)
+        keeps_off = dict(self.keeps_off)
+        snapshot = self.reach.snapshot
+        for term in other.spec.pod_anti_affinity.required:
+            if term.matches(pod.namespace, pod.labels, snapshot.objects.namespace_labels(pod.namespace)):
+                known = keeps_off.get(term.topology_key) or _nobody(snapshot, term.topology_key)
+                keeps_off[term.topology_key] = known.plus(row, sign)
+        return replace(self, near=near, off=off, keeps_off=keeps_off)
+
+
+def _nobody(snapshot: Snapshot, key: str) -> DomainCount:
+    topology = snapshot.columns.labels.topology(key)
+    return DomainCount(topology, np.zeros(topology.missing + 1, dtype=np.int64))
+
+
+def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
+    """The counts for a pod; None when no required term, neither its own nor a placed pod's, concerns it."""
+    affinity, anti_affinity = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
+    keeps_off = _kept_off(reach, pod)
+    if not affinity and not anti_affinity and not keeps_off:
+        return None
+    near_query = reach.query(affinity) if affinity else None
+    per_node = None if near_query is None else reach.snapshot.tally(QueryTally(near_query))
+    return AffinityCounts(
+        reach=reach,
+        near=() if per_node is None else tuple(_by_domain(reach, term.topology_key, per_node) for term in affinity),
+        near_query=near_query,
+        off=tuple((_by_domain(reach, term.topology_key, reach.snapshot.tally(QueryTally(query))), query) for term, query in ((t, reach.query((t,))) for t in anti_affinity)),
+        keeps_off=keeps_off,
+        is_first_of_its_kind=near_query is not None and near_query.matches(pod.namespace, pod.labels, terminating=False),
+    )
+
+
+def _kept_off(reach: Reach, pod: Pod) -> Mapping[str, DomainCount]:
+    labels = reach.snapshot.columns.labels
+    pulls = reach.snapshot.tally(PullTally(reach.newcomer(pod), "keeps off"))
+    counts = {key: DomainCount(labels.topology(key), pull.terms) for key, pull in pulls.items()}
+    return {key: count for key, count in counts.items() if not count.is_empty}
+
+
+def _by_domain(reach: Reach, key: str, per_node: Ints) -> DomainCount:
+    topology = reach.snapshot.columns.labels.topology(key)
+    return DomainCount(topology, topology.sum_by_domain(per_node))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AffinityPull:
+    """What the score needs: summed weights per domain, for each topology key that any term names."""
+
+    by_key: tuple[tuple[Topology, Ints], ...]
+
+    def at(self, labels: Labels) -> int:
+        """The sum over the domains of a node with these labels."""
+        return sum(int(weights[topology.code_of[labels[topology.key]]]) for topology, weights in self.by_key if topology.key in labels)
+
+    def scores(self, nodes: NodeList) -> Scores:
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for topology, weights in self.by_key:
+            total += weights[nodes.take(topology.codes)]
+        return total
+
+
+def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | None:
+    """The weights for a pod; None when not a single term of anybody's concerns it and a placed pod on a labelled node."""
+    found: dict[str, list[tuple[int, Pull]]] = {}
+    newcomer = reach.newcomer(pod)
+    for key, pull in reach.snapshot.tally(PullTally(newcomer, "preferred")).items():
+        found.setdefault(key, []).append((1, pull))
+    if hard_weight > 0:
+        for key, pull in reach.snapshot.tally(PullTally(newcomer, "required")).items():
+            found.setdefault(key, []).append((hard_weight, pull))
+    own = [(w.weight, w.term) for w in pod.spec.pod_affinity.preferred] + [(-w.weight, w.term) for w in pod.spec.pod_anti_affinity.preferred]
+    for weight, term in own:
+        counts = _by_domain(reach, term.topology_key, reach.snapshot.tally(QueryTally(reach.query((term,))))).counts
+        found.setdefault(term.topology_key, []).append((weight, Pull(counts, counts)))
+    if not any(pull.terms[:-1].any() for pulls in found.values() for _, pull in pulls):
+        return None
+    return AffinityPull(tuple((reach.snapshot.columns.labels.topology(key), _weighed(pulls)) for key, pulls in found.items()))
+
+
+def _weighed(pulls: list[tuple[int, Pull]]) -> Ints:
+    """Summed weights per domain; nodes without the key get nothing."""
+    total = np.zeros(len(pulls[0][1].weights), dtype=np.int64)
+    for factor, pull in pulls:
+        total += pull.weights if factor == 1 else pull.weights * factor
+    total[-1] = 0
+    return total

@@ -1,0 +1,121 @@
+"""Scores for room on a node: least allocated, most allocated, and requested to capacity.
+
+Arithmetic as in plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36: integers, divided toward
+zero, and one rounding of halves away from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.config.plugin_args import NodeResourcesFitArgs
+from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
+from scheduler_core.model.resources import CPU, MEMORY
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.tallies import UsageTally
+
+Ints = NDArray[np.int64]
+
+# Configured shapes score up to 10, nodes up to 100.
+_SHAPE_SCALE: Final = MAX_NODE_SCORE // 10
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceShare:
+    """One resource in a score: its weight, and what the pod would add."""
+
+    name: str
+    weight: int
+    requested: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """`rate(used, allocatable)` gives 0 to 100 for arrays of one resource.
+
+    With `skips_zero` a resource that scores 0 leaves the average, and the average is rounded instead of cut.
+    """
+
+    rate: Callable[[Ints, Ints], Ints]
+    skips_zero: bool = False
+
+
+def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
+    """The strategy that the arguments choose."""
+    if args.strategy == "MostAllocated":
+        return Strategy(_most_allocated)
+    if args.strategy == "RequestedToCapacityRatio":
+        shape = tuple((point.utilization, point.score * _SHAPE_SCALE) for point in args.shape)
+        return Strategy(lambda used, allocatable: _along_shape(shape, used, allocatable), skips_zero=True)
+    return Strategy(_least_allocated)
+
+
+def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList) -> Scores:
+    """Weighted averages over the resources that a node has at all; 0 where it has none of them."""
+    columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
+    taken: dict[str, Ints] = {CPU: usage.nonzero_cpu, MEMORY: usage.nonzero_memory}
+    parts: list[tuple[int, Ints, Ints]] = []
+    for share in shares:
+        line = columns.resources.get(share.name)
+        if line is not None:
+            column = taken[share.name] if share.name in taken else usage.requested[line]
+            parts.append((share.weight, nodes.take(column) + share.requested, nodes.take(columns.allocatable[line])))
+    return _average(strategy, parts, len(nodes))
+
+
+def score_of_node(strategy: Strategy, shares: tuple[ResourceShare, ...], node_info: NodeInfo) -> int:
+    """The same for one node."""
+    taken = {CPU: node_info.nonzero_cpu, MEMORY: node_info.nonzero_memory}
+    parts = []
+    for share in shares:
+        used = (taken[share.name] if share.name in taken else node_info.requested.get(share.name, 0)) + share.requested
+        parts.append((share.weight, np.array([used]), np.array([node_info.node.allocatable.get(share.name, 0)])))
+    return int(_average(strategy, parts, 1)[0])
+
+
+def _average(strategy: Strategy, parts: list[tuple[int, Ints, Ints]], count: int) -> Scores:
+    total = np.zeros(count, dtype=np.int64)
+    weights = np.zeros(count, dtype=np.int64)
+    for weight, used, allocatable in parts:
+        has_any = allocatable > 0
+        everywhere = bool(has_any.all())
+        rate = strategy.rate(used, allocatable if everywhere else np.where(has_any, allocatable, 1))
+        counts = has_any if not strategy.skips_zero else has_any & (rate > 0)
+        if everywhere and not strategy.skips_zero:
+            total += rate * weight
+            weights += weight
+        else:
+            total += np.where(counts, rate * weight, 0)
+            weights += counts * weight
+    if strategy.skips_zero:
+        quotient = total.astype(np.float64) / np.maximum(weights, 1)
+        return np.where(weights > 0, np.trunc(quotient + np.copysign(0.5, quotient)), 0).astype(np.int64)
+    averages: Scores = total // np.maximum(weights, 1)
+    return averages
+
+
+def _least_allocated(used: Ints, allocatable: Ints) -> Ints:
+    rate: Ints = np.maximum(allocatable - used, 0) * MAX_NODE_SCORE // allocatable
+    return rate
+
+
+def _most_allocated(used: Ints, allocatable: Ints) -> Ints:
+    rate: Ints = np.minimum(used, allocatable) * MAX_NODE_SCORE // allocatable
+    return rate
+
+
+def _along_shape(shape: tuple[tuple[int, int], ...], used: Ints, allocatable: Ints) -> Ints:
+    utilization = np.where(used > allocatable, 100, used * 100 // allocatable)
+    rate = np.full_like(utilization, shape[-1][1])
+    for (left, low), (right, high) in reversed(list(pairwise(shape))):
+        rise = (high - low) * (utilization - left)
+        # Toward zero: on a falling line the numerator is negative.
+        rate = np.where(utilization <= right, low + np.sign(rise) * (np.abs(rise) // (right - left)), rate)
+    return np.where(utilization <= shape[0][0], shape[0][1], rate)

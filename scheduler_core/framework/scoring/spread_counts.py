@@ -1,0 +1,296 @@
+"""How pods of a kind are spread over the domains of a topology key: the numbers of PodTopologySpread.
+
+Which nodes take part, what counts as a domain, and which pods count: plugins/podtopologyspread/{filtering,scoring,common}.go and
+plugins/helper/spread.go, v1.36.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.framework.extension_points import Scores
+from scheduler_core.model.labels import EVERYTHING, LabelSelector, Requirement
+from scheduler_core.model.node import HOSTNAME_LABEL
+from scheduler_core.model.pod import Pod, TopologySpreadConstraint
+from scheduler_core.snapshot.cluster_objects import ClusterObjects
+from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.node_labels import Topology
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.pod_classes import PodQuery
+from scheduler_core.snapshot.pods.tallies import QueryTally
+from scheduler_core.snapshot.snapshot import Snapshot
+
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+# ---- which pods count ----
+
+
+def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> TopologySpreadConstraint:
+    """The constraint with `key = the pod's own value` added for each matchLabelKey the pod has."""
+    if not constraint.match_label_keys:
+        return constraint
+    own = [(key, pod.labels[key]) for key in constraint.match_label_keys if key in pod.labels]
+    return replace(constraint, selector=constraint.selector.and_labels(own))
+
+
+def with_selector(constraint: TopologySpreadConstraint, selector: LabelSelector) -> TopologySpreadConstraint:
+    """A default constraint for a pod whose selector was deduced."""
+    return replace(constraint, selector=selector)
+
+
+_CONTROLLERS: Final = {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
+
+
+def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
+    """What the pod's services and its controller select, together; empty when there are none, and then no default applies."""
+    key = ("default selector", pod.namespace, tuple(pod.labels.items()), pod.owner)
+    return snapshot.remember(key, lambda: _deduce_selector(snapshot.objects, pod))
+
+
+def _deduce_selector(objects: ClusterObjects, pod: Pod) -> LabelSelector:
+    pairs: dict[str, str] = {}
+    more: tuple[Requirement, ...] = ()
+    for owner in objects.owners.get(pod.namespace, ()):
+        if owner.kind == "Service":
+            if owner.selects_by_labels is not None and all(pod.labels.get(key) == value for key, value in owner.selects_by_labels):
+                pairs.update(owner.selects_by_labels)
+        elif pod.owner is not None and _is(owner.kind, owner.name, pod):
+            if owner.kind == "ReplicationController":
+                pairs.update(owner.selects_by_labels or ())
+            else:
+                more += owner.selector.requirements or ()
+    return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items())) + more) if pairs or more else EVERYTHING
+
+
+def _is(kind: str, name: str, pod: Pod) -> bool:
+    owner = pod.owner
+    return owner is not None and owner.kind == kind and owner.name == name and (owner.api_version, owner.kind) in _CONTROLLERS
+
+
+@lru_cache(maxsize=4096)
+def _query(namespace: str, selector: LabelSelector) -> PodQuery:
+    return PodQuery(((frozenset({namespace}), selector),), live_only=True)
+
+
+def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Ints:
+    """Live pods of the namespace that the selector chooses; an empty selector counts none (common.go countPodsMatchSelector)."""
+    if selector.is_empty or selector.requirements is None:
+        return np.zeros(len(snapshot.columns), dtype=np.int64)
+    return snapshot.tally(QueryTally(_query(namespace, selector)))
+
+
+# ---- which nodes count ----
+
+
+def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint) -> Mask | None:
+    """Nodes that the constraint's inclusion policies let take part; None for all."""
+    mask: Mask | None = None
+    if constraint.honors_affinity:
+        required = None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
+        if pod.spec.node_selector or required is not None:
+            mask = snapshot.columns.labels.selected(pod.spec.node_selector, required)
+    if constraint.honors_taints:
+        tolerated = snapshot.columns.tolerated(pod.spec.tolerations)
+        mask = tolerated if mask is None else mask & tolerated
+    return mask
+
+
+def _with_all_keys(snapshot: Snapshot, constraints: tuple[TopologySpreadConstraint, ...]) -> Mask | None:
+    """Nodes that have every constraint's key; None for all."""
+    mask: Mask | None = None
+    for constraint in constraints:
+        topology = snapshot.columns.labels.topology(constraint.topology_key)
+        if not topology.everywhere:
+            mask = topology.present if mask is None else mask & topology.present
+    return mask
+
+
+def _both(one: Mask | None, other: Mask | None) -> Mask | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
+
+
+# ---- DoNotSchedule ----
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HardConstraint:
+    """One constraint with its counts. `counts` and `is_domain` are by domain code, `participating` by row (None: every node).
+
+    A domain is a value of the key on at least one participating node; it counts even with no pods in it. `own` is 1 when the pod itself
+    would count, `fewest` the count of the emptiest domain.
+    """
+
+    constraint: TopologySpreadConstraint
+    topology: Topology
+    counts: Ints
+    is_domain: Mask | None
+    participating: Mask | None
+    own: int
+    fewest: int
+
+    def skew_in(self, value: str) -> int:
+        """How far a domain would stand above the emptiest with the pod in it."""
+        code = self.topology.code_of.get(value)
+        return (0 if code is None else int(self.counts[code])) + self.own - self.fewest
+
+    @property
+    def too_skewed(self) -> Mask:
+        """Rows whose domain would stand out by more than maxSkew."""
+        by_domain = self.counts > self.constraint.max_skew - self.own + self.fewest
+        return by_domain[self.topology.codes]
+
+    def changed(self, other: Pod, row: int, sign: int) -> HardConstraint:
+        """The counts with another pod come or gone; here even a terminating pod and an empty selector count (filtering.go updateWithPod)."""
+        if not self.constraint.selector.matches(other.labels) or (self.participating is not None and not self.participating[row]):
+            return self
+        counts = self.counts.copy()
+        counts[self.topology.codes[row]] += sign
+        return replace(self, counts=counts, fewest=_fewest(counts, self.is_domain, self.constraint.min_domains))
+
+
+def _fewest(counts: Ints, is_domain: Mask | None, min_domains: int | None) -> int:
+    """The count of the emptiest domain; 0 when there are fewer domains than minDomains asks for, or none."""
+    domains = counts[:-1] if is_domain is None else counts[is_domain]
+    return 0 if not len(domains) or len(domains) < (min_domains or 1) else int(domains.min())
+
+
+@dataclass(frozen=True, slots=True)
+class HardSpread:
+    """The pod's DoNotSchedule constraints; `takes_part` by row says who has all their keys (None: every node)."""
+
+    constraints: tuple[HardConstraint, ...]
+    takes_part: Mask | None
+
+    def changed(self, pod: Pod, other: Pod, row: int, sign: int) -> HardSpread:
+        if other.namespace != pod.namespace or (self.takes_part is not None and not self.takes_part[row]):
+            return self
+        return replace(self, constraints=tuple(c.changed(other, row, sign) for c in self.constraints))
+
+
+def count_hard(snapshot: Snapshot, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...]) -> HardSpread:
+    """Counts over all nodes of the snapshot, cordoned ones included."""
+    complete = _with_all_keys(snapshot, constraints)
+    return HardSpread(tuple(_count_hard(snapshot, pod, c, complete) for c in constraints), complete)
+
+
+def _count_hard(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint, complete: Mask | None) -> HardConstraint:
+    topology = snapshot.columns.labels.topology(constraint.topology_key)
+    participating = _both(complete, _included(snapshot, pod, constraint))
+    pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
+    is_domain: Mask | None = None
+    if participating is not None:
+        pods = pods * participating
+        is_domain = np.bincount(topology.codes, weights=participating, minlength=topology.missing + 1) > 0
+        is_domain[topology.missing] = False
+    counts = topology.sum_by_domain(pods)
+    return HardConstraint(
+        constraint=constraint,
+        topology=topology,
+        counts=counts,
+        is_domain=is_domain,
+        participating=participating,
+        own=int(constraint.selector.matches(pod.labels)),
+        fewest=_fewest(counts, is_domain, constraint.min_domains),
+    )
+
+
+# ---- ScheduleAnyway ----
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftConstraint:
+    """`by_domain` for keys other than the host's, `by_node` for the host's; `weight` evens out keys with many values."""
+
+    constraint: TopologySpreadConstraint
+    topology: Topology
+    weight: float
+    by_domain: Ints | None
+    by_node: Ints | None
+
+
+@dataclass(frozen=True, slots=True)
+class SoftSpread:
+    """The pod's ScheduleAnyway constraints. `ignored` by row: nodes that lack a key and score 0."""
+
+    constraints: tuple[SoftConstraint, ...]
+    ignored: Mask
+
+    def scores(self, nodes: NodeList) -> Scores:
+        """Raw scores: the more pods of the kind, the higher."""
+        total = np.zeros(len(nodes))
+        for soft in self.constraints:
+            codes = nodes.take(soft.topology.codes)
+            counts = nodes.take(soft.by_node) if soft.by_node is not None else _required(soft.by_domain)[codes]
+            part = counts * soft.weight + float(soft.constraint.max_skew - 1)
+            total += part if soft.topology.everywhere else np.where(codes != soft.topology.missing, part, 0.0)
+        whole = np.trunc(total)
+        rounded = whole + (np.abs(total - whole) >= 0.5) * np.sign(total)
+        return np.where(nodes.take(self.ignored), 0, rounded).astype(np.int64)
+
+    def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
+        """The same for one node, counting the pods it has."""
+        if self.ignored[node_info.row]:
+            return 0
+        total = 0.0
+        for soft in self.constraints:
+            value = node_info.node.labels.get(soft.constraint.topology_key)
+            if value is not None:
+                total += float(_count_in(soft, pod, node_info, value)) * soft.weight + float(soft.constraint.max_skew - 1)
+        return int(math.floor(abs(total)) + (abs(total) - math.floor(abs(total)) >= 0.5)) * (1 if total >= 0 else -1)
+
+
+def _required(column: Ints | None) -> Ints:
+    assert column is not None
+    return column
+
+
+def _count_in(soft: SoftConstraint, pod: Pod, node_info: NodeInfo, value: str) -> int:
+    if soft.by_domain is not None:
+        return int(soft.by_domain[soft.topology.code_of[value]])
+    selector = soft.constraint.selector
+    if selector.is_empty:
+        return 0
+    return sum(not other.terminating and other.namespace == pod.namespace and selector.matches(other.labels) for other in node_info.pods)
+
+
+def count_soft(nodes: NodeList, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...], *, needs_all_keys: bool) -> SoftSpread:
+    """Counts over all nodes, and the number of domains among the nodes that passed the filters (`nodes`)."""
+    snapshot = nodes.snapshot
+    complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
+    ignored = np.zeros(len(snapshot.columns), dtype=bool) if complete is None else ~complete
+    scored = nodes.rows if complete is None else nodes.rows[complete[nodes.rows]]
+    return SoftSpread(tuple(_count_soft(snapshot, pod, c, complete, scored) for c in constraints), ignored)
+
+
+def _count_soft(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint, complete: Mask | None, scored: NDArray[np.intp]) -> SoftConstraint:
+    topology = snapshot.columns.labels.topology(constraint.topology_key)
+    pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
+    if constraint.topology_key == HOSTNAME_LABEL:
+        return SoftConstraint(constraint, topology, _weight(len(scored)), None, pods)
+    codes = _codes_with_missing_as_empty(topology)
+    taking_part = _both(complete, _included(snapshot, pod, constraint))
+    counted = pods if taking_part is None else pods * taking_part
+    by_domain = np.bincount(codes, weights=counted, minlength=topology.missing + 1).astype(np.int64)
+    return SoftConstraint(constraint, topology, _weight(int(np.count_nonzero(np.bincount(codes[scored])))), by_domain, None)
+
+
+def _codes_with_missing_as_empty(topology: Topology) -> NDArray[np.intp]:
+    # The scheduler reads a missing label as "", so nodes without the key share a domain with nodes whose value is empty.
+    empty = topology.code_of.get("")
+    return topology.codes if empty is None else np.where(topology.present, topology.codes, empty)
+
+
+def _weight(domains: int) -> float:
+    return math.log(domains + 2)
+
+

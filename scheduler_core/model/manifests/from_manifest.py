@@ -1,0 +1,443 @@
+"""Pods, nodes, budgets and controllers, as JSON-like mappings or decoded wire structures, to the model.
+
+What several kinds have in common is in manifest_fields.py, storage in storage_from_manifest.py; nobody else knows what the JSON means.
+Defaulting by the API server is not repeated: live objects have been defaulted, and the scheduler itself adds nothing either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.labels import (
+    NOTHING,
+    NodeAffinity,
+    equality_selector,
+)
+from scheduler_core.model.manifests import wire
+from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests.fields import (
+    API_NAME,
+    DISK_IDENTITY,
+    amounts_nanos,
+    label_selector,
+    labels_of,
+    node_affinity,
+    seconds,
+    template_node,
+)
+from scheduler_core.model.manifests.job_from_manifest import index_failures
+from scheduler_core.model.node import Node, NodeImage
+from scheduler_core.model.pod import (
+    Container,
+    ContainerResize,
+    HostPort,
+    LegacyDisk,
+    OwnerReference,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodResize,
+    PodResourceClaim,
+    PodSpec,
+    PodVolume,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from scheduler_core.model.resources import whole_amounts
+from scheduler_core.model.selecting_owner import SelectingOwner
+from scheduler_core.model.taints import Taint, Toleration
+
+Manifest = Mapping[str, Any]
+W = TypeVar("W", bound=wire.Wire)
+M = TypeVar("M")
+
+
+# ---- one function per kind, for a mapping ----
+
+
+def pod_from_manifest(manifest: Manifest) -> Pod:
+    """The pod in a mapping as the API writes it. Raises ManifestError naming the pod and the field that cannot be read."""
+    return _read(manifest, "Pod", wire.WirePod, PodReader().pod)
+
+
+def node_from_manifest(manifest: Manifest) -> Node:
+    """The node in a mapping as the API writes it. Raises ManifestError naming the node and the field."""
+    return _read(manifest, "Node", wire.WireNode, node)
+
+
+def budget_from_manifest(manifest: Manifest) -> DisruptionBudget:
+    """The PodDisruptionBudget in a mapping as the API writes it. Raises ManifestError."""
+    return _read(manifest, "PodDisruptionBudget", wire.WireBudget, budget)
+
+
+def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinity | None:
+    """A nodeAffinity on its own, such as a profile's addedAffinity."""
+    if manifest is None:
+        return None
+    return node_affinity(_convert(manifest, "NodeAffinity", wire.WireNodeAffinity))
+
+
+def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstraint:
+    """A topologySpreadConstraint on its own, such as a profile's default constraint."""
+    return spread_constraint(_convert(manifest, "TopologySpreadConstraint", wire.WireSpread))
+
+
+def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M]) -> M:
+    try:
+        return build(_convert(manifest, kind, shape))
+    except FieldError as trouble:
+        raise ManifestError(kind=kind, key=manifest_key(manifest), field=trouble.field, problem=trouble.problem) from trouble
+
+
+def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
+    try:
+        return msgspec.convert(manifest, shape, strict=True)
+    except msgspec.ValidationError as trouble:
+        text, _, path = str(trouble).partition(" - at `$.")
+        raise ManifestError(kind=kind, key=manifest_key(manifest), field=path.rstrip("`"), problem=text) from trouble
+
+
+def manifest_key(manifest: object) -> str:
+    """"namespace/name" of whatever this is, as far as it has them."""
+    metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
+    if not isinstance(metadata, Mapping):
+        return "without a name"
+    name = str(metadata.get("name") or "without a name")
+    return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+
+
+# ---- pods ----
+
+
+def spread_constraint(written: wire.WireSpread) -> TopologySpreadConstraint:
+    return TopologySpreadConstraint(
+        max_skew=written.max_skew,
+        topology_key=written.topology_key,
+        when_unsatisfiable=written.when_unsatisfiable or "DoNotSchedule",
+        selector=label_selector(written.label_selector),
+        min_domains=written.min_domains,
+        honors_affinity=written.node_affinity_policy != "Ignore",
+        honors_taints=written.node_taints_policy == "Honor",
+        match_label_keys=written.match_label_keys or (),
+    )
+
+
+class PodReader:
+    """Turns wire pods into pods and gives equal specs, and equal label sets, one object each.
+
+    In a cluster most pods are copies of a few templates, so the work of reading a spec is done once per template.
+    """
+
+    def __init__(self) -> None:
+        self._specs: dict[object, PodSpec] = {}
+        self._labels: dict[tuple[tuple[str, str], ...], wire.Pairs] = {}
+        self._owners: dict[tuple[wire.WireOwner, ...], OwnerReference | None] = {}
+        self._resizes: dict[object, PodResize | None] = {}
+        self._conditions: dict[tuple[wire.WireCondition, ...], tuple[bool, bool]] = {}
+
+    def pod(self, written: wire.WirePod) -> Pod:
+        """Raises FieldError for an amount or a time that cannot be read."""
+        meta, spec, status = written.metadata, written.spec, written.status
+        namespace = meta.namespace or "default"
+        told = self._what_conditions_tell(status.conditions if status else None)
+        return Pod(
+            name=meta.name,
+            namespace=namespace,
+            uid=meta.uid,
+            labels=self._shared_labels(meta.labels),
+            spec=self._shared_spec(spec, namespace),
+            owner=self._controller(meta.owner_references),
+            node_name=spec.node_name,
+            nominated_node_name=(status.nominated_node_name or "") if status else "",
+            phase=(status.phase or "Pending") if status else "Pending",
+            terminating=meta.deletion_timestamp is not None,
+            start_time=seconds(status.start_time, "status.startTime") if status else None,
+            is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
+            is_ready=told[0],
+            preempted_by_scheduler=told[1],
+            resize=self._shared_resize(status, spec) if status else None,
+            generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses) if status and status.resource_claim_statuses else (),
+            index_failures=index_failures(meta.annotations) if meta.annotations else 0,
+        )
+
+    def _what_conditions_tell(self, conditions: tuple[wire.WireCondition, ...] | None) -> tuple[bool, bool]:
+        """Ready, and being preempted by the scheduler."""
+        if not conditions:
+            return False, False
+        known = self._conditions.get(conditions)
+        if known is None:
+            ready = any(c.type == "Ready" and c.status == "True" for c in conditions)
+            preempted = any(c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler" for c in conditions)
+            known = self._conditions[conditions] = (ready, preempted)
+        return known
+
+    def _shared_labels(self, written: wire.Pairs | None) -> wire.Pairs:
+        if not written:
+            return {}
+        return self._labels.setdefault(tuple(sorted(written.items())), written)
+
+    def _controller(self, owners: tuple[wire.WireOwner, ...] | None) -> OwnerReference | None:
+        if not owners:
+            return None
+        if owners not in self._owners:
+            found = next((o for o in owners if o.controller), None)
+            self._owners[owners] = None if found is None else OwnerReference(found.api_version, found.kind, found.name, found.uid)
+        return self._owners[owners]
+
+    def _shared_resize(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> PodResize | None:
+        """The resize state, if it says anything that the spec does not: nearly every status repeats its spec."""
+        if _repeats_spec(status, spec):
+            return None
+        key = tuple((c.name, _resources_identity(c.resources), _items(c.allocated_resources)) for c in (*(status.container_statuses or ()), *(status.init_container_statuses or ())))
+        whole = (key, _resources_identity(status.resources), _items(status.allocated_resources), _resize_is_infeasible(status))
+        if whole not in self._resizes:
+            self._resizes[whole] = _resize(status)
+        return self._resizes[whole]
+
+    def _shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
+        key = _spec_identity(written, namespace)
+        known = self._specs.get(key)
+        if known is None:
+            known = self._specs[key] = pod_spec(written, namespace)
+        return known
+
+
+def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
+    """What makes two specs equal for scheduling. The node is left out; volumes count only where scheduling looks at them."""
+    volumes = tuple(v for v in written.volumes or () if v != wire.WireVolume(v.name))  # a bare name: a kind nobody looks at
+    return (
+        namespace,
+        tuple(_container_identity(c) for c in written.containers or ()),
+        tuple(_container_identity(c) for c in written.init_containers or ()),
+        _items(written.overhead),
+        _resources_identity(written.resources),
+        written.scheduler_name,
+        written.priority,
+        written.preemption_policy,
+        _items(written.node_selector),
+        msgspec.json.encode(written.affinity) if written.affinity is not None else None,
+        written.tolerations,
+        msgspec.json.encode(written.topology_spread_constraints) if written.topology_spread_constraints else None,
+        volumes,
+        written.scheduling_gates,
+        written.resource_claims,
+        written.host_network,
+        written.host_users,
+    )
+
+
+def _container_identity(written: wire.WireContainer) -> object:
+    return (written.name, written.image, _resources_identity(written.resources), written.ports, written.restart_policy, written.restart_policy_rules)
+
+
+def _resources_identity(written: wire.WireResources | None) -> object:
+    return None if written is None else (_items(written.requests), _items(written.limits))
+
+
+def _items(written: Mapping[str, Any] | None) -> object:
+    return tuple(written.items()) if written else None
+
+
+def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
+    """The spec of a pod in this namespace: its affinity terms mean that namespace where they name none."""
+    affinity = written.affinity or wire.WireAffinity()
+    pod_level = written.resources
+    return PodSpec(
+        containers=tuple(_container(c, f"spec.containers[{i}]") for i, c in enumerate(written.containers or ())),
+        init_containers=tuple(_container(c, f"spec.initContainers[{i}]") for i, c in enumerate(written.init_containers or ())),
+        overhead=amounts_nanos(written.overhead, "spec.overhead"),
+        pod_level_requests=None if pod_level is None else amounts_nanos(pod_level.requests, "spec.resources.requests"),
+        pod_level_limits=None if pod_level is None else amounts_nanos(pod_level.limits, "spec.resources.limits"),
+        scheduler_name=written.scheduler_name,
+        priority=written.priority or 0,
+        preemption_policy=written.preemption_policy or "PreemptLowerPriority",
+        node_selector=tuple(sorted((written.node_selector or {}).items())),
+        node_affinity=None if affinity.node_affinity is None else node_affinity(affinity.node_affinity),
+        pod_affinity=_pod_affinity(affinity.pod_affinity, namespace),
+        pod_anti_affinity=_pod_affinity(affinity.pod_anti_affinity, namespace),
+        tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in written.tolerations or ()),
+        topology_spread=tuple(spread_constraint(c) for c in written.topology_spread_constraints or ()),
+        volumes=tuple(v for v in (_pod_volume(v) for v in written.volumes or ()) if v is not None),
+        scheduling_gates=tuple(g.name for g in written.scheduling_gates or ()),
+        resource_claims=tuple(PodResourceClaim(name=c.name, claim_name=c.resource_claim_name or "", template_name=c.resource_claim_template_name or "") for c in written.resource_claims or ()),
+        host_network=bool(written.host_network),
+        host_users=written.host_users is not False,
+    )
+
+
+def _container(written: wire.WireContainer, where: str) -> Container:
+    resources = written.resources or wire.WireResources()
+    return Container(
+        name=written.name,
+        image=written.image,
+        requests=amounts_nanos(resources.requests, f"{where}.resources.requests"),
+        limits=amounts_nanos(resources.limits, f"{where}.resources.limits"),
+        restarts_always=written.restart_policy == "Always",
+        host_ports=tuple(HostPort(p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port) for p in written.ports or () if p.host_port > 0),  # noqa: S104 -- compared, never bound
+        may_restart_all=any(r.action == "RestartAllContainers" for r in written.restart_policy_rules or ()),
+    )
+
+
+def _pod_affinity(written: wire.WirePodAffinity | None, namespace: str) -> PodAffinity:
+    if written is None:
+        return PodAffinity()
+    return PodAffinity(
+        required=tuple(_pod_term(t, namespace) for t in written.required or ()),
+        preferred=tuple(WeightedPodAffinityTerm(w.weight, _pod_term(w.pod_affinity_term, namespace)) for w in written.preferred or ()),
+    )
+
+
+def _pod_term(written: wire.WirePodTerm, owner_namespace: str) -> PodAffinityTerm:
+    named = frozenset(written.namespaces or ())
+    if not named and written.namespace_selector is None:
+        named = frozenset({owner_namespace})
+    return PodAffinityTerm(
+        topology_key=written.topology_key,
+        selector=label_selector(written.label_selector),
+        namespaces=named,
+        namespace_selector=label_selector(written.namespace_selector),
+    )
+
+
+def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
+    """The volume if anything in scheduling or draining looks at its kind, else None (config maps, secrets, tokens, host paths)."""
+    if written.persistent_volume_claim is not None:
+        source = written.persistent_volume_claim
+        return PodVolume(name=written.name, kind="persistentVolumeClaim", claim_name=source.claim_name, read_only=source.read_only)
+    if written.ephemeral is not None:
+        return PodVolume(name=written.name, kind="ephemeral", ephemeral=True)
+    if written.empty_dir is not None:
+        return PodVolume(name=written.name, kind="emptyDir")
+    if written.csi is not None:
+        return PodVolume(name=written.name, kind="csi", csi_driver=written.csi.driver)
+    if written.image is not None:
+        return PodVolume(name=written.name, kind="image", image=written.image.reference)
+    return _legacy_volume(written)
+
+
+
+
+
+def _legacy_volume(written: wire.WireVolume) -> PodVolume | None:
+    for field, identity in DISK_IDENTITY.items():
+        disk: wire.WireDisk | None = getattr(written, field)
+        if disk is not None:
+            kind = API_NAME.get(field, field)
+            return PodVolume(name=written.name, kind=kind, legacy_disk=_legacy_disk(kind, identity(disk), disk))
+    return None
+
+
+def _legacy_disk(kind: str, identity: str, disk: wire.WireDisk) -> LegacyDisk:
+    return LegacyDisk(
+        kind=kind,
+        identity=identity,
+        read_only=bool(disk.read_only),
+        monitors=disk.monitors or (),
+        pool=disk.pool or ("rbd" if kind == "rbd" else ""),
+        lun=disk.lun,
+        partition=str(disk.partition or ""),
+    )
+
+
+def _resize(status: wire.WirePodStatus) -> PodResize | None:
+    statuses = [s for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ())) if s.resources is not None]
+    if not statuses and status.resources is None:
+        return None
+    return PodResize(
+        containers={s.name: _container_resize(s.resources, s.allocated_resources) for s in statuses},
+        pod_level=None if status.resources is None else _container_resize(status.resources, status.allocated_resources),
+        is_infeasible=_resize_is_infeasible(status),
+    )
+
+
+def _resize_is_infeasible(status: wire.WirePodStatus) -> bool:
+    pending = next((c for c in status.conditions or () if c.type == "PodResizePending"), None)
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
+    """Whether no container's status, as written, differs from its spec, and no resize is refused."""
+    if status.resources is not None:
+        return False
+    several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    told = [c for c in several if c.resources is not None]
+    if not told:
+        return True
+    specs = spec.containers or ()
+    if len(told) == len(specs) == 1 and told[0].name == specs[0].name:
+        return _tells_nothing_new(told[0], specs[0].resources.requests if specs[0].resources else None) and not _resize_is_infeasible(status)
+    wanted = {c.name: c.resources.requests if c.resources else None for c in (*(spec.containers or ()), *(spec.init_containers or ()))}
+    return all(_tells_nothing_new(c, wanted.get(c.name)) for c in told) and not _resize_is_infeasible(status)
+
+
+def _tells_nothing_new(status: wire.WireContainerStatus, wanted: wire.Quantities | None) -> bool:
+    """Whether what a container has, and was allocated, is written as in its spec."""
+    has = status.resources.requests if status.resources else None
+    return (has or None) == (wanted or None) and (not status.allocated_resources or status.allocated_resources == wanted)
+
+
+def _container_resize(actuated: wire.WireResources | None, allocated: wire.Quantities | None) -> ContainerResize:
+    return ContainerResize(actuated=amounts_nanos(actuated.requests if actuated else None, "status.resources.requests"), allocated=amounts_nanos(allocated, "status.allocatedResources"))
+
+
+# ---- nodes and the rest ----
+
+
+def node(written: wire.WireNode) -> Node:
+    meta, spec, status = written.metadata, written.spec or wire.WireNodeSpec(), written.status or wire.WireNodeStatus()
+    return Node(
+        name=meta.name,
+        uid=meta.uid,
+        labels=labels_of(meta.labels),
+        annotations=labels_of(meta.annotations),
+        taints=tuple(Taint(t.key, t.value, t.effect) for t in spec.taints or ()),
+        unschedulable=bool(spec.unschedulable),
+        allocatable=whole_amounts(amounts_nanos(status.allocatable, "status.allocatable")),
+        images=tuple(NodeImage(i.names or (), i.size_bytes) for i in status.images or ()),
+        declared_features=frozenset(status.declared_features or ()),
+    )
+
+
+def budget(written: wire.WireBudget) -> DisruptionBudget:
+    spec, status = written.spec or wire.WireBudgetSpec(), written.status or wire.WireBudgetStatus()
+    return DisruptionBudget(
+        name=written.metadata.name,
+        namespace=written.metadata.namespace or "default",
+        selector=label_selector(spec.selector),
+        disruptions_allowed=status.disruptions_allowed,
+        disrupted_pods=frozenset(status.disrupted_pods or ()),
+        current_healthy=status.current_healthy,
+        desired_healthy=status.desired_healthy,
+        expected_pods=status.expected_pods,
+        max_unavailable=None if spec.max_unavailable is None else str(spec.max_unavailable),
+        min_available=None if spec.min_available is None else str(spec.min_available),
+        unhealthy_pod_eviction_policy=spec.unhealthy_pod_eviction_policy or "IfHealthyBudget",
+    )
+
+
+def selecting_controller(kind: str, written: wire.WireSelectingController) -> SelectingOwner:
+    spec = written.spec or wire.WireSelectorSpec()
+    meta = written.metadata
+    return SelectingOwner(
+        kind=kind, api_version="apps/v1", namespace=meta.namespace or "default", name=meta.name, selector=label_selector(spec.selector),
+        replicas=spec.replicas, bound_to=template_node(spec.template),
+    )
+
+
+def label_selecting(kind: str, written: wire.WireLabelSelecting) -> SelectingOwner:
+    spec = written.spec or wire.WireLabelledSpec()
+    meta, pairs = written.metadata, spec.selector
+    return SelectingOwner(
+        kind=kind,
+        api_version="v1",
+        namespace=meta.namespace or "default",
+        name=meta.name,
+        selector=equality_selector(pairs) if pairs else NOTHING,
+        selects_by_labels=None if pairs is None else tuple(sorted(pairs.items())),
+        replicas=spec.replicas,
+        bound_to=template_node(spec.template),
+    )

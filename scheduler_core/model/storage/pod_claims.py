@@ -1,0 +1,52 @@
+"""Which claims a pod's volumes stand for, and what a claim's class is.
+
+Source: component-helpers/storage (ephemeral, volume/pv_helpers.go), v1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.storage.volumes import PersistentVolume, PersistentVolumeClaim
+
+BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimUse:
+    """A claim by name in the pod's namespace; `is_ephemeral` when it is made for this pod alone and must be owned by it."""
+
+    name: str
+    is_ephemeral: bool
+
+
+def claims_used(pod: Pod) -> Iterator[ClaimUse]:
+    """The claims behind the pod's volumes, in the order of its volumes."""
+    for volume in pod.spec.volumes:
+        if volume.claim_name is not None:
+            yield ClaimUse(volume.claim_name, is_ephemeral=False)
+        elif volume.ephemeral:
+            yield ClaimUse(f"{pod.name}-{volume.name}", is_ephemeral=True)
+
+
+def find_claim(pod: Pod, name: str, claims: Mapping[str, PersistentVolumeClaim]) -> PersistentVolumeClaim | None:
+    return claims.get(f"{pod.namespace}/{name}")
+
+
+def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
+    """Why an ephemeral volume may not use this claim; empty when the claim was made for the pod."""
+    if claim.namespace == pod.namespace and claim.owner is not None and claim.owner.uid == pod.uid:
+        return ""
+    return f"PVC {claim.namespace}/{claim.name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
+
+
+def claim_class(claim: PersistentVolumeClaim) -> str:
+    """The claim's storage class; the old annotation wins, and no class reads as the empty name."""
+    return claim.annotations.get(BETA_CLASS_ANNOTATION, claim.class_name or "")
+
+
+def volume_class(volume: PersistentVolume) -> str:
+    return volume.annotations.get(BETA_CLASS_ANNOTATION, volume.class_name)

@@ -1,0 +1,192 @@
+"""The counts that plugins ask of placed pods: resources, pods chosen by a query, host ports, and the pull of carried affinity terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.model.pod import HostPort, Pod, PodSpec
+from scheduler_core.model.requests import RequestRules, Requests, incoming_requests, running_requests
+from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from scheduler_core.snapshot.columns import LARGEST, Columns
+from scheduler_core.snapshot.node_labels import Topology
+from scheduler_core.snapshot.pods.affinity_groups import Newcomer, Pulls
+from scheduler_core.snapshot.pods.change_log import Changes
+from scheduler_core.snapshot.pods.pod_classes import PodQuery
+from scheduler_core.snapshot.pods.pod_table import PodTable
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usage:
+    """What the pods take: `requested` has a line per resource of the columns; the non-zero sums are for scores only."""
+
+    requested: Ints
+    nonzero_cpu: Ints
+    nonzero_memory: Ints
+    pods: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTally:
+    """Resources taken on each node, under the given rules for summing requests."""
+
+    rules: RequestRules
+
+    def count(self, columns: Columns, table: PodTable) -> Usage:
+        lines: list[Ints] = []
+        code_of: dict[tuple[int, int], int] = {}
+        codes = np.empty(len(table.pods), dtype=np.intp)
+        for index, pod in enumerate(table.pods):
+            # Specs and resize states are shared objects, so equal ones are the same one.
+            kind = (id(pod.spec), id(pod.resize))
+            code = code_of.get(kind)
+            if code is None:
+                code = code_of[kind] = len(lines)
+                lines.append(_usage_line(pod, self.rules, columns))
+            codes[index] = code
+        sums = np.zeros((len(columns.resources) + 2, len(columns)), dtype=np.int64)
+        if lines:
+            matrix = np.array(lines, dtype=np.int64)
+            for line, amounts in enumerate(matrix.T):
+                if amounts.any():
+                    np.add.at(sums[line], table.rows, amounts[codes])
+        return Usage(sums[:-2], sums[-2], sums[-1], np.bincount(table.rows, minlength=len(columns)).astype(np.int64))
+
+    def after(self, value: Usage, changes: Changes, columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
+        requested, cpu, memory, pods = value.requested.copy(), value.nonzero_cpu.copy(), value.nonzero_memory.copy(), value.pods.copy()
+        rows = np.fromiter((change.row for change in changes), dtype=np.intp, count=len(changes))
+        signs = np.fromiter((change.sign for change in changes), dtype=np.int64, count=len(changes))
+        lines = np.array([_usage_line(change.pod, self.rules, columns) for change in changes]).T * signs
+        for column, amounts in zip((*requested, cpu, memory, pods), (*lines, signs), strict=True):
+            np.add.at(column, rows, amounts)
+        return Usage(requested, cpu, memory, pods)
+
+
+def _usage_line(pod: Pod, rules: RequestRules, columns: Columns) -> Ints:
+    """The pod's line of `Usage` without the count of pods: the resources of the columns, then the two non-zero amounts."""
+    if pod.resize is None:
+        return _line_of_spec(pod.spec, rules, tuple(columns.resources))
+    return _line(running_requests(pod, rules), tuple(columns.resources))
+
+
+@lru_cache(maxsize=65536)
+def _line_of_spec(spec: PodSpec, rules: RequestRules, names: tuple[str, ...]) -> Ints:
+    return _line(incoming_requests(spec, rules), names)
+
+
+def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
+    amounts = {CPU: requests.cpu, MEMORY: requests.memory, EPHEMERAL_STORAGE: requests.ephemeral_storage, **requests.scalars}
+    return np.array([min(amounts.get(name, 0), LARGEST) for name in names] + [requests.nonzero_cpu, requests.nonzero_memory], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTally:
+    """How many pods that a query chooses each node has."""
+
+    query: PodQuery
+
+    def count(self, columns: Columns, table: PodTable) -> Ints:
+        _, numbers = table.kinds.chosen(self.query)
+        return np.bincount(table.rows_of_classes(numbers), minlength=len(columns)).astype(np.int64)
+
+    def after(self, value: Ints, changes: Changes, columns: Columns, table: PodTable) -> Ints:  # noqa: ARG002
+        numbers, _ = table.kinds.chosen(self.query)
+        relevant = changes.of_classes(numbers)
+        if not relevant:
+            return value
+        counts = value.copy()
+        for change in relevant:
+            counts[change.row] += change.sign
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class HostPortTally:
+    """For each host port in use, how many pods use it on each node."""
+
+    def count(self, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:
+        ports: dict[HostPort, Ints] = {}
+        for pod, row in zip(table.pods, table.rows, strict=True):
+            for port in pod.spec.host_ports:
+                if port not in ports:
+                    ports[port] = np.zeros(len(columns), dtype=np.int64)
+                ports[port][row] += 1
+        return ports
+
+    def after(self, value: Mapping[HostPort, Ints], changes: Changes, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:  # noqa: ARG002
+        ports = dict(value)
+        for change in changes:
+            for port in change.pod.spec.host_ports:
+                ports[port] = ports[port].copy() if port in ports else np.zeros(len(columns), dtype=np.int64)
+                ports[port][change.row] += change.sign
+        return ports
+
+
+HOST_PORTS: Final = HostPortTally()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pull:
+    """Per domain of one topology key (the last place: nodes without it): the summed weight, and the number of terms behind it."""
+
+    weights: Ints
+    terms: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class PullTally:
+    """How placed pods' own terms pull at, or keep off, one kind of newcomer: by topology key.
+
+    `kind` "required" and "keeps off" count each matching term as 1; "preferred" counts the term's weight, negative for anti-affinity.
+    """
+
+    newcomer: Newcomer
+    kind: Literal["keeps off", "required", "preferred"]
+
+    def count(self, columns: Columns, table: PodTable) -> Mapping[str, Pull]:
+        pulls: dict[str, Pull] = {}
+        for group, terms in self._pulls(table).items():
+            rows = table.rows_of_group(group)
+            if not len(rows):
+                continue
+            for key, weight in terms:
+                _add(pulls, columns.labels.topology(key), weight, rows, 1)
+        return pulls
+
+    def after(self, value: Mapping[str, Pull], changes: Changes, columns: Columns, table: PodTable) -> Mapping[str, Pull]:
+        matched = self._pulls(table)
+        relevant = changes.of_groups(matched.keys())
+        if not relevant:
+            return value
+        pulls = {key: Pull(pull.weights.copy(), pull.terms.copy()) for key, pull in value.items()}
+        for change in relevant:
+            for key, weight in matched[change.group]:
+                _add(pulls, columns.labels.topology(key), weight, np.array([change.row]), change.sign)
+        return pulls
+
+    def _pulls(self, table: PodTable) -> Pulls:
+        if self.kind == "keeps off":
+            return table.affinities.kept_off_by(self.newcomer)
+        return table.affinities.drawn_by_requirement(self.newcomer) if self.kind == "required" else table.affinities.drawn_by_preference(self.newcomer)
+
+
+def _add(pulls: dict[str, Pull], topology: Topology, weight: int, rows: NDArray[np.intp], sign: int) -> None:
+    key = topology.key
+    if key not in pulls:
+        pulls[key] = Pull(np.zeros(topology.missing + 1, dtype=np.int64), np.zeros(topology.missing + 1, dtype=np.int64))
+    pull = pulls[key]
+    if len(rows) == 1:
+        code = topology.codes[rows[0]]
+        pull.weights[code] += sign * weight
+        pull.terms[code] += sign
+        return
+    counts = np.bincount(topology.codes[rows], minlength=topology.missing + 1)
+    np.add(pull.weights, counts * (sign * weight), out=pull.weights)
+    np.add(pull.terms, counts * sign, out=pull.terms)

@@ -1,0 +1,66 @@
+"""Which placed pods use claims or legacy disks: few pods of a cluster do, and volume plugins need not look at the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.snapshot.columns import Columns
+from scheduler_core.snapshot.pods.change_log import Changes
+from scheduler_core.snapshot.pods.pod_table import PodTable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VolumeUsers:
+    """`by_row` holds each node's pods with volumes of interest; `uses` counts the uses of each claim "namespace/name" by name.
+
+    Claims made for one pod alone (ephemeral volumes) are not in `uses`: nobody else can name them.
+    """
+
+    by_row: Mapping[int, tuple[Pod, ...]] = field(default_factory=dict)
+    uses: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeUsersTally:
+    """Made once over all pods and carried along with each change."""
+
+    def count(self, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002 -- the tally's signature
+        concerns: dict[PodSpec, bool] = {}
+        by_row: dict[int, list[Pod]] = {}
+        uses: dict[str, int] = {}
+        for pod, row in zip(table.pods, table.rows, strict=True):
+            concern = concerns.get(pod.spec)
+            if concern is None:
+                concern = concerns[pod.spec] = has_volumes_of_interest(pod)
+            if concern:
+                by_row.setdefault(int(row), []).append(pod)
+                _count_uses(uses, pod, 1)
+        return VolumeUsers({row: tuple(pods) for row, pods in by_row.items()}, uses)
+
+    def after(self, value: VolumeUsers, changes: Changes, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002
+        relevant = [change for change in changes if has_volumes_of_interest(change.pod)]
+        if not relevant:
+            return value
+        by_row, uses = dict(value.by_row), dict(value.uses)
+        for change in relevant:
+            others = tuple(pod for pod in by_row.get(change.row, ()) if pod.key != change.pod.key)
+            by_row[change.row] = (*others, change.pod) if change.sign > 0 else others
+            _count_uses(uses, change.pod, change.sign)
+        return VolumeUsers(by_row, uses)
+
+
+VOLUME_USERS: Final = VolumeUsersTally()
+
+
+def has_volumes_of_interest(pod: Pod) -> bool:
+    return any(volume.claim_name is not None or volume.ephemeral or volume.legacy_disk is not None for volume in pod.spec.volumes)
+
+
+def _count_uses(uses: dict[str, int], pod: Pod, sign: int) -> None:
+    for volume in pod.spec.volumes:
+        if volume.claim_name is not None:
+            key = f"{pod.namespace}/{volume.claim_name}"
+            uses[key] = uses.get(key, 0) + sign

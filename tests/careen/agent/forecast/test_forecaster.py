@@ -1,0 +1,236 @@
+"""A forecast comes from a child process; whatever happens to that, it is unknown and never good."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.agent.clock import SystemClock
+from careen.agent.forecast import forecaster as forecast
+from careen.agent.forecast.child import supported
+from careen.agent.forecast.forecaster import ChildForecaster, Limits, Mistake, forecast_together
+from careen.agent.forecast.order import Order
+from careen.agent.telemetry.metrics import Metrics
+from careen.core.facts.observation import Unknown
+from careen.core.facts.selectors import Selector
+from drydock.server.testing import RunningServer, running_server
+from scheduler_core.simulation.forecast import Forecast, Outcome
+from scheduler_core.snapshot.dump import Header, write_dump
+from tests.patience import LONG_SECONDS, growing
+
+LIMITS = Limits(seconds=LONG_SECONDS, memory_bytes=512 * 2**20, scheduler_config="")
+
+
+def forecaster(kubeconfig: Path, **limits: Any) -> ChildForecaster:
+    return ChildForecaster(kubeconfig=str(kubeconfig), limits=lambda: replace(LIMITS, **limits), clock=SystemClock(), metrics=Metrics("n1"))
+
+
+def put_cluster(server: RunningServer) -> None:
+    """n1 with a pod of a ReplicaSet and a bare one; n2 with room for one."""
+    for name in ("n1", "n2"):
+        server.seed({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"}, "capacity": {"cpu": "2", "memory": "4Gi", "pods": "10"}, "conditions": [{"type": "Ready", "status": "True"}]},
+        })
+    server.seed({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "shop", "uid": "rs"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}}, "status": {"replicas": 1, "readyReplicas": 1},
+    })
+    owner = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}], "labels": {"app": "web"}}
+    for name, metadata in (("web-1", owner), ("bare", {})):
+        server.seed({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", **metadata},
+            "spec": {"nodeName": "n1", "schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}, "status": {"phase": "Running"},
+        })
+
+
+async def test_where_the_pods_would_land_is_computed_in_a_child(tmp_path: Path) -> None:
+    async with running_server() as server:
+        put_cluster(server)
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc", user="agent")).forecast("n1")
+        assert isinstance(answer, Forecast)
+        found = {pod.name: (pod.outcome, pod.landing) for pod in answer.pods}
+        assert found == {"web-1": (Outcome.MOVES, ("n2",)), "bare": (Outcome.LOST, ())}
+        assert {record.agent.split("/")[0] for record in server.api.requests} == {"careen-forecast"}
+        assert {record.verb for record in server.api.requests} <= {"get", "list"}
+    assert "numpy" not in forecast.__dict__
+
+
+async def test_pods_that_the_drain_would_leave_alone_stay(tmp_path: Path) -> None:
+    async with running_server() as server:
+        put_cluster(server)
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), drain_pod_selector=Selector.parse("app=web")).forecast("n1")
+    assert isinstance(answer, Forecast)
+    assert {pod.name: (pod.outcome, pod.sentence) for pod in answer.pods}["bare"] == (Outcome.STAYS, "--drain-pod-selector does not select it")
+    assert {pod.name: pod.outcome for pod in answer.pods}["web-1"] is Outcome.MOVES
+
+
+async def test_nodes_drained_together_come_in_the_order_asked(tmp_path: Path) -> None:
+    """Alone the pod of n1 moves to n2; with n2 drained as well, nobody can hold it but the two."""
+    async with running_server() as server:
+        put_cluster(server)
+        answer = await forecast_together(["n2", "n1"], LIMITS, kubeconfig=str(server.write_kubeconfig(tmp_path / "kc")))
+    assert isinstance(answer, tuple)
+    assert [each.node for each in answer] == ["n2", "n1"]
+    assert {pod.name: pod.outcome for pod in answer[1].pods} == {"web-1": Outcome.RETURNS, "bare": Outcome.LOST}
+
+
+async def test_a_dump_is_read_instead_of_a_cluster(tmp_path: Path) -> None:
+    node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}}
+    with (tmp_path / "dump").open("wb") as file:
+        write_dump(Header(kube_version="v1.29.0", taken_at="2026-01-02T03:04:05Z"), [json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": [node]}).encode()], file)
+    answer = await forecast_together(["n1"], LIMITS, dump=str(tmp_path / "dump"))
+    assert isinstance(answer, tuple)
+    assert (answer[0].made_at, answer[0].notes) == ("2026-01-02T03:04:05Z", ("the cluster runs v1.29.0; forecast as its scheduler were that of 1.36",))
+
+
+@pytest.mark.parametrize(("content", "words"), [(b"kind: Pod", "this is no gzip file"), (b"", "the dump is empty")])
+async def test_a_file_that_is_no_dump_is_the_mistake_of_whoever_asked(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "dump").write_bytes(content)
+    answer = await forecast_together(["n1"], LIMITS, dump=str(tmp_path / "dump"))
+    assert isinstance(answer, Mistake)
+    assert words in answer.why
+
+
+async def test_the_schedulers_own_configuration_is_followed(tmp_path: Path) -> None:
+    """A profile under another name does not know these pods: nobody can say where they would go."""
+    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: mine\n"
+    async with running_server() as server:
+        put_cluster(server)
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), scheduler_config=text).forecast("n1")
+    assert isinstance(answer, Forecast)
+    assert {pod.name: pod.outcome for pod in answer.pods}["web-1"] is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("text", ["kind: Nothing", "[", "profiles: 7"])
+async def test_a_configuration_that_cannot_be_read_makes_the_forecast_unknown(tmp_path: Path, text: str) -> None:
+    async with running_server() as server:
+        put_cluster(server)
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), scheduler_config=text).forecast("n1")
+    assert isinstance(answer, Unknown)
+    assert answer.why.startswith("--scheduler-config names what is no KubeSchedulerConfiguration: ")
+
+
+async def test_settings_without_a_scheduler_configuration_make_the_forecast_unknown_and_start_no_child() -> None:
+    metrics = Metrics("n1")
+    asked = ChildForecaster(kubeconfig="/no/such", limits=lambda: Unknown("the file is gone"), clock=SystemClock(), metrics=metrics)
+    assert await asked.forecast("n1") == Unknown("the file is gone")
+    assert 'careen_forecasts_total{node="n1",result="unknown"} 1.0' in metrics.exposition().decode()
+
+
+async def test_a_node_that_is_not_there_is_unknown(tmp_path: Path) -> None:
+    async with running_server() as server:
+        put_cluster(server)
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc")).forecast("n9")
+    assert isinstance(answer, Unknown)
+    assert "n9" in answer.why
+
+
+async def test_a_list_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    async with running_server(authorizer=lambda user, verb, group, resource, namespace, name: resource != "replicasets") as server:
+        put_cluster(server)
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc")).forecast("n1")
+    assert isinstance(answer, Unknown)
+    assert "replicasets" in answer.why
+
+
+async def test_no_server_is_unknown(tmp_path: Path, unused_tcp_port: int) -> None:
+    from drydock.server.testing import write_kubeconfig
+
+    answer = await forecaster(write_kubeconfig(tmp_path / "kc", f"http://127.0.0.1:{unused_tcp_port}")).forecast("n1")
+    assert isinstance(answer, Unknown)
+    assert "refused" in answer.why
+
+
+@pytest.mark.parametrize("mib", [pytest.param(9, id="for Python"), pytest.param(16, id="for numpy")])
+async def test_too_little_memory_is_unknown_and_says_what_to_raise(tmp_path: Path, mib: int) -> None:
+    async with running_server() as server:
+        put_cluster(server)
+        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), memory_bytes=mib * 2**20).forecast("n1")
+    assert isinstance(answer, Unknown)
+    assert "raise --forecast-memory" in answer.why
+
+
+def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
+    """Another program in the child's place: `python -m …` becomes a script of the test's."""
+    script = folder / "python"
+    script.write_text(f"#!{sys.executable}\n{textwrap.dedent(program)}")
+    script.chmod(0o755)
+    monkeypatch.setattr(forecast.sys, "executable", str(script))
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        pytest.param("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "killed, probably for want of memory", id="killed"),
+        pytest.param("import sys\nsys.exit('ImportError: no numpy')", "exit code 1: ImportError: no numpy", id="ended with an error"),
+        pytest.param("print('hello')", "could not be read", id="says something else"),
+        pytest.param("print('{}')", "could not be read", id="says nothing of use"),
+        pytest.param("print('{\"forecasts\": [{\"version\": 9}]}')", "could not be read", id="of another version"),
+        pytest.param("print('{\"forecasts\": [{\"version\": 1, \"node\": \"n2\", \"madeAt\": \"\", \"notes\": [], \"pods\": []}]}')", "it is about other nodes", id="about another node"),
+        pytest.param("pass", "could not be read", id="says nothing"),
+    ],
+)
+async def test_a_child_that_fails_makes_the_forecast_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, words: str) -> None:
+    child(monkeypatch, tmp_path, program)
+    answer = await forecaster(tmp_path / "kc").forecast("n1")
+    assert isinstance(answer, Unknown)
+    assert words in answer.why
+
+
+async def test_a_child_that_is_too_slow_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    child(monkeypatch, tmp_path, f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(3000)")
+    for seconds in growing(1.0):
+        answer = await forecaster(tmp_path / "kc", seconds=seconds).forecast("n1")
+        if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
+            break
+    assert answer == Unknown(f"the simulation took longer than {seconds:.0f} s: raise --forecast-timeout")
+    pid = int((tmp_path / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_a_child_nobody_waits_for_any_more_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    child(monkeypatch, tmp_path, f"import os, time\nopen({str(pid_file)!r}, 'w').write(str(os.getpid()))\ntime.sleep(3000)")
+    task = asyncio.create_task(forecaster(tmp_path / "kc").forecast("n1"))
+    while not (pid_file.exists() and pid_file.read_text()):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not Path(f"/proc/{pid_file.read_text()}").exists()
+
+
+async def test_a_child_that_cannot_be_started_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(forecast.sys, "executable", str(tmp_path / "missing"))
+    answer = await forecaster(tmp_path / "kc").forecast("n1")
+    assert isinstance(answer, Unknown)
+    assert "could not be started" in answer.why
+
+
+async def test_forecasts_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    child(monkeypatch, tmp_path, "pass")
+    metrics = Metrics("n1")
+    await ChildForecaster(kubeconfig="", limits=lambda: LIMITS, clock=SystemClock(), metrics=metrics).forecast("n1")
+    assert b'careen_forecasts_total{node="n1",result="unknown"} 1.0' in metrics.exposition()
+
+
+def test_an_order_is_read_as_it_was_written() -> None:
+    order = Order(nodes=("n1", "n2"), kubeconfig="/k", memory_bytes=7, scheduler_config="kind: A\n", context="c", dump="/d.gz", drain_pod_selector="a=b")
+    assert Order.from_json(order.to_json().decode()) == order
+
+
+@pytest.mark.parametrize(
+    ("version", "used", "has_note"),
+    [("v1.35.4", "1.35", False), ("v1.36.3-eks-1", "1.36", False), ("v1.28.0", "1.36", True), ("v1.99.0", "1.36", True), ("", "1.36", True)],
+)
+def test_the_clusters_release_decides_and_one_that_is_not_known_is_said(version: str, used: str, has_note: bool) -> None:
+    found, note = supported(version)
+    assert (found, bool(note)) == (used, has_note)

@@ -1,0 +1,77 @@
+"""A forecast that refuses for long is told, once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from careen.agent.forecast.patience import ForecastPatience
+from careen.core.decision import Refusal
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+
+SINCE = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def refusal(code: Code = Code.FORECAST_REFUSES, since: datetime | None = SINCE) -> Refusal:
+    return Refusal(gate="forecast", code=code, sentence="2 of 9 pods would not find room", since=since)
+
+
+def test_within_the_patience_nothing_is_told() -> None:
+    assert ForecastPatience(lambda: 3600.0).look((refusal(),), SINCE + HOUR) == (False, "")
+
+
+def test_beyond_it_the_sentence_is_told_once_and_the_state_stays() -> None:
+    patience = ForecastPatience(lambda: 3600.0)
+    late = SINCE + HOUR + timedelta(seconds=1)
+    assert patience.look((refusal(),), late) == (True, "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room")
+    assert patience.look((refusal(),), late + HOUR) == (True, "")
+    assert patience.look((), late + HOUR + HOUR) == (False, "")
+
+
+def test_a_claim_that_is_taken_and_given_back_in_vain_does_not_begin_the_patience_anew() -> None:
+    """A dry run refuses only under a claim: with each try the refusal leaves the Node for some seconds and comes back with a new since."""
+    patience = ForecastPatience(lambda: 3600.0)
+    minutes = [timedelta(minutes=minute) for minute in range(62)]
+    told = []
+    for at in minutes:
+        told.append(patience.look((refusal(Code.EVICTION_REFUSED, SINCE + at),), SINCE + at))
+        assert patience.look((), SINCE + at + timedelta(seconds=30), Phase.CLAIMING)[1] == ""
+    assert told[60] == (False, "")
+    assert told[61] == (True, "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room")
+
+
+@pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED])
+def test_a_node_that_goes_on_begins_anew(phase: Phase) -> None:
+    patience = ForecastPatience(lambda: 3600.0)
+    patience.look((refusal(),), SINCE + HOUR / 2)
+    assert patience.look((), SINCE + HOUR / 2, phase) == (False, "")
+    again = SINCE + HOUR
+    assert patience.look((refusal(since=again),), again + HOUR / 2) == (False, "")
+
+
+def test_a_new_refusal_is_told_anew() -> None:
+    patience = ForecastPatience(lambda: 3600.0)
+    patience.look((refusal(),), SINCE + 2 * HOUR)
+    again = SINCE + 5 * HOUR
+    assert patience.look((refusal(since=again),), again + 2 * HOUR)[1] != ""
+
+
+@pytest.mark.parametrize("other", [refusal(Code.OUTSIDE_WINDOW), refusal(Code.HELD), refusal(since=None)])
+def test_other_gates_may_refuse_as_long_as_they_like(other: Refusal) -> None:
+    assert ForecastPatience(lambda: 3600.0).look((other,), SINCE + 48 * HOUR) == (False, "")
+
+
+@pytest.mark.parametrize("code", [Code.FORECAST_UNKNOWN, Code.EVICTION_REFUSED])
+def test_what_cannot_be_forecast_or_evicted_counts_as_well(code: Code) -> None:
+    assert ForecastPatience(lambda: 3600.0).look((refusal(code),), SINCE + 2 * HOUR)[0]
+
+
+def test_the_patience_is_a_live_setting() -> None:
+    seconds = [7200.0]
+    patience = ForecastPatience(lambda: seconds[0])
+    assert not patience.look((refusal(),), SINCE + 1.5 * HOUR)[0]
+    seconds[0] = 60.0
+    assert patience.look((refusal(),), SINCE + 1.5 * HOUR)[0]

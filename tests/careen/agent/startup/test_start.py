@@ -1,0 +1,255 @@
+"""The start on virtual time: how long a claimed node waits for what it cannot read, and what stands in then (`careen.agent.startup.recorded_claim`)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from careen.agent.startup.start import PATIENCE_SECONDS, Start
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.metrics import Metrics
+from careen.cluster.wire.client import connect
+from careen.cluster.wire.errors import Forbidden, Unclear
+from careen.cluster.wire.transport import Request
+from careen.core.facts import keys
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Progress, to_annotation
+from careen.settings.live import Given, LiveSettings
+from careen.settings.sources import BadSettings, resolve
+from drydock.server.testing import RunningServer, running_server
+from tests.careen.virtual_shell import Meddling, VirtualClock, api_on
+
+CLAIM = Progress(phase=Phase.VERIFYING.value, claim="c1", lock="uid/example.com/lock", boot_left="b0")
+KEPT = json.dumps({"version": 1, "settings": {"concurrency": ["3"]}})
+
+
+@dataclass
+class World:
+    """A cluster with the Node n1, and the start of its agent."""
+
+    server: RunningServer
+    wire: Meddling
+    clock: VirtualClock
+    background: list[asyncio.Task[object]] = field(default_factory=list)
+
+    def start(self, *, is_place_given: bool = True, **flags: str) -> Start:
+        given = Given(
+            flags={"node_id": ("n1",), "kubeconfig": ("k",), "ds_namespace": ("careen",), "ds_name": ("careen",), **{k: (v,) for k, v in flags.items()}},
+            environment={},
+        )
+        basics = resolve(flags=given.flags, environment={}, is_whole=False).settings
+        self.heartbeat = Heartbeat(self.clock.monotonic)
+        self.heartbeat.ready()
+        self.metrics = Metrics("n1")
+        return Start(
+            given=given, basics=basics, is_place_given=is_place_given, api=api_on(self.wire, self.clock), clock=self.clock,
+            metrics=self.metrics, heartbeat=self.heartbeat, in_background=lambda work: self.background.append(asyncio.ensure_future(work)),
+        )
+
+    def put_node(self, record: Progress | str | None = None, kept: str = "") -> None:
+        text = to_annotation(record) if isinstance(record, Progress) else record
+        annotations = {**({keys.PROGRESS: text} if text else {}), **({keys.SETTINGS: kept} if kept else {})}
+        self.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "annotations": annotations}})
+
+    def put_config(self, text: str) -> None:
+        self.server.seed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": text}})
+
+    def put_daemonset(self, name: str = "careen") -> None:
+        pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        self.server.seed({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "careen"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pod}})
+
+    async def told(self) -> list[tuple[str, str]]:
+        await asyncio.gather(*self.background)
+        journal = [change.after.content for change in self.server.store.journal if change.after is not None]
+        return [(each["involvedObject"]["kind"], each["reason"]) for each in journal if each["kind"] == "Event"]
+
+    def is_config_ok(self) -> bool:
+        return 'careen_config_ok{node="n1"} 1.0' in self.metrics.exposition().decode()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with running_server() as server:
+        transport = connect(server.write_kubeconfig(tmp_path / "kubeconfig"), part="test")
+        made = World(server, Meddling(transport), VirtualClock())
+        server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+        yield made
+        await asyncio.gather(*made.background)
+        transport.close()
+
+
+def failing(resource: str, error: Callable[[], Exception], *, times: int = 10**9) -> Callable[[Request], Exception | None]:
+    left = [times]
+
+    def before(request: Request) -> Exception | None:
+        if resource not in request.path or left[0] <= 0:
+            return None
+        left[0] -= 1
+        return error()
+
+    return before
+
+
+def lost() -> Exception:
+    return Unclear("no answer")
+
+
+def forbidden() -> Exception:
+    return Forbidden("GET configmaps", status=403, reason="Forbidden", message="no", retry_after_seconds=None)
+
+
+# ---- settings ----
+
+
+@pytest.mark.parametrize("error", [lost, forbidden])
+async def test_a_node_under_a_claim_does_without_a_config_map_that_cannot_be_read_after_a_short_patience(
+    world: World, error: Callable[[], Exception],
+) -> None:
+    world.put_node(CLAIM, KEPT)
+    world.put_config("concurrency: 5")
+    world.wire.before = failing("configmaps", error)
+    start = world.start()
+    live = await start.first_settings()
+    assert PATIENCE_SECONDS <= world.clock.seconds <= PATIENCE_SECONDS + 30
+    assert (live.policy.concurrency, live.settings.lock_annotation) == (3, "example.com/lock")
+    assert "ConfigMap careen/careen cannot be read" in live.policy.settings_problem
+    assert not world.is_config_ok()
+    assert world.heartbeat.readiness()[0] is False
+    assert await world.told() == [("Node", "SettingsUnusable")]
+    world.wire.before = lambda _: None
+    assert live.offer(await start._read_config_map()) == ()
+    start.show_settings(live)
+    assert (live.policy.concurrency, live.policy.settings_problem, world.is_config_ok()) == (5, "", True)
+    assert world.heartbeat.readiness()[0] is True
+
+
+async def test_an_api_server_that_comes_up_within_the_patience_gives_the_settings_that_are_meant(world: World) -> None:
+    world.put_node(CLAIM, KEPT)
+    world.put_config("concurrency: 5")
+    world.wire.before = failing("configmaps", lost, times=3)
+    live = await world.start().first_settings()
+    assert (live.policy.concurrency, live.stands_in) == (5, "")
+
+
+@pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), '{"version":99}', "garbage"])
+async def test_a_node_without_a_claim_waits_for_its_settings_as_long_as_it_takes(world: World, record: Progress | str | None) -> None:
+    world.put_node(record, KEPT)
+    world.put_config("concurrency: 5")
+    world.wire.before = failing("configmaps", lost, times=300)
+    live = await world.start().first_settings()
+    assert world.clock.seconds > 10 * PATIENCE_SECONDS
+    assert (live.policy.concurrency, live.stands_in) == (5, "")
+
+
+async def test_a_node_that_cannot_be_read_either_is_waited_for(world: World) -> None:
+    """The whole API server is down: nothing could be done for the node anyway."""
+    world.put_node(CLAIM, KEPT)
+    world.put_config("concurrency: none")
+    world.wire.before = failing("/", lost, times=200)
+    live = await world.start().first_settings()
+    assert world.clock.seconds > PATIENCE_SECONDS
+    assert live.policy.concurrency == 3
+
+
+@pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), "garbage"])
+async def test_bad_settings_end_the_start_of_a_node_without_a_claim(world: World, record: Progress | str | None) -> None:
+    world.put_node(record, KEPT)
+    world.put_config("concurrency: none")
+    with pytest.raises(BadSettings, match="concurrency"):
+        await world.start().first_settings()
+    assert await world.told() == []
+
+
+@pytest.mark.parametrize("kept", ["", json.dumps({"version": 1, "settings": {}})])
+async def test_a_missing_config_map_is_no_loss_for_a_claim_that_began_without_one(world: World, kept: str) -> None:
+    world.put_node(CLAIM, kept)
+    live = await world.start().first_settings()
+    assert (live.stands_in, live.policy.settings_problem) == ("", "")
+    assert world.is_config_ok()
+
+
+async def test_a_claim_of_an_older_release_goes_on_with_flags_and_the_lock_of_its_record(world: World) -> None:
+    world.put_node(CLAIM)
+    world.put_config("concurrency: none")
+    live = await world.start(verify_timeout="7m").first_settings()
+    assert (live.settings.verify_timeout, live.settings.lock_annotation) == (420.0, "example.com/lock")
+    assert not live.policy.are_settings_whole
+    assert sorted(await world.told()) == [("ConfigMap", "BadSettings"), ("Node", "SettingsUnusable")]
+
+
+async def test_a_start_that_looked_at_its_node_hands_on_what_it_saw(world: World) -> None:
+    world.put_node()
+    start = world.start()
+    await start.first_settings()
+    assert start.node_read is not None
+    assert start.node_read[0].name == "n1"
+
+
+# ---- the lock ----
+
+
+async def test_a_missing_daemonset_ends_the_start_of_a_node_without_a_claim(world: World) -> None:
+    world.put_node(Progress(phase="Waiting"))
+    with pytest.raises(BadSettings, match="DaemonSet careen/careen does not exist"):
+        await world.start(is_place_given=False).make_sure_of_the_lock()
+
+
+async def test_a_node_under_a_claim_starts_without_its_daemonset_and_begins_nothing_until_it_is_there(world: World) -> None:
+    world.put_node(CLAIM, KEPT)
+    start = world.start(is_place_given=False)
+    await start.make_sure_of_the_lock()
+    live = await start.first_settings()
+    policy = start.policy_of(live)
+    assert "DaemonSet careen/careen does not exist" in policy.settings_problem
+    assert not policy.are_settings_whole, "a drain under a lock that may be the wrong one is undone"
+    woken: list[float] = []
+    again = asyncio.ensure_future(start.judge_lock_again(live, lambda: woken.append(world.clock.seconds)))
+    await asyncio.sleep(0.1)
+    assert woken == []
+    world.put_daemonset()
+    await again
+    assert start.policy_of(live).settings_problem == live.policy.settings_problem
+    assert len(woken) == 1
+
+
+async def test_a_lock_that_cannot_be_read_is_waited_for_and_a_node_under_a_claim_does_without_after_a_while(world: World) -> None:
+    world.put_node(CLAIM, KEPT)
+    world.put_config("concurrency: 5")
+    world.wire.before = failing("daemonsets", lost)
+    start = world.start(is_place_given=False)
+    await start.make_sure_of_the_lock()
+    assert world.clock.seconds >= PATIENCE_SECONDS
+    live = await start.first_settings()
+    assert (live.policy.concurrency, live.stands_in) == (5, "")
+    assert "cannot be told" in start.policy_of(live).settings_problem
+    assert not world.is_config_ok(), "the settings are good, and the lock is still not known"
+    assert world.heartbeat.readiness()[0] is False
+
+
+async def test_a_lock_that_cannot_be_read_is_waited_for_without_a_claim(world: World) -> None:
+    world.put_node()
+    world.put_daemonset()
+    world.wire.before = failing("daemonsets", lost, times=100)
+    start = world.start(is_place_given=False)
+    await start.make_sure_of_the_lock()
+    assert world.clock.seconds > PATIENCE_SECONDS
+    assert start.policy_of(_live()).settings_problem == ""
+
+
+def _live() -> LiveSettings:
+    return LiveSettings(Given(flags={"node_id": ("n1",)}, environment={}), None, config_map_name="careen/careen")
+
+
+async def test_a_refused_lock_and_a_node_that_cannot_be_read_end_in_no_traceback(world: World) -> None:
+    world.put_node(CLAIM, KEPT)
+    world.wire.before = failing("nodes", lost, times=20)
+    start = world.start(is_place_given=False)
+    await start.make_sure_of_the_lock()
+    assert "does not exist" in start.lock_problem
+
+

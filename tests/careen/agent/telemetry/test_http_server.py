@@ -1,0 +1,174 @@
+"""Metrics, health and readiness over HTTP."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from careen.agent.telemetry import http_server
+from careen.agent.telemetry.http_server import Heartbeat, HttpServer
+from tests.careen.virtual_shell import VirtualClock
+from tests.patience import LONG_SECONDS
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def heartbeat(clock: VirtualClock) -> Heartbeat:
+    return Heartbeat(clock.monotonic)
+
+
+@pytest.fixture
+def server(heartbeat: Heartbeat) -> Iterator[HttpServer]:
+    made = HttpServer("127.0.0.1", 0, heartbeat=heartbeat, exposition=lambda: b"metric 1\n")
+    yield made
+    made.close()
+
+
+def get(server: HttpServer, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}") as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_metrics_are_served(server: HttpServer) -> None:
+    assert get(server, "/metrics") == (200, "metric 1\n")
+    assert get(server, "/")[0] == 404
+
+
+def test_health_ends_when_the_loop_does_not_give_its_sign_in_time(server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock) -> None:
+    heartbeat.expect_within(30, "a turn")
+    clock.seconds = 30
+    assert get(server, "/healthz") == (200, "a turn\n")
+    clock.seconds = 45
+    assert get(server, "/healthz") == (503, "a turn: 15 s overdue\n")
+    heartbeat.expect_within(5, "waiting")
+    assert get(server, "/healthz") == (200, "waiting\n")
+
+
+def test_ready_means_a_whole_turn_was_made_and_they_go_on(server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock) -> None:
+    assert get(server, "/readyz")[0] == 503
+    heartbeat.ready()
+    assert get(server, "/readyz")[0] == 200
+    clock.seconds = 61
+    assert get(server, "/readyz")[0] == 503
+
+
+def test_a_taken_port_is_an_error_for_the_caller(server: HttpServer, heartbeat: Heartbeat) -> None:
+    with pytest.raises(OSError, match="in use"):
+        HttpServer("127.0.0.1", server.port, heartbeat=heartbeat, exposition=lambda: b"")
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+FROM_V4, FROM_V6 = "127.0.0.1", pytest.param("[::1]", marks=needs_ipv6)
+
+
+def listen(heartbeat: Heartbeat, host: str) -> HttpServer:
+    return HttpServer(host, 0, heartbeat=heartbeat, exposition=lambda: b"metric 1\n")
+
+
+def is_served(server: HttpServer, address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{address}:{server.port}/metrics", timeout=LONG_SECONDS) as response:
+            return bool(response.status == 200)
+    except urllib.error.URLError:
+        return False
+
+
+@pytest.mark.parametrize("address", [FROM_V4, FROM_V6])
+def test_without_a_host_probes_of_either_family_are_answered(heartbeat: Heartbeat, address: str) -> None:
+    """The kubelet of an IPv6-only cluster has no other way to ask."""
+    server = listen(heartbeat, "")
+    try:
+        assert is_served(server, address)
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "by", "not_by"),
+    [
+        ("127.0.0.1", "127.0.0.1", "[::1]"), ("0.0.0.0", "127.0.0.1", "[::1]"), ("localhost", "127.0.0.1", "127.0.0.2"),
+        pytest.param("::1", "[::1]", "127.0.0.1", marks=needs_ipv6), pytest.param("[::1]", "[::1]", "127.0.0.1", marks=needs_ipv6),
+        pytest.param("[::]", "127.0.0.1", "127.0.0.1.invalid", marks=needs_ipv6),
+    ],
+)
+def test_an_address_that_is_given_is_the_one_that_answers(heartbeat: Heartbeat, host: str, by: str, not_by: str) -> None:
+    server = listen(heartbeat, host)
+    try:
+        assert is_served(server, by)
+        assert not is_served(server, not_by)
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("number", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
+def test_on_a_host_without_ipv6_ipv4_is_served(heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    bind = http_server._Server.server_bind
+
+    def refuse(server: http_server._Server) -> None:
+        if server.address_family is socket.AF_INET6:
+            raise OSError(number, "no IPv6 here")
+        bind(server)
+
+    monkeypatch.setattr(http_server._Server, "server_bind", refuse)
+    server = listen(heartbeat, "")
+    try:
+        assert is_served(server, "127.0.0.1")
+    finally:
+        server.close()
+
+
+def test_a_taken_port_is_not_passed_over_for_the_other_family(heartbeat: Heartbeat) -> None:
+    """Half of the probes would ask whoever else listens there."""
+    server = listen(heartbeat, "")
+    try:
+        with pytest.raises(OSError, match="in use"):
+            HttpServer("", server.port, heartbeat=heartbeat, exposition=lambda: b"")
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "[::1", "x" * 300])
+def test_a_host_that_is_none_is_refused_with_a_sentence(heartbeat: Heartbeat, host: str) -> None:
+    with pytest.raises(OSError, match="neither an address nor a name that resolves"):
+        listen(heartbeat, host)
+
+
+def test_nobody_asks_the_dns_for_the_name_of_an_address(heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own server does at its start, and waits for as long as a broken DNS likes."""
+    monkeypatch.setattr(socket, "getfqdn", lambda *_: pytest.fail("asked"))
+    listen(heartbeat, "").close()
+
+
+def test_a_client_that_says_nothing_does_not_keep_others_waiting(server: HttpServer) -> None:
+    with socket.create_connection(("127.0.0.1", server.port)):
+        assert get(server, "/metrics")[0] == 200
+
+
+def test_an_agent_that_works_without_what_it_was_meant_to_have_is_healthy_and_not_ready(server: HttpServer, heartbeat: Heartbeat) -> None:
+    heartbeat.ready()
+    heartbeat.hold_readiness("the ConfigMap is bad")
+    assert (get(server, "/healthz")[0], get(server, "/readyz")[0]) == (200, 503)
+    assert heartbeat.readiness() == (False, "the ConfigMap is bad")
+    heartbeat.hold_readiness("")
+    assert get(server, "/readyz")[0] == 200

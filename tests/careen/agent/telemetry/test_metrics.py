@@ -1,0 +1,90 @@
+"""What is exported, under names that alerts rely on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from careen.agent.telemetry.metrics import Metrics
+from careen.core.decision import Refusal
+from careen.core.facts.observation import Need, NeedAnswer, SelfTest
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+
+
+def lines(metrics: Metrics) -> list[str]:
+    return metrics.exposition().decode().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("answer", "required", "unknown"),
+    [(NeedAnswer.YES, "1.0", "0.0"), (NeedAnswer.NO, "0.0", "0.0")],
+)
+def test_kureds_gauge_follows_the_need(answer: NeedAnswer, required: str, unknown: str) -> None:
+    metrics = Metrics("n1")
+    metrics.show_need(Need(answer=answer))
+    assert f'kured_reboot_required{{node="n1"}} {required}' in lines(metrics)
+    assert f'careen_need_unknown{{node="n1"}} {unknown}' in lines(metrics)
+
+
+def test_a_need_that_is_unknown_is_no_no() -> None:
+    metrics = Metrics("n1")
+    metrics.show_need(Need(answer=NeedAnswer.YES))
+    metrics.show_need(Need(answer=NeedAnswer.UNKNOWN))
+    assert 'kured_reboot_required{node="n1"} 1.0' in lines(metrics)
+    assert 'careen_need_unknown{node="n1"} 1.0' in lines(metrics)
+
+
+def test_exactly_one_phase_is_shown_and_since_when() -> None:
+    metrics = Metrics("n1")
+    metrics.show_phase(Phase.WAITING, at=100.0)
+    metrics.show_phase(Phase.DRAINING, at=200.0)
+    metrics.show_phase(Phase.DRAINING, at=300.0)
+    assert [line for line in lines(metrics) if line.startswith("careen_phase{") and line.endswith(" 1.0")] == ['careen_phase{node="n1",phase="Draining"} 1.0']
+    assert 'careen_phase_since_seconds{node="n1"} 200.0' in lines(metrics)
+
+
+def test_a_process_that_starts_anew_shows_the_instants_that_stand_on_the_node() -> None:
+    metrics = Metrics("n1")
+    metrics.show_phase(Phase.DRAINING, at=200.0, recorded=100.0)
+    metrics.show_need_since(50.0)
+    assert 'careen_phase_since_seconds{node="n1"} 100.0' in lines(metrics)
+    assert 'careen_need_since_seconds{node="n1"} 50.0' in lines(metrics)
+    metrics.show_need_since(None)
+    assert [line for line in lines(metrics) if line.startswith("careen_need_since_seconds{")] == []
+
+
+def test_a_gate_that_no_longer_refuses_has_no_series() -> None:
+    metrics = Metrics("n1")
+    metrics.show_refusals([Refusal(gate="hold", code=Code.HELD, sentence="")])
+    metrics.show_refusals([Refusal(gate="alerts", code=Code.ALERT, sentence="")])
+    assert [line for line in lines(metrics) if line.startswith("careen_refused{")] == ['careen_refused{code="alert",gate="alerts",node="n1"} 1.0']
+
+
+def test_an_overdue_holder_is_shown_with_since_when_and_has_no_series_once_it_is_over() -> None:
+    metrics = Metrics("n1")
+    metrics.show_overdue([("n9", "1970-01-01T00:01:00Z"), ("n8", "no instant")])
+    assert [line for line in lines(metrics) if line.startswith("careen_overdue")] == ['careen_overdue_holder_timestamp_seconds{holder="n9",node="n1"} 60.0']
+    metrics.show_overdue([])
+    assert not [line for line in lines(metrics) if line.startswith("careen_overdue")]
+
+
+def test_the_process_itself_is_measured() -> None:
+    assert any(line.startswith("process_resident_memory_bytes ") for line in lines(Metrics("n1")))
+
+
+def test_since_when_a_gate_refuses_is_shown() -> None:
+    metrics = Metrics("n1")
+    metrics.show_refusals([Refusal(gate="hold", code=Code.HELD, sentence="", since=datetime(2026, 3, 4, 12, 0, tzinfo=UTC))])
+    (line,) = [line for line in lines(metrics) if line.startswith("careen_refused_since_seconds{")]
+    assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()
+
+
+def test_problems_of_the_start_stay_counted_while_the_way_to_reboot_is_tried_again() -> None:
+    metrics = Metrics("n1")
+    metrics.show_self_test(SelfTest(obstacle="no program"), besides=1)
+    assert 'careen_self_test_problems{node="n1"} 2.0' in lines(metrics)
+    metrics.show_self_test(SelfTest(warning="unheard"))
+    assert 'careen_self_test_problems{node="n1"} 1.0' in lines(metrics)
+    assert 'careen_shutdown_unheard{node="n1"} 1.0' in lines(metrics)

@@ -1,0 +1,1 @@
+"""A fleet of real shells on virtual time: machines, agents, people, and the laws."""

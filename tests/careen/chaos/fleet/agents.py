@@ -1,0 +1,386 @@
+"""Agents' processes on virtual time, and a wire to the API server that goes wrong where a plan says so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from careen.agent.apply import Hands
+from careen.agent.loop import Loop
+from careen.agent.need_watch import NeedWatch
+from careen.agent.observe import Observer, Senses
+from careen.agent.self_test import SelfTests
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.metrics import Metrics
+from careen.agent.turn import Mind
+from careen.cluster.lock_store import LockStore
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import NotSent, Unclear
+from careen.cluster.wire.transport import Request, Response
+from careen.core.facts.policy import Policy
+from scheduler_core.simulation.forecast import Forecast
+from tests.careen.chaos.fleet.machines import Fleet, Host
+
+LOCK = "weave.works/kured-node-lock"
+START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+_LATENCY_SECONDS = (0.005, 0.03)
+
+
+class Fault(StrEnum):
+    """What becomes of one request, or of the process that sends it."""
+
+    DIE_BEFORE = "the process dies, the request was not sent"
+    DIE_AFTER = "the process dies, the request was carried out"
+    DIE_LATE = "the process dies, the request is carried out after its successor's next read of the object"
+    DIE_LATER = "the process dies, the request is carried out half a minute later"
+    LOST_BEFORE = "the connection breaks, nothing was done"
+    LOST_AFTER = "the connection breaks, everything was done"
+    LATE = "the connection breaks, and everything is done after the next read of the object"
+    LATER = "the connection breaks, and everything is done half a minute later"
+    CONFLICT = "409 although nobody else wrote"
+    THROTTLED = "429, come back in a second"
+    FAILED = "500, nothing was done"
+    FAILED_AFTER = "504, everything was done"
+    FORBIDDEN = "403 for a moment, as while rights are applied anew"
+    PROXY = "a proxy's page with status 200, everything was done"
+    EMPTY_OBJECT = "an empty object with status 200, nothing was done"
+    EMPTY_OBJECT_AFTER = "an empty object with status 200, everything was done"
+    STATUS_200 = "a Status of code 200, nothing was done"
+    STATUS_200_AFTER = "a Status of code 200, everything was done"
+    NULL_ITEMS = "no items with status 200, nothing was done"
+    NULL_ITEMS_AFTER = "no items with status 200, everything was done"
+    LOGIN_JSON = "a proxy's login in JSON with status 200, nothing was done"
+    LOGIN_JSON_AFTER = "a proxy's login in JSON with status 200, everything was done"
+    CUT_SHORT = "the answer ends in the middle, everything was done"
+    SLOW = "an answer after twelve seconds"
+    STALE = "the answer that somebody got to the same question up to three seconds ago"
+    FROZEN_BEFORE = "the process is frozen for 150 seconds, then the request is sent"
+    FROZEN_AFTER = "everything was done, and the process is frozen for a minute with the answer in hand"
+    OUTAGE = "the API server is down for a minute"
+
+
+OF_PROCESSES = (Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.DIE_LATE, Fault.DIE_LATER)
+OF_FROZEN = (Fault.FROZEN_BEFORE, Fault.FROZEN_AFTER)
+FROZEN_SECONDS = {Fault.FROZEN_BEFORE: 150.0, Fault.FROZEN_AFTER: 60.0}
+STALE_SECONDS = 3.0
+WITHOUT_CONTENT = {
+    Fault.EMPTY_OBJECT: b"{}",
+    Fault.STATUS_200: b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":200}',
+    Fault.NULL_ITEMS: b'{"items":null}',
+    Fault.LOGIN_JSON: b'{"error":"login_required","location":"https://sso.example/login","data":{},"status":{"allowed":true}}',
+}
+"""Answers of status 200 that say nothing about what was asked."""
+WITHOUT_CONTENT_AFTER = {Fault[f"{fault.name}_AFTER"]: body for fault, body in WITHOUT_CONTENT.items()}
+
+OF_READS = (*WITHOUT_CONTENT, Fault.CUT_SHORT, Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.LOST_BEFORE, Fault.THROTTLED, Fault.FAILED, Fault.FORBIDDEN, Fault.PROXY, Fault.SLOW, Fault.OUTAGE, Fault.STALE, *OF_FROZEN)
+
+Plan = Callable[[int, str, Request], Fault | None]
+"""The number of the request among all agents', the node, the request → what goes wrong."""
+
+
+Latency = Callable[[str, Request], float]
+"""The node, the request → seconds that it takes on its way, besides the usual."""
+
+
+def no_latency(_node: str, _request: Request) -> float:
+    return 0.0
+
+
+def slow_evictions(_node: str, request: Request) -> float:
+    """What a slow webhook does to evictions, and to their dry runs."""
+    return 12.0 if request.path.endswith("/eviction") else 0.0
+
+
+@dataclass
+class Clock:
+    """A host's clock: the loop's time, and how wrong the wall clock is."""
+
+    loop: asyncio.AbstractEventLoop
+    skew_seconds: float = 0.0
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.loop.time() + self.skew_seconds)
+
+    def monotonic(self) -> float:
+        return self.loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@dataclass
+class ProcessClock:
+    """The host's clock as one process sees it: asleep, it can be frozen."""
+
+    clock: Clock
+    process: Process
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+        await self.process.thawed()
+
+
+class Fine:
+    """A forecast that finds nothing amiss."""
+
+    async def forecast(self, node: str) -> Forecast:
+        return Forecast(node=node, made_at="2026-03-04T12:00:00Z")
+
+
+@dataclass(eq=False)
+class Process:
+    """One agent process of a node."""
+
+    node: str
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+    is_dead: bool = False
+    frozen_until: float = 0.0
+
+    def run(self, work: Coroutine[Any, Any, object]) -> None:
+        self.tasks.append(asyncio.ensure_future(work))
+
+    def freeze(self, seconds: float) -> None:
+        """As SIGSTOP and, so much later, SIGCONT: clocks go on, and the process knows nothing of it."""
+        self.frozen_until = max(self.frozen_until, asyncio.get_running_loop().time() + seconds)
+
+    async def thawed(self) -> None:
+        """Returns when the process is not frozen. It can be frozen wherever it waits; what it does in between takes no time."""
+        while (left := self.frozen_until - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(left)
+
+    def kill(self) -> None:
+        """As kill -9 would: nothing more is sent, nothing is tidied up."""
+        self.is_dead = True
+        for task in self.tasks:
+            task.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An Event that an agent sent, whatever became of it."""
+
+    at: float
+    node: str
+    reason: str
+
+
+class Agents:
+    """Every agent of the fleet; a killed one is started again, as its kubelet would."""
+
+    def __init__(self, fleet: Fleet, policy: Callable[[str], Policy], plan: Plan, chance: random.Random) -> None:
+        self.fleet = fleet
+        self.policy = policy
+        self.plan = plan
+        self.requests = 0
+        self.trace: list[str] = []
+        self.told: list[Told] = []
+        self.deaths: list[tuple[float, str]] = []
+        self.latency: Latency = no_latency
+        """How much longer a request takes on its way."""
+        self.is_server_down = False
+        self.clocks: dict[str, Clock] = {}
+        self.processes: list[Process] = []
+        self._metrics: dict[str, Metrics] = {}
+        self._held: list[tuple[str, Request]] = []
+        self._answers: dict[tuple[str, str], tuple[float, Response]] = {}
+        self._chance = chance
+        self._loop = asyncio.get_running_loop()
+        fleet.on_down = self.kill
+        fleet.on_up = self.start
+
+    # Processes -----------------------------------------------------------------------------------------------
+
+    def start(self, node: str) -> Process:
+        host = self.fleet.hosts[node]
+        process = Process(node)
+        self.processes.append(process)
+        clock = ProcessClock(self.clocks.setdefault(node, Clock(self._loop)), process)
+        metrics = self._metrics.setdefault(node, Metrics(node))
+        api = ApiServer(Wire(self, process), clock, chance=self._chance.random)
+        lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
+        need = NeedWatch(host, clock, is_command=False, period_seconds=lambda: 60.0)
+        mind = Mind(
+            Observer(Senses(
+                node_name=node, daemonset_namespace="careen", daemonset_name="careen", api=api, host=host, need=need, lock=lock,
+                self_tests=SelfTests(host, clock), forecaster=Fine(), alerts=lambda: None, chance=self._chance.random,
+            )),
+            Hands(node_name=node, api=api, host=host, lock=lock, chance=self._chance.random, metrics=metrics, notify=lambda _: None, in_background=process.run),
+        )
+        process.run(Loop(
+            mind=mind, policy=lambda: self.policy(node), need=need, clock=clock, chance=self._chance.random, place=Place(node), metrics=metrics,
+            heartbeat=Heartbeat(clock.monotonic), after_first_turn=lambda: None,
+        ).run())
+        return process
+
+    def kill(self, node: str) -> None:
+        """All processes of the node, for as long as its host is down."""
+        for process in [each for each in self.processes if each.node == node]:
+            self._bury(process)
+
+    def crash(self, process: Process) -> None:
+        """One process, and a successor in a moment."""
+        if process.is_dead:
+            return
+        self._bury(process)
+        self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process dies")
+        if not any(each.node == process.node for each in self.processes):
+            boot = self.fleet.hosts[process.node].boot
+            self._loop.call_later(self._chance.uniform(0.2, 4.0), lambda: self._start_again(self.fleet.hosts[process.node], boot))
+
+    def _start_again(self, host: Host, boot: int) -> None:
+        if host.is_up and host.boot == boot and not any(each.node == host.name for each in self.processes):
+            self.start(host.name)
+
+    def _bury(self, process: Process) -> None:
+        process.kill()
+        self.deaths.append((self._loop.time(), process.node))
+        self.processes.remove(process)
+
+    def broken_turns(self) -> list[str]:
+        """The nodes whose agents met an exception that nobody expected."""
+        return [node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0]
+
+    # The wire ------------------------------------------------------------------------------------------------
+
+    def hold(self, node: str, request: Request) -> None:
+        self._held.append((node, request))
+
+    def land(self, node: str, request: Request) -> Response:
+        answer = self.fleet.server.answer(request, f"careen-agent-{node}")
+        if request.method == "GET":
+            self._answers[_question(request)] = (self._loop.time(), answer)
+        if request.method != "GET" and not request.path.endswith("/events") and "dryRun" not in request.query:
+            self.trace.append(f"{self._loop.time():8.2f} {node}: {request.method} {request.path.rsplit('/', 2)[-1]} {answer.status} {_short(request)}")
+        return answer
+
+    def answered_before(self, request: Request) -> Response | None:
+        """What was answered to the same question a moment ago."""
+        at, answer = self._answers.get(_question(request), (-STALE_SECONDS, None))
+        return answer if self._loop.time() - at < STALE_SECONDS else None
+
+    def land_later(self, node: str, request: Request, seconds: float) -> None:
+        self._loop.call_later(seconds, lambda: self.land(node, request))
+
+    def land_held(self, node: str, path: str) -> None:
+        for held in [each for each in self._held if each[0] == node and each[1].path == path]:
+            self._held.remove(held)
+            self.land(*held)
+
+    def go_down(self, seconds: float) -> None:
+        def recover() -> None:
+            self.is_server_down = False
+
+        self.trace.append(f"{self._loop.time():8.2f} the API server is down for {seconds:.0f} s")
+        self.is_server_down = True
+        self._loop.call_later(seconds, recover)
+
+
+def _question(request: Request) -> tuple[str, str]:
+    return request.path, str(sorted(request.query.items()))
+
+
+def _short(request: Request) -> str:
+    text = (request.body or b"").decode()
+    return text if len(text) < 1500 else text[:1500] + "…"
+
+
+class Wire:
+    """One process's way to the server."""
+
+    def __init__(self, agents: Agents, process: Process) -> None:
+        self._agents = agents
+        self._process = process
+
+    async def send(self, request: Request) -> Response:
+        agents, node = self._agents, self._process.node
+        await self._process.thawed()
+        if request.path.endswith("/events"):
+            agents.told.append(Told(asyncio.get_running_loop().time(), node, json.loads(request.body or b"{}").get("reason", "")))
+        agents.requests += 1
+        fault = agents.plan(agents.requests, node, request)
+        if fault is not None:
+            agents.trace.append(f"{asyncio.get_running_loop().time():8.2f} {node}: {request.method} {request.path} meets: {fault.value}")
+        await asyncio.sleep(agents._chance.uniform(*_LATENCY_SECONDS))
+        if (seconds := agents.latency(node, request)) > 0:
+            await asyncio.sleep(seconds)
+        response = await self._meet(fault, request) if fault is not None else self._pass(request)
+        await asyncio.sleep(agents._chance.uniform(*_LATENCY_SECONDS))
+        if request.method == "GET":
+            agents.land_held(node, request.path)
+        await self._process.thawed()
+        return response
+
+    def _pass(self, request: Request) -> Response:
+        if self._agents.is_server_down:
+            raise NotSent("connection refused")
+        return self._agents.land(self._process.node, request)
+
+    async def _meet(self, fault: Fault, request: Request) -> Response:
+        if fault in OF_PROCESSES:
+            await self._die(fault, request)
+        if fault is Fault.STALE and request.method == "GET" and (old := self._agents.answered_before(request)) is not None:
+            return old
+        await self._wait_out(fault)
+        if fault in (Fault.LOST_AFTER, Fault.FAILED_AFTER, Fault.PROXY, *WITHOUT_CONTENT_AFTER):
+            self._pass(request)
+        if fault is Fault.LATE:
+            self._agents.hold(self._process.node, request)
+        if fault is Fault.LATER:
+            self._agents.land_later(self._process.node, request, 30.0)
+        if fault in (Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.LATE, Fault.LATER):
+            raise Unclear("connection reset")
+        return self._nonsense(fault, request) or self._refusal(fault) or self._pass(request)
+
+    async def _die(self, fault: Fault, request: Request) -> None:
+        agents, node = self._agents, self._process.node
+        if fault is Fault.DIE_AFTER:
+            self._pass(request)
+        elif fault is Fault.DIE_LATE:
+            agents.hold(node, request)
+        elif fault is Fault.DIE_LATER:
+            agents.land_later(node, request, 30.0)
+        agents.crash(self._process)
+        await asyncio.Event().wait()
+
+    async def _wait_out(self, fault: Fault) -> None:
+        """What takes time before the request gets anywhere; frozen after it, the process is when the answer arrives."""
+        if fault is Fault.OUTAGE:
+            self._agents.go_down(60.0)
+        if fault in OF_FROZEN:
+            self._process.freeze(FROZEN_SECONDS[fault])
+        if fault is Fault.FROZEN_BEFORE:
+            await self._process.thawed()
+        if fault is Fault.SLOW:
+            await asyncio.sleep(12.0)
+
+    def _nonsense(self, fault: Fault, request: Request) -> Response | None:
+        if fault is Fault.CUT_SHORT:
+            whole = self._pass(request)
+            return Response(status=whole.status, headers=whole.headers, body=whole.body[: len(whole.body) // 2])
+        pages = {Fault.PROXY: b"<html>please log in</html>"} | WITHOUT_CONTENT | WITHOUT_CONTENT_AFTER
+        return Response(status=200, headers={}, body=pages[fault]) if fault in pages else None
+
+    def _refusal(self, fault: Fault) -> Response | None:
+        server = self._agents.fleet.server
+        if fault is Fault.FORBIDDEN:
+            return server.refusal(403, "nodes is forbidden")
+        if fault is Fault.CONFLICT:
+            return server.refusal(409, "the object has been modified; please apply your changes to the latest version and try again")
+        if fault is Fault.THROTTLED:
+            return server.refusal(429, "too many requests", retry_after="1")
+        if fault in (Fault.FAILED, Fault.FAILED_AFTER):
+            return server.refusal(500 if fault is Fault.FAILED else 504, "etcdserver: request timed out")
+        return None

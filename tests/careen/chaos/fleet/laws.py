@@ -1,0 +1,180 @@
+"""What must hold in every story, read from the server's journal and the hosts' log alone; no code is shared with the agents."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from drydock.checker import judge
+from drydock.checker.evidence import Evidence, HostEvent, Write, agent_node, events, is_cordoned, is_ready
+
+if TYPE_CHECKING:
+    from tests.careen.chaos.fleet.world import World
+
+
+def verdict(world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0) -> list[str]:
+    """A sentence for everything that was broken; `but` names rules of the demo's judge that the story itself breaks."""
+    evidence = Evidence(writes=_writes(world), host_log=tuple(world.fleet.log), concurrency=world.shape.concurrency, taint_seconds=taint_seconds)
+    found = [f"{broken.rule.name}: {broken.breaches[0].at:.2f}: {broken.breaches[0].sentence}" for broken in judge(evidence) if broken.rule.name not in but]
+    found += [f"broken: {each}" for each in world.broken]
+    if "broken-turns" not in but:
+        found += [f"broken: a turn of {node}" for node in world.agents.broken_turns()]
+    found += _groups(world, evidence)
+    found += _reboots(world, evidence)
+    found += _ends(world)
+    found += _asked_twice(world)
+    if "told" not in but:
+        found += _told(world)
+    if "once" not in but:
+        found += _once(world)
+    return found
+
+
+def _writes(world: World) -> tuple[Write, ...]:
+    return tuple(
+        Write(at=change.at, actor=change.actor, verb=change.verb, plural=change.storage[1], key=change.key,
+              before=change.before.content if change.before else {}, after=change.after.content if change.after else {})
+        for change in world.server.store.journal
+    )
+
+
+def _groups(world: World, evidence: Evidence) -> Iterator[str]:
+    """Of each group never more down because of us than its limit."""
+    down: set[str] = set()
+    for event in events(evidence):
+        name = event.host if isinstance(event, HostEvent) else event.key[1]
+        if isinstance(event, HostEvent):
+            if event.what in ("asked", "down"):
+                down.add(name)
+        elif isinstance(event, Write) and event.plural == "nodes":
+            if event.cordons and agent_node(event.actor):
+                down.add(name)
+            elif not event.after or (not is_cordoned(event.after) and is_ready(event.after) and not _is_rebooting(evidence, name, event.at)):
+                down.discard(name)
+        counted = Counter(group for each in down for group in world.shape.groups(each))
+        limits = {group: limit for each in down for group, limit in world.shape.groups(each).items()}
+        for group, count in counted.items():
+            if count > limits[group]:
+                yield f"budgets: {event.at:.2f}: {count} of {group} were down at once, the limit is {limits[group]} ({', '.join(sorted(down))})"
+                return
+
+
+def _is_rebooting(evidence: Evidence, name: str, at: float) -> bool:
+    log = [event for event in evidence.host_log if event.host == name and event.at <= at and event.what != "need"]
+    return bool(log) and log[-1].what in ("asked", "down")
+
+
+def _ends(world: World) -> Iterator[str]:
+    """Every Node as it was, but for what people did; and the lock empty."""
+    for name, before in world.initial.items():
+        after = world.server.get("nodes", name)
+        if after is None:
+            yield f"end: the Node {name} is gone"
+            continue
+        expected, found = _marks(before), _marks(after)
+        if name in world.persons.cordons:
+            expected["cordon"] = True
+        if name in world.persons.wiped:
+            # A key that the settings named for a while may be forgotten with the record; one of careen's own domain may not.
+            found["taints"] = [taint for taint in found["taints"] if taint["key"] == "theirs" or taint["key"].startswith("careen.dev/")]
+            found["labels"] = {key: value for key, value in found["labels"].items() if key != "pool"}
+        if found != expected:
+            yield f"end: {name} carries {_differences(expected, found)}"
+    if world.lock().get("locks"):
+        yield f"end: the lock still holds {[row.get('nodeID') for row in world.lock()['locks']]}"
+
+
+def _marks(node: dict[str, Any]) -> dict[str, Any]:
+    metadata, spec = node["metadata"], node["spec"]
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != "careen.dev/last-reboot"}
+    return {"labels": metadata.get("labels") or {}, "annotations": annotations, "taints": spec.get("taints") or [], "cordon": bool(spec.get("unschedulable"))}
+
+
+def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
+    return "; ".join(f"{kind} {found[kind]!r} instead of {expected[kind]!r}" for kind in expected if expected[kind] != found[kind])
+
+
+def _once(world: World) -> Iterator[str]:
+    for name in world.shape.names:
+        needs = sum(1 for event in world.fleet.log if event.host == name and event.what == "need")
+        boots = sum(1 for event in world.fleet.log if event.host == name and event.what == "booted")
+        if needs != boots:
+            yield f"once: {name} rebooted {boots} times for {needs} needs"
+
+
+_ANNOUNCED_SECONDS = 8.0
+"""So long an announcement is its maker's: another process asks only when it has stood for longer."""
+
+
+def _asked_twice(world: World) -> Iterator[str]:
+    """However many processes a node has: the host is not asked again while the first word may still be on its way."""
+    before: dict[str, HostEvent] = {}
+    for event in world.fleet.log:
+        if event.what == "ignored":
+            before.pop(event.host, None)
+        if event.what != "asked":
+            continue
+        last = before.get(event.host)
+        if last is not None and last.boot_id == event.boot_id and event.at - last.at < _ANNOUNCED_SECONDS:
+            yield f"asked: {event.at:.2f}: {event.host} was asked to reboot twice within {event.at - last.at:.2f} s"
+        before[event.host] = event
+
+
+def _told(world: World) -> Iterator[str]:
+    """Of each reboot that was asked for the end is told by an Event, if the agent that came up after the boot lived."""
+    for name in world.shape.names:
+        boots = [event.at for event in world.fleet.log if event.host == name and event.what == "booted"]
+        asked = [event.at for event in world.fleet.log if event.host == name and event.what == "asked"]
+        # From the first boot after the host was asked until it is asked again: it may lose its power in between.
+        ends = {at: min((each for each in asked if each > at), default=world.now) for at in boots}
+        for at in [next((at for at in boots if at > each), None) for each in asked]:
+            if at is None:
+                continue
+            until = ends[at]
+            is_killed = any(node == name and at < died <= until for died, node in world.agents.deaths if died < world.now)
+            is_told = any(told.node == name and told.reason == "Released" and at < told.at <= until for told in world.agents.told)
+            if not is_told and not is_killed:
+                yield f"told: no Event tells that {name} gave its claim back after the boot at {at:.2f}"
+
+
+def _reboots(world: World, evidence: Evidence) -> Iterator[str]:
+    """At each reboot that was asked for: a claim of the node's own stood in the lock within the last seconds, and the node was cordoned."""
+    held: dict[str, float] = {}
+    holders: set[str] = set()
+    nodes: dict[str, Mapping[str, Any]] = {}
+    holds: dict[str, float] = {}
+    for event in events(evidence):
+        for name in holders:
+            held[name] = event.at
+        if isinstance(event, HostEvent):
+            if event.what == "asked":
+                yield from _asked(event, held, nodes, holds)
+        elif event.plural == "daemonsets":
+            holders = _holders(event.after)
+        elif event.plural == "nodes":
+            nodes[event.key[1]] = event.after
+            if "careen.dev/hold" in ((event.after.get("metadata") or {}).get("annotations") or {}):
+                holds.setdefault(event.key[1], event.at)
+            else:
+                holds.pop(event.key[1], None)
+
+
+_CONFIRMED_SECONDS = 5.5
+"""Between the last look at lock and Node and the word to the host."""
+
+
+def _asked(event: HostEvent, held: Mapping[str, float], nodes: Mapping[str, Mapping[str, Any]], holds: Mapping[str, float]) -> Iterator[str]:
+    if event.at - held.get(event.host, -1e9) > _CONFIRMED_SECONDS:
+        yield f"reboot: {event.at:.2f}: {event.host} was told to reboot without a claim"
+    if event.at - holds.get(event.host, 1e9) > _CONFIRMED_SECONDS:
+        yield f"reboot: {event.at:.2f}: {event.host} was told to reboot while it was held"
+
+
+def _holders(daemon_set: Mapping[str, Any]) -> set[str]:
+    text = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get("weave.works/kured-node-lock", "{}")
+    try:
+        return {row["nodeID"] for row in json.loads(text).get("locks") or ()}
+    except ValueError:
+        return set()

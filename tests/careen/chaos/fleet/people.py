@@ -1,0 +1,306 @@
+"""What people, and machines nobody asked, do to a fleet at the wrong moment; drawn by name, so that a failing seed tells its story."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from careen.core.facts.policy import DrainPolicy, Window
+from tests.careen.chaos.fleet import agents
+from tests.careen.chaos.fleet.agents import LOCK
+
+if TYPE_CHECKING:
+    from tests.careen.chaos.fleet.world import World
+
+_PERSON = "person"
+_OURS = "careen.dev/"
+
+Act = Callable[["World", str], None]
+
+
+def annotate(world: World, name: str, key: str, value: str | None) -> None:
+    world.server.change("nodes", name, lambda old: _with(old, "annotations", {key: value}), actor=_PERSON)
+
+
+def _with(obj: dict[str, Any], part: str, change: Mapping[str, str | None]) -> dict[str, Any]:
+    merged = {**(obj["metadata"].get(part) or {}), **change}
+    return {**obj, "metadata": {**obj["metadata"], part: {key: value for key, value in merged.items() if value is not None}}}
+
+
+def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | str | None]) -> None:
+    """As with `kubectl edit`: the whole annotation, written back a moment after it was read."""
+    found = world.server.get("daemonsets", "careen", "careen")
+    if found is None:
+        return
+    try:
+        seen = json.loads((found["metadata"].get("annotations") or {}).get(LOCK) or "{}")
+    except ValueError:
+        seen = {}
+    after = edit(seen)
+    text = json.dumps(after) if isinstance(after, dict) else after
+    world.server.change("daemonsets", "careen", lambda old: _with(old, "annotations", {LOCK: text}), actor=_PERSON, namespace="careen")
+
+
+# Nodes -----------------------------------------------------------------------------------------------------------
+
+
+def cordon(world: World, name: str) -> None:
+    """Only where it changes something: a cordon laid over ours leaves no trace."""
+    node = world.server.get("nodes", name)
+    if node is not None and not node["spec"].get("unschedulable"):
+        world.persons.cordons.add(name)
+        world.server.change("nodes", name, lambda old: {**old, "spec": {**old["spec"], "unschedulable": True}}, actor=_PERSON)
+
+
+def uncordon(world: World, name: str) -> None:
+    world.persons.cordons.discard(name)
+    world.server.change("nodes", name, lambda old: {**old, "spec": {**old["spec"], "unschedulable": False}}, actor=_PERSON)
+
+
+def hold(world: World, name: str) -> None:
+    annotate(world, name, f"{_OURS}hold", "replacing a fan")
+
+
+def let_go(world: World, name: str) -> None:
+    annotate(world, name, f"{_OURS}hold", None)
+
+
+def retry(world: World, name: str) -> None:
+    annotate(world, name, f"{_OURS}retry", "2026-03-04T12:00:00Z")
+
+
+def touch(world: World, name: str) -> None:
+    """Somebody else's controller writes the Node: every version held by an agent is old now."""
+    annotate(world, name, "theirs-too", str(world.now))
+    world.at(1.0, lambda: annotate(world, name, "theirs-too", None))
+
+
+def wipe_record(world: World, name: str) -> None:
+    """With the record goes what tells our taint and labels from others'."""
+    world.persons.wiped.add(name)
+    annotate(world, name, f"{_OURS}progress", None)
+
+
+def spoil_record(world: World, name: str) -> None:
+    if f"{_OURS}progress" in _annotations(world, name):
+        annotate(world, name, f"{_OURS}progress", '{"version": 1, "phase": "Elsewhere"}')
+
+
+def wipe_label(world: World, name: str) -> None:
+    world.server.change("nodes", name, lambda old: _with(old, "labels", {f"{_OURS}reboot": None}), actor=_PERSON)
+
+
+def wipe_taint(world: World, name: str) -> None:
+    world.server.change("nodes", name, lambda old: {**old, "spec": {**old["spec"], "taints": [t for t in old["spec"].get("taints") or () if t["key"] == "theirs"]}}, actor=_PERSON)
+
+
+def delete_node(world: World, name: str) -> None:
+    """Gone, its pods with it; the kubelet registers anew in a while, or at its next boot."""
+    world.server.remove("nodes", name, actor=_PERSON)
+    world.persons.cordons.discard(name)
+    world.at(2.0, lambda: world.fleet.collect_pods_of(name))
+    if world.chance.random() < 0.7:
+        world.at(world.chance.uniform(0.5, 200.0), lambda: register(world, name))
+
+
+def recreate_node(world: World, name: str) -> None:
+    """Gone and registered anew within seconds, as `kubectl delete node` on a running kubelet; its pods are collected or not."""
+    world.server.remove("nodes", name, actor=_PERSON)
+    world.persons.cordons.discard(name)
+    if world.chance.random() < 0.5:
+        world.fleet.collect_pods_of(name)
+    world.at(world.chance.uniform(0.0, 3.0), lambda: register(world, name))
+
+
+def register(world: World, name: str) -> None:
+    if world.fleet.hosts[name].is_up:
+        world.fleet.register(name)
+
+
+def _annotations(world: World, name: str) -> dict[str, str]:
+    return ((world.server.get("nodes", name) or {}).get("metadata") or {}).get("annotations") or {}
+
+
+# The lock --------------------------------------------------------------------------------------------------------
+
+
+def pause(world: World, _name: str) -> None:
+    edit_lock(world, lambda lock: {**lock, "nodeID": "manual"})
+
+
+def resume(world: World, _name: str) -> None:
+    def edit(lock: dict[str, Any]) -> dict[str, Any] | None:
+        rows = [row for row in lock.get("locks") or () if row["nodeID"] != "manual"]
+        return {**lock, "nodeID": rows[0]["nodeID"] if rows else "", "locks": rows} if lock else None
+    edit_lock(world, edit)
+
+
+def release(world: World, name: str) -> None:
+    """`careen lock release NODE`, or the same by hand."""
+    edit_lock(world, lambda lock: {**lock, "nodeID": "manual" if lock.get("nodeID") == "manual" else "", "locks": [row for row in lock.get("locks") or () if row["nodeID"] != name]} if lock else None)
+
+
+def clear_lock(world: World, _name: str) -> None:
+    edit_lock(world, lambda _: None)
+
+
+def spoil_lock(world: World, _name: str) -> None:
+    edit_lock(world, lambda _: "n1 please")
+    world.at(world.chance.uniform(1.0, 30.0), lambda: mend_lock(world, ""))
+
+
+def mend_lock(world: World, _name: str) -> None:
+    """Who made it unreadable takes it away."""
+    edit_lock(world, lambda lock: lock or None)
+
+
+def double_entry(world: World, name: str) -> None:
+    """Another claim for the same node, as a clumsy paste leaves it."""
+    def edit(lock: dict[str, Any]) -> dict[str, Any] | None:
+        rows = lock.get("locks") or []
+        return {**lock, "locks": [*rows, *({**row, "id": "pasted"} for row in rows if row["nodeID"] == name)]} if rows else lock or None
+    edit_lock(world, edit)
+
+
+def strip_entries(world: World, _name: str) -> None:
+    """Only what kured knows is left of each entry."""
+    edit_lock(world, lambda lock: {**lock, "locks": [{key: row[key] for key in ("nodeID", "metadata", "created", "TTL") if key in row} for row in lock["locks"]]} if lock.get("locks") else lock or None)
+
+
+def recreate_daemonset(world: World, _name: str) -> None:
+    world.server.remove("daemonsets", "careen", actor=_PERSON, namespace="careen")
+    world.at(world.chance.uniform(0.1, 20.0), lambda: None if world.server.get("daemonsets", "careen", "careen") else world.put_daemonset())
+
+
+# Machines --------------------------------------------------------------------------------------------------------
+
+
+def crash_agent(world: World, name: str) -> None:
+    for process in [each for each in world.agents.processes if each.node == name]:
+        world.agents.crash(process)
+
+
+def freeze_agent(world: World, name: str) -> None:
+    """A starved host, a frozen cgroup: the process stands still and goes on."""
+    for process in [each for each in world.agents.processes if each.node == name]:
+        process.freeze(world.chance.uniform(20.0, 150.0))
+
+
+def second_agent(world: World, name: str) -> None:
+    """A force-deleted pod that still runs, without a lock on the host; it ends some time later."""
+    if world.fleet.hosts[name].is_up and any(each.node == name for each in world.agents.processes):
+        process = world.agents.start(name)
+        world.at(world.chance.uniform(5.0, 120.0), lambda: world.agents.crash(process))
+
+
+def lose_power(world: World, name: str) -> None:
+    world.fleet.lose_power(name)
+
+
+def step_clock(world: World, name: str) -> None:
+    clock = world.agents.clocks[name]
+    clock.skew_seconds = world.chance.choice([-600.0, 600.0, 30.0, 0.0])
+
+
+def forget_need(world: World, name: str) -> None:
+    world.fleet.hosts[name].has_need = False
+
+
+def need_again(world: World, name: str) -> None:
+    world.fleet.hosts[name].needs_reboot()
+
+
+def hide_sentinel(world: World, name: str) -> None:
+    host = world.fleet.hosts[name]
+    host.is_sentinel_readable = False
+    world.at(world.chance.uniform(1.0, 90.0), lambda: setattr(host, "is_sentinel_readable", True))
+
+
+def break_reboot(world: World, name: str) -> None:
+    world.fleet.hosts[name].behaviour = world.chance.choice(["fails", "silent", "works"])
+
+
+def outlast_reboot(world: World, name: str) -> None:
+    world.fleet.hosts[name].need_survives = world.chance.choice([1, 1, 3])
+
+
+def outage(world: World, _name: str) -> None:
+    world.agents.go_down(world.chance.uniform(5.0, 150.0))
+
+
+# Workloads -------------------------------------------------------------------------------------------------------
+
+
+def start_job(world: World, name: str) -> None:
+    if world.fleet.hosts[name].is_up and world.server.get("nodes", name) is not None:
+        world.fleet.add_job(name, world.chance.choice(["completes", "fails", "cleared"]))
+
+
+def slow_evictions(world: World, _name: str) -> None:
+    """A webhook that takes its time, for a while."""
+    world.agents.latency = agents.slow_evictions
+    world.at(world.chance.uniform(20.0, 120.0), lambda: setattr(world.agents, "latency", agents.no_latency))
+
+
+# Settings --------------------------------------------------------------------------------------------------------
+
+
+def change_settings(world: World, **changes: Any) -> None:
+    """The ConfigMap is edited; each agent hears of it in its own time."""
+    for name in world.shape.names:
+        world.at(world.chance.uniform(0.0, 10.0), lambda name=name: world.settings.update({name: {**world.settings.get(name, {}), **changes}}))
+
+
+def lower_limit(world: World, _name: str) -> None:
+    change_settings(world, concurrency=world.chance.randint(1, world.shape.concurrency))
+
+
+def close_window(world: World, _name: str) -> None:
+    change_settings(world, window=Window(days=frozenset()))
+
+
+def open_window(world: World, _name: str) -> None:
+    change_settings(world, window=Window())
+
+
+def move_taint(world: World, _name: str) -> None:
+    change_settings(world, taint_key=world.chance.choice(["careen.dev/reboot", "other.key/soon", None]))
+
+
+def limit_drain(world: World, _name: str) -> None:
+    change_settings(world, drain=DrainPolicy(timeout_seconds=world.chance.choice([2.0, 30.0]), force_reboot=False))
+
+
+SETTINGS: tuple[Act, ...] = (lower_limit, close_window, open_window, move_taint, limit_drain)
+NODES: tuple[Act, ...] = (cordon, uncordon, hold, let_go, retry, touch, wipe_record, wipe_label, wipe_taint)
+LOCKS: tuple[Act, ...] = (pause, resume, release, clear_lock, spoil_lock, double_entry, strip_entries)
+OBJECTS: tuple[Act, ...] = (delete_node, recreate_node, recreate_daemonset, spoil_record)
+WORKLOADS: tuple[Act, ...] = (start_job, start_job, start_job, slow_evictions)
+MACHINES: tuple[Act, ...] = (crash_agent, freeze_agent, second_agent, lose_power, step_clock, forget_need, need_again, hide_sentinel, break_reboot, outlast_reboot, outage)
+
+
+def calm(world: World) -> None:
+    """People undo what they did and machines behave from now on."""
+    if world.server.get("daemonsets", "careen", "careen") is None:
+        world.put_daemonset()
+    mend_lock(world, "")
+    resume(world, "")
+    world.settings.clear()
+    world.agents.latency = agents.no_latency
+    for name, host in world.fleet.hosts.items():
+        host.behaviour, host.need_survives, host.is_sentinel_readable = "works", 0, True
+        world.agents.clocks[name].skew_seconds = 0.0
+        register(world, name)
+        let_go(world, name)
+        if "Elsewhere" in _annotations(world, name).get(f"{_OURS}progress", ""):
+            wipe_record(world, name)
+        if name in world.persons.cordons:
+            uncordon(world, name)
+
+
+def help_the_failed(world: World) -> None:
+    """`careen retry NODE` where a node says that it failed."""
+    for node in world.server.all("nodes"):
+        if (node["metadata"].get("labels") or {}).get(f"{_OURS}reboot") == "failed":
+            retry(world, node["metadata"]["name"])

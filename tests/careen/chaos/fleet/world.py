@@ -1,0 +1,161 @@
+"""A whole fleet with real agents' shells on virtual time: machines, agents, people, and the verdict at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from careen.core.facts.policy import Budget, Policy
+from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Plan
+from tests.careen.chaos.fleet.laws import verdict
+from tests.careen.chaos.fleet.machines import Fleet
+from tests.careen.chaos.fleet.small_server import SmallServer
+
+ZONE, CONTROL_PLANE = "topology.kubernetes.io/zone", "node-role.kubernetes.io/control-plane"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What the fleet looks like; `groups` are the budgets once more, for the laws: name, label predicate, limit."""
+
+    nodes: int = 2
+    zones: int = 0
+    control_planes: int = 0
+    concurrency: int = 1
+    zone_limit: int = 0
+    replicas_per_node: int = 1
+    budgets: tuple[Budget, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"n{number}" for number in range(1, self.nodes + 1))
+
+    def labels(self, name: str) -> dict[str, str]:
+        index = self.names.index(name)
+        zone = {ZONE: f"z{index % self.zones}"} if self.zones else {}
+        return zone | ({CONTROL_PLANE: ""} if index < self.control_planes else {})
+
+    def groups(self, name: str) -> dict[str, int]:
+        """The groups of a node with their limits, worked out apart from the agents' code."""
+        labels = self.labels(name)
+        found = {"everybody": self.concurrency}
+        if self.zone_limit and ZONE in labels:
+            found[labels[ZONE]] = self.zone_limit
+        if CONTROL_PLANE in labels:
+            found["control plane"] = 1
+        return found
+
+
+@dataclass
+class Persons:
+    """What people did to Nodes: cordons not yet undone have to be there at the end; where a record was wiped, what it told may stay."""
+
+    cordons: set[str] = field(default_factory=set)
+    wiped: set[str] = field(default_factory=set)
+
+
+def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
+    return None
+
+
+class World:
+    """Build it inside a running (virtual) loop."""
+
+    def __init__(self, shape: Shape, *, plan: Plan = nothing_goes_wrong, seed: int = 0) -> None:
+        loop = asyncio.get_running_loop()
+        self.shape = shape
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.server = SmallServer(clock=loop.time, wall_clock=lambda: START + timedelta(seconds=loop.time()), seed=seed)
+        self.fleet = Fleet(self.server, loop, random.Random(seed + 1))
+        self.agents = Agents(self.fleet, self.policy, plan, random.Random(seed + 2))
+        self.persons = Persons()
+        self.settings: dict[str, dict[str, Any]] = {}
+        """What each agent was last told otherwise, by the names of the policy."""
+        self.broken: list[str] = []
+        """What broke inside the story itself: a turn of an agent, or a machine."""
+        self.booted: list[str] = []
+        """Who had booted at some instant of the story, where it asks."""
+        self.home_at: float | None = None
+        """When every need was met and nothing of ours was left, as `until_home` saw it."""
+        loop.set_exception_handler(lambda _, context: self.broken.append(f"{context.get('message')}: {context.get('exception')!r}"))
+        self.put_daemonset()
+        for name in shape.names:
+            self.fleet.add_host(name, shape.labels(name))
+        self.fleet.add_workloads(shape.nodes * shape.replicas_per_node)
+        self.initial = {node["metadata"]["name"]: node for node in self.server.all("nodes")}
+        for name in shape.names:
+            self.agents.start(name)
+
+    @property
+    def now(self) -> float:
+        return self.fleet.now
+
+    def policy(self, name: str) -> Policy:
+        """Deadlines of minutes instead of a quarter of an hour, so that what ends in them does so soon."""
+        policy = Policy(
+            node_name=name, daemonset_namespace="careen", daemonset_name="careen", concurrency=self.shape.concurrency, budgets=self.shape.budgets,
+            reboot_deadline_seconds=120, verify_timeout_seconds=120, settle_timeout_seconds=120, failure_backoff_seconds=20,
+            failure_backoff_limit_seconds=60, unknown_patience_seconds=60, pre_reboot_labels={"pool": "maintenance"},
+        )
+        return replace(policy, **self.settings.get(name, {}))
+
+    def put_daemonset(self) -> None:
+        self.server.put({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "careen", "namespace": "careen"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "careen:1"}]}}},
+            "status": {"desiredNumberScheduled": self.shape.nodes, "currentNumberScheduled": self.shape.nodes},
+        }, actor="person")
+
+    # The story -----------------------------------------------------------------------------------------------
+
+    async def all_need_a_reboot(self) -> None:
+        await asyncio.sleep(6.0)
+        for name in self.shape.names:
+            self.fleet.hosts[name].needs_reboot()
+
+    async def until_home(self, longest_seconds: float) -> None:
+        """Until every need is met and nothing of ours is left; silent when it takes too long: the laws will say."""
+        end = self.now + longest_seconds
+        while self.now < end:
+            await asyncio.sleep(1.0)
+            if self.is_home():
+                self.home_at = self.now
+                break
+        await asyncio.sleep(100.0)                                # what lands late, lands now
+
+    def is_home(self) -> bool:
+        if any(host.has_need or not host.is_up or host.is_going_down for host in self.fleet.hosts.values()):
+            return False
+        return not self.lock().get("locks") and not any("careen.dev/reboot" in (node["metadata"].get("labels") or {}) for node in self.server.all("nodes"))
+
+    def lock(self) -> dict[str, Any]:
+        found = self.server.get("daemonsets", "careen", "careen")
+        text = ((found or {}).get("metadata", {}).get("annotations") or {}).get(LOCK)
+        try:
+            return dict(json.loads(text)) if text else {}
+        except ValueError:
+            return {"locks": ["garbage"]}
+
+    def stop(self) -> None:
+        for process in list(self.agents.processes):
+            process.kill()
+
+    def verdict(self, **leniency: Any) -> list[str]:
+        return verdict(self, **leniency)
+
+    def note(self, text: str) -> None:
+        """A line of the story, for whoever reads a failure."""
+        self.agents.trace.append(f"{self.now:8.2f} ---- {text}")
+
+    def told(self, broken: list[str]) -> str:
+        """The verdict, and the end of the story that led to it."""
+        return "\n".join([*broken, *(line[:500] for line in self.agents.trace[-250:])])
+
+    def at(self, seconds: float, what: Callable[[], None]) -> None:
+        self.fleet.later(seconds, what)

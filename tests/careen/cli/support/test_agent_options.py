@@ -1,0 +1,55 @@
+"""Every setting as an option, written as kured's users write them."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from careen.cli.support.agent_options import agent_options, given_flags
+from careen.settings.tree import SETTINGS, flag
+
+
+def given(*arguments: str) -> dict[str, tuple[str, ...]]:
+    found: list[dict[str, tuple[str, ...]]] = []
+
+    @click.command()
+    @agent_options
+    def command(**values: object) -> None:
+        found.append(given_flags(values))
+
+    result = CliRunner().invoke(command, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return found[0]
+
+
+def test_only_what_is_written_is_given() -> None:
+    assert given() == {}
+    assert given("--period=2h", "--reboot-days", "") == {"period": ("2h",), "reboot_days": ("",)}
+
+
+@pytest.mark.parametrize(
+    ("written", "texts"),
+    [(["--force-reboot"], ("true",)), (["--force-reboot=false"], ("false",)), (["--force-reboot=true"], ("true",)), (["--force-reboot", "--annotate-nodes"], ("true",))],
+)
+def test_switches_are_written_as_in_go(written: list[str], texts: tuple[str, ...]) -> None:
+    assert given(*written)["force_reboot"] == texts
+
+
+def test_repeated_options_are_all_given_in_order() -> None:
+    assert given("--blocking-pod-selector=app=db", "--blocking-pod-selector", "app=cache") == {"blocking_pod_selector": ("app=db", "app=cache")}
+
+
+def test_a_negative_number_is_a_value() -> None:
+    assert given("--drain-grace-period", "-1") == {"drain_grace_period": ("-1",)}
+
+
+def test_the_help_shows_every_setting_with_its_default() -> None:
+    @click.command()
+    @agent_options
+    def command(**_: object) -> None:
+        pass
+
+    text = CliRunner().invoke(command, ["--help"], terminal_width=200).output
+    assert [name for name in SETTINGS if f"--{flag(name)} " not in text] == []
+    assert "default: /var/run/reboot-required" in text

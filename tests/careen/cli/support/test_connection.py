@@ -1,0 +1,132 @@
+"""What every command says when the cluster cannot be asked."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from careen.cli import COMMANDS, cli
+from careen.cluster.wire import api
+from drydock.server.testing import write_kubeconfig
+from tests.careen.cli.conftest import Desk
+from tests.patience import run
+
+PLUGIN = Path(sys.executable).with_name("kubectl-careen")
+
+PEOPLES = ["status", "why n1", "lock show", "hold n1 --reason x", "unhold n1", "retry n1"]
+
+
+@pytest.mark.parametrize("command", PEOPLES)
+def test_without_any_kubeconfig_the_caller_is_told_how_to_give_one(command: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, command.split(), env={"HOME": str(tmp_path), "KUBECONFIG": ""})
+    assert result.exit_code == 2
+    assert "give --kubeconfig FILE or set KUBECONFIG" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("command", PEOPLES)
+def test_a_kubeconfig_that_is_not_there_is_named(command: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, [*command.split(), "--kubeconfig", str(tmp_path / "nowhere")])
+    assert result.exit_code == 2
+    assert str(tmp_path / "nowhere") in result.output
+
+
+def test_a_context_that_is_not_there_is_named(desk: Desk) -> None:
+    result = desk.run("status", "--context", "other")
+    assert result.exit_code == 2
+    assert "other" in result.output
+
+
+def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "READ_PATIENCE_SECONDS", 0.5)
+    kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9")
+    result = CliRunner().invoke(cli, ["unhold", "n1", "--kubeconfig", str(kubeconfig)])
+    assert result.exit_code == 1
+    assert "Error: the API server cannot be reached: GET /apis/apps/v1/namespaces/careen/daemonsets/careen" in result.output
+    assert "check the server's address in the kubeconfig" in result.output
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert CliRunner().invoke(cli, ["--version"]).output == f"careen, version {version('careen')}\n"
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+@pytest.mark.parametrize("command", ["why", "unhold", "retry"])
+def test_what_is_a_path_but_no_name_is_not_taken_for_a_node(desk: Desk, command: str, name: str) -> None:
+    desk.node("n1")
+    desk.lock()
+    result = desk.run(command, name)
+    assert result.exit_code == 2
+    assert f"there is no Node '{name}'" in result.output
+
+
+@pytest.mark.parametrize("command", ["status", "why n1", "lock show"])
+def test_an_answer_that_cannot_be_written_is_told_in_a_sentence(desk: Desk, command: str) -> None:
+    desk.node("n1")
+    desk.lock()
+    with Path("/dev/full").open("wb") as full:
+        done = run(
+            [Path(sys.executable).with_name("careen"), *command.split(), "--kubeconfig", desk.kubeconfig], stdout=full)
+    assert done.returncode != 0
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_right_is_named(desk: Desk) -> None:
+    desk.node("n1")
+    desk.server.api.authorizer = lambda user, verb, group, resource, namespace, name: verb == "get"
+    result = desk.run("hold", "n1", "--reason", "x")
+    assert result.exit_code == 1
+    assert "the Node was not changed" in result.output
+    assert "403" in result.output
+    listing = desk.run("status")
+    assert listing.exit_code == 1
+    assert "Error: a right is missing: " in listing.output
+    assert "ask whoever runs the cluster" in listing.output
+
+
+def test_the_kubeconfig_of_the_home_folder_is_used_as_kubectl_does(desk: Desk, tmp_path: Path) -> None:
+    desk.node("n1")
+    (tmp_path / ".kube").mkdir()
+    desk.server.write_kubeconfig(tmp_path / ".kube" / "config")
+    result = CliRunner().invoke(cli, ["status"], env={"HOME": str(tmp_path), "KUBECONFIG": ""})
+    assert result.exit_code == 0, result.output
+    assert "1 node: 1 Idle." in result.output
+
+
+def test_requests_are_told_apart_in_an_audit_log(desk: Desk) -> None:
+    desk.ok("status")
+    assert {request.agent.split("/")[0] for request in desk.server.api.requests} == {"careen-cli"}
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
+def test_every_command_explains_itself(name: str) -> None:
+    result = CliRunner().invoke(cli, [name, "--help"])
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith(f"Usage: cli {name}")
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None or not PLUGIN.exists(), reason="needs kubectl on the PATH and careen installed")
+def test_kubectl_finds_careen_as_its_plugin(desk: Desk) -> None:
+    desk.node("n1")
+    environment = {"PATH": f"{PLUGIN.parent}:{Path(shutil.which('kubectl') or '').parent}", "KUBECONFIG": str(desk.kubeconfig), "HOME": str(desk.kubeconfig.parent)}
+
+    def kubectl(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return run(["kubectl", "careen", *arguments], env=environment)
+
+    assert "1 node: 1 Idle." in kubectl("status").stdout
+    assert kubectl("--help").stdout.startswith("Usage: kubectl careen [OPTIONS] COMMAND")
+    assert kubectl("why", "n2").returncode == 2
+
+
+@pytest.mark.parametrize("option", ["--ds-namespace=A_B", "--ds-name=a/b", "--lock-annotation=a..b/c"])
+def test_a_name_that_no_object_can_have_is_refused_before_anybody_is_asked(option: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["status", option, "--kubeconfig", str(tmp_path / "nowhere")])
+    assert result.exit_code == 2
+    assert "expected" in result.output

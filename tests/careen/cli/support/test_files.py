@@ -1,0 +1,117 @@
+"""Every option that names a file: refused at once when it cannot be used, and what took long to make is not lost over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from careen.cli import COMMANDS, cli
+from careen.cli.support.files import Written
+from tests.careen.cli.conftest import Desk
+from tests.careen.cli.test_plan import START, a_node, a_replica
+
+WRITTEN = {("plan", "--report"): ("plan",), ("snapshot", "--file"): ("snapshot",)}
+READ = {
+    ("plan", "--from"): ("plan",), ("plan", "--scheduler-config"): ("plan",), ("forecast", "--from"): ("forecast", "n1"),
+    ("forecast", "--scheduler-config"): ("forecast", "n1"), ("explain", "--from"): ("explain", "shop/web-1"), ("explain", "--scheduler-config"): ("explain", "shop/web-1"),
+}
+CONNECTION = {"--kubeconfig"}            # of every command; tests/careen/cli/test_connection.py
+FOLDERS = {("demo", "--keep")}           # tests/careen/cli/test_demo.py
+
+
+@pytest.fixture
+def shop(desk: Desk) -> Desk:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("web-1", "n1"))
+    return desk
+
+
+def test_every_option_that_names_a_file_is_tried_here() -> None:
+    """By their types: a new one without its line above fails here."""
+    found = set()
+    for entry in COMMANDS:
+        command = cli.get_command(click.Context(cli), entry.name)
+        assert command is not None
+        commands = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+        found |= {
+            (entry.name, next(opt for opt in option.opts if opt.startswith("--")))
+            for each in commands for option in each.params
+            if isinstance(option, click.Option) and isinstance(option.type, (click.Path, click.File, Written))
+        }
+    assert found == {*WRITTEN, *READ, *FOLDERS}
+
+
+@pytest.mark.parametrize(("path", "words"), [
+    pytest.param("missing/file", "there is no folder", id="no folder"),
+    pytest.param("file/below", "there is no folder", id="below a file"),
+    pytest.param("folder", "it is a folder", id="a folder"),
+    pytest.param("/proc/careen", "No such file or directory", id="a file system that takes no files"),
+    pytest.param("nul\0byte", "null byte", id="no name at all"),
+])
+@pytest.mark.parametrize(("command", "option"), WRITTEN)
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(shop: Desk, tmp_path: Path, command: str, option: str, path: str, words: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    result = shop.run(*WRITTEN[command, option], option, str(tmp_path / path))
+    said = " ".join(result.output.split())
+    assert result.exit_code == 2, result.output
+    assert option in said
+    assert str(tmp_path / path).split("\0")[0] in said
+    assert words in said
+    assert "Traceback" not in said
+    assert not shop.server.api.requests
+
+
+@pytest.mark.parametrize(("command", "option"), WRITTEN)
+def test_a_refused_command_leaves_no_file_behind_and_an_older_one_as_it_was(shop: Desk, tmp_path: Path, command: str, option: str) -> None:
+    older = tmp_path / "older"
+    older.write_text("as it was")
+    for path in (tmp_path / "new", older):
+        assert shop.run(*WRITTEN[command, option], option, str(path), "--ds-name", "No/Name").exit_code == 2
+    assert not (tmp_path / "new").exists()
+    assert older.read_text() == "as it was"
+
+
+def test_a_report_that_fails_in_the_end_does_not_take_the_plan_with_it(shop: Desk) -> None:
+    """A disk that is full then; /dev/full takes the opening and refuses the writing."""
+    result = shop.run("plan", *START, "--report", "/dev/full")
+    assert result.exit_code == 1
+    assert result.output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00")
+    assert "Error: the report could not be written: /dev/full: No space left on device" in result.output
+    assert "The report is in" not in result.output
+
+
+def test_a_snapshot_that_cannot_be_written_in_the_end_says_so(shop: Desk) -> None:
+    result = shop.run("snapshot", "--file", "/dev/full")
+    assert result.exit_code == 1
+    assert "Error: cannot write /dev/full: No space left on device" in result.output
+
+
+@pytest.mark.parametrize(("content", "is_text"), [(b"\x80\x81\xff", False), (b"", True), (b"a: [b", True)], ids=["no text", "empty", "damaged"])
+@pytest.mark.parametrize(("command", "option"), [key for key in READ if key[1] == "--from"])
+def test_a_dump_that_is_none_is_refused_with_its_name(shop: Desk, tmp_path: Path, command: str, option: str, content: bytes, is_text: bool) -> None:
+    (tmp_path / "dump").write_bytes(content)
+    result = shop.run(*READ[command, option], option, str(tmp_path / "dump"))
+    assert result.exit_code == 2, result.output
+    assert str(tmp_path / "dump") in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(("command", "option"), READ)
+def test_a_file_that_cannot_be_read_is_refused_before_anything_is_asked(shop: Desk, tmp_path: Path, command: str, option: str) -> None:
+    """A folder, nothing at all, and a file whose reading fails: the own memory at address 0."""
+    for path in (tmp_path, tmp_path / "missing", Path("/proc/self/mem")):
+        result = shop.run(*READ[command, option], option, str(path))
+        assert result.exit_code == 2, result.output
+        assert option in result.output
+        assert str(path) in " ".join(result.output.split())
+        assert "Traceback" not in result.output
+    assert not shop.server.api.requests
+
+
+@pytest.mark.parametrize(("command", "option"), [key for key in READ if key[1] == "--scheduler-config"])
+def test_a_scheduler_configuration_that_is_no_text_is_refused(shop: Desk, tmp_path: Path, command: str, option: str) -> None:
+    (tmp_path / "config").write_bytes(b"\x80\x81")
+    result = shop.run(*READ[command, option], option, str(tmp_path / "config"))
+    assert result.exit_code == 2, result.output
+    assert f"{tmp_path}/config cannot be read: it is no text in UTF-8" in " ".join(result.output.split())

@@ -1,0 +1,132 @@
+"""What each reader and writer of the cluster makes of an answer of 200 that says nothing: an error, never an empty cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.cluster import access, objects
+from careen.cluster.foreign import DAEMONSETS, find_foreign
+from careen.cluster.lock_store import LockStore
+from careen.cluster.nodes import list_nodes, patch_node, read_node
+from careen.cluster.pods import list_pods_on, places_of, read_controller
+from careen.cluster.snapshot_reader import ALWAYS, DEVICE_VERSIONS, DEVICES, VOLUMES, server_version
+from careen.cluster.whole_cluster import read_cluster
+from careen.cluster.wire.answers import KINDS, Asked, asked_for, is_evicted, the_object, the_page, the_review
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError, UnreadableAnswer
+from careen.cluster.wire.writes import StillUnclear
+from careen.core.actions import PatchNode, WriteLock
+from drydock.server.kinds.resources import resource_named
+from tests.careen.virtual_shell import START, Scripted, a_list, an_object, answer, api_on
+
+CONFIG_MAP = "/api/v1/namespaces/careen/configmaps/careen"
+NOTHING: dict[str, Any] = {
+    "an empty object": {},
+    "a Status": {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 200},
+    "no items": {"items": None},
+    "a login": {"error": "login_required", "data": {}, "status": {"allowed": True}},
+    "a page": b"<html>please log in</html>",
+}
+
+
+def lock(api: ApiServer) -> LockStore:
+    return LockStore(api, namespace="careen", name="careen", annotation="lock")
+
+
+READERS: dict[str, Callable[[ApiServer], Awaitable[object]]] = {
+    "a Node": lambda api: read_node(api, "n1"),
+    "all Nodes": list_nodes,
+    "the waiting Nodes": lambda api: list_nodes(api, reboot_label=("ready",)),
+    "the node's pods": lambda api: list_pods_on(api, "n1"),
+    "the lock": lambda api: lock(api).read(),
+    "the settings": lambda api: api.get(CONFIG_MAP, objects.ConfigMap),
+    "a pod's controller": lambda api: read_controller(api, "shop", "a"),
+    "where pods landed": lambda api: places_of(api, "shop", ["u1"], since=START),
+    "other coordinators": lambda api: find_foreign(api, namespace="careen", name="careen"),
+    "our rights": lambda api: access.missing_rights(api, access.FORECAST_RIGHTS),
+    "the cluster for a forecast": read_cluster,
+    "the server's release": server_version,
+}
+
+
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
+async def test_what_is_read_from_an_answer_without_content_is_unclear(read: Callable[[ApiServer], Awaitable[object]], nothing: Any) -> None:
+    with pytest.raises(UnreadableAnswer):
+        await read(api_on(Scripted(*[answer(200, nothing)] * 50)))
+
+
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
+async def test_a_patch_of_a_node_that_is_answered_with_nothing_is_looked_up_and_stays_unclear(nothing: Any) -> None:
+    server = Scripted(*[answer(200, nothing)] * 50)
+    assert isinstance(await patch_node(api_on(server), "n1", PatchNode(purpose="", resource_version="5", taints=())), StillUnclear)
+    assert [request.method for request in server.asked].count("PATCH") == 1
+
+
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
+async def test_a_write_of_the_lock_that_is_answered_with_nothing_is_looked_up_and_stays_unclear(nothing: Any) -> None:
+    server = Scripted(*[answer(200, nothing)] * 50)
+    wanted = WriteLock(purpose="", content=None, expected_resource_version="5", daemonset_uid="u")
+    assert isinstance(await lock(api_on(server)).write(wanted), StillUnclear)
+    assert [request.method for request in server.asked].count("PATCH") == 1
+
+
+async def test_a_node_that_the_selector_leaves_out_is_not_taken_for_one_that_waits() -> None:
+    waits, idle = ({"metadata": {"name": name, "labels": labels}} for name, labels in (("n1", {"careen.dev/reboot": "ready"}), ("n2", {})))
+    with pytest.raises(UnreadableAnswer, match="Node n2"):
+        await list_nodes(api_on(Scripted(answer(200, a_list("Node", waits, idle)))), reboot_label=("ready",))
+
+
+@pytest.mark.parametrize(("path", "asked"), [
+    ("/api/v1/nodes", Asked("v1", "Node", "", "")),
+    ("/api/v1/nodes/n%2F1", Asked("v1", "Node", "", "n/1")),
+    ("/api/v1/namespaces", Asked("v1", "Namespace", "", "")),
+    ("/api/v1/namespaces/shop", Asked("v1", "Namespace", "", "shop")),
+    ("/api/v1/namespaces/shop/pods/a", Asked("v1", "Pod", "shop", "a")),
+    ("/apis/apps/v1/namespaces/careen/daemonsets/careen", Asked("apps/v1", "DaemonSet", "careen", "careen")),
+])
+def test_a_path_says_what_its_answer_has_to_be(path: str, asked: Asked) -> None:
+    assert asked_for(path) == asked
+
+
+@pytest.mark.parametrize("path", [
+    *ALWAYS, *VOLUMES, DAEMONSETS, access.RULES, access.REVIEWS, *(each.format(version=version) for each in DEVICES for version in DEVICE_VERSIONS),
+])
+def test_everything_that_is_asked_for_has_a_kind(path: str) -> None:
+    assert asked_for(path).kind
+
+
+@pytest.mark.parametrize(("plural", "kind"), [(plural, kind) for plural, kind in KINDS.items() if not plural.startswith("selfsubject")])
+def test_the_kinds_are_those_of_the_api(plural: str, kind: str) -> None:
+    assert resource_named(plural).kind == kind
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from(["Node", "NodeList", "Status", "Success", "n1"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["kind", "apiVersion", "metadata", "name", "uid", "resourceVersion", "items", "continue", "status", "code"]) | st.text(max_size=5), inner, max_size=6,
+    ), max_leaves=30,
+)
+
+
+@given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass")))
+def test_any_answer_is_believed_or_unclear_and_nothing_else(body: bytes) -> None:
+    for believe in (
+        lambda: the_object(body, "/api/v1/nodes/n1", objects.ManagedNode, ""), lambda: the_page(body, "/api/v1/nodes", ""),
+        lambda: the_review(body, access.REVIEWS, objects.ObjectHead, ""), lambda: is_evicted(body, ""),
+    ):
+        try:
+            believe()
+        except ClusterError as error:
+            assert isinstance(error, UnreadableAnswer)  # noqa: PT017 - either outcome is right
+
+
+def test_a_whole_node_is_believed() -> None:
+    body = json.dumps(an_object("Node", "n1", apiVersion="v1", spec={"unschedulable": True})).encode()
+    assert the_object(body, "/api/v1/nodes/n1", objects.ManagedNode, "").spec.unschedulable

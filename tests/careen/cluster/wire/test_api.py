@@ -1,0 +1,236 @@
+"""Requests with retries where they are safe."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from careen.cluster.objects import ObjectHead
+from careen.cluster.wire.answers import decoded
+from careen.cluster.wire.errors import (
+    Conflict,
+    Expired,
+    NotFound,
+    NotSent,
+    NotServed,
+    ServerFailed,
+    TooManyRequests,
+    Unclear,
+    UnreadableAnswer,
+)
+from careen.cluster.wire.transport import MERGE_PATCH
+from tests.careen.virtual_shell import (
+    START,
+    Meddling,
+    Scripted,
+    VirtualClock,
+    a_list,
+    an_object,
+    answer,
+    api_on,
+    methods,
+    status,
+)
+
+NODE, NODES = "/api/v1/nodes/n1", "/api/v1/nodes"
+N1 = an_object("Node", "n1")
+
+
+def nodes(*names: str, token: str = "") -> dict[str, Any]:
+    return a_list("Node", *({"metadata": {"name": name}} for name in names), token=token)
+
+
+@pytest.mark.parametrize("trouble", [NotSent("refused"), Unclear("reset"), status(503), status(500), status(429, retry_after="1")])
+async def test_a_read_is_tried_again_on_whatever_may_pass(trouble: Exception) -> None:
+    server = Scripted(trouble, trouble, answer(200, N1))
+    assert await api_on(server).get(NODE, ObjectHead) == decoded(json.dumps(N1).encode(), ObjectHead, "")
+    assert len(server.asked) == 3
+
+
+async def test_a_read_is_not_tried_again_when_the_server_has_decided() -> None:
+    server = Scripted(status(404))
+    with pytest.raises(NotFound):
+        await api_on(server).get(NODE, ObjectHead)
+
+
+async def test_reads_give_up_when_the_next_pause_would_pass_their_deadline() -> None:
+    clock, server = VirtualClock(), Scripted(*[Unclear("reset")] * 50)
+    with pytest.raises(Unclear):
+        await api_on(server, clock).get(NODE, ObjectHead)
+    assert 5 < clock.seconds <= 10
+    assert len(server.asked) < 15
+
+
+async def test_retry_after_is_waited_for_and_jitter_comes_on_top() -> None:
+    clock = VirtualClock()
+    await api_on(Scripted(status(429, retry_after="3"), answer(200, N1)), clock).get(NODE, ObjectHead)
+    assert clock.slept == [3.125]  # three seconds, and half of the first quarter of a second
+
+
+@pytest.mark.parametrize("trouble", [Unclear("reset"), status(500), status(504)])
+async def test_a_write_whose_answer_was_lost_is_never_sent_again(trouble: Exception) -> None:
+    server = Scripted(trouble)
+    with pytest.raises((Unclear, ServerFailed)):
+        await api_on(server).merge_patch(NODE, {}, ObjectHead)
+    assert methods(server.asked) == [f"PATCH {NODE}"]
+
+
+@pytest.mark.parametrize("trouble", [NotSent("refused"), status(429, retry_after="1")])
+async def test_a_write_that_certainly_did_nothing_is_sent_again(trouble: Exception) -> None:
+    server = Scripted(trouble, answer(200, N1))
+    assert (await api_on(server).merge_patch(NODE, {"a": None}, ObjectHead)).metadata.name == "n1"
+    assert server.bodies == [{"a": None}, {"a": None}]
+    assert server.asked[0].content_type == MERGE_PATCH
+
+
+async def test_a_write_that_must_not_wait_hands_429_to_its_caller() -> None:
+    with pytest.raises(TooManyRequests) as caught:
+        await api_on(Scripted(status(429, retry_after="10"))).write("POST", "/api/v1/events", {}, wait_when_busy=False)
+    assert caught.value.retry_after_seconds == 10
+
+
+async def test_a_conflict_is_handed_on_at_once() -> None:
+    with pytest.raises(Conflict):
+        await api_on(Scripted(status(409))).merge_patch(NODE, {}, ObjectHead)
+
+
+async def test_lists_are_read_page_by_page_and_consistently() -> None:
+    server = Scripted(answer(200, nodes("a", token="abc")), answer(200, nodes("b")))
+    assert [each.metadata.name for each in await api_on(server).items(NODES, ObjectHead, query={"labelSelector": "l=1"})] == ["a", "b"]
+    assert [dict(request.query) for request in server.asked] == [
+        {"labelSelector": "l=1", "limit": "500"},  # no resourceVersion: a quorum read
+        {"labelSelector": "l=1", "limit": "500", "continue": "abc"},
+    ]
+
+
+async def test_a_list_whose_pages_expired_is_read_once_more_from_the_start() -> None:
+    first = answer(200, nodes("a", token="abc"))
+    server = Scripted(first, status(410), answer(200, nodes("b")))
+    assert [each.metadata.name for each in await api_on(server).items(NODES, ObjectHead)] == ["b"]
+    with pytest.raises(Expired):
+        await api_on(Scripted(first, status(410), first, status(410))).items(NODES, ObjectHead)
+
+
+NOTHING = {
+    "a page": b"<html>login</html>",
+    "no bytes": b"",
+    "an empty object": {},
+    "null": b"null",
+    "a list of JSON": b"[]",
+    "a Status": {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 200},
+    "a login": {"error": "login_required", "data": {}},
+    "no items": {"items": None},
+    "an end in the middle": json.dumps(N1).encode()[:-9],
+    "nesting without end": b'{"metadata":' * 100_000,
+    "bytes that are no text": b'{"kind": "\xff"}',
+}
+
+NO_NODE = NOTHING | {
+    "another kind": {**N1, "kind": "Pod"},
+    "another version of the API": {**N1, "apiVersion": "apps/v1"},
+    "no kind": {"metadata": N1["metadata"]},
+    "no metadata": {"kind": "Node"},
+    "another Node": an_object("Node", "n2"),
+    "no name": an_object("Node", ""),
+    "no uid": an_object("Node", "n1", metadata={"uid": ""}),
+    "no version": an_object("Node", "n1", metadata={"resourceVersion": ""}),
+    "a number for a version": an_object("Node", "n1", metadata={"resourceVersion": 5}),
+    "a list": nodes("n1"),
+    "a number of 400 digits": json.dumps(N1).encode().replace(b'"5"', b"5" * 400),
+    "metadata twice, the second empty": json.dumps(N1).encode()[:-1] + b',"metadata":{}}',
+}
+
+NO_LIST = NOTHING | {
+    "another kind": a_list("Pod"),
+    "one object": N1,
+    "no kind": {"metadata": {"resourceVersion": "7"}, "items": []},
+    "no metadata": {"kind": "NodeList", "items": []},
+    "no version": a_list("Node", version=""),
+    "items that are null": {**nodes(), "items": None},
+    "items that are missing": {"kind": "NodeList", "metadata": {"resourceVersion": "7"}},
+    "an item without uid": a_list("Node", {"metadata": {"name": "n1", "uid": ""}}),
+    "an item without version": a_list("Node", {"metadata": {"name": "n1", "resourceVersion": ""}}),
+    "an item without metadata": {**nodes(), "items": [{}]},
+    "a token that is a number": {**nodes(), "metadata": {"resourceVersion": "7", "continue": 5}},
+    "items twice, the second null": json.dumps(nodes("n1")).encode()[:-1] + b',"items":null}',
+}
+
+
+@pytest.mark.parametrize("body", NO_NODE.values(), ids=NO_NODE.keys())
+async def test_a_read_asks_again_until_the_answer_is_about_what_was_asked_and_then_it_is_unclear(body: Any) -> None:
+    assert await api_on(Scripted(answer(200, body), answer(200, N1))).get(NODE, ObjectHead)
+    with pytest.raises(UnreadableAnswer, match=f"GET {NODE}"):
+        await api_on(Scripted(*[answer(200, body)] * 50)).get(NODE, ObjectHead)
+
+
+@pytest.mark.parametrize("body", NO_LIST.values(), ids=NO_LIST.keys())
+async def test_a_page_that_is_none_is_asked_for_again_and_neither_begins_nor_ends_a_list(body: Any) -> None:
+    server = Scripted(answer(200, body), answer(200, nodes("a", token="t")), answer(200, body), answer(200, nodes("b")))
+    assert [each.metadata.name for each in await api_on(server).items(NODES, ObjectHead)] == ["a", "b"]
+    assert [request.query.get("continue") for request in server.asked] == [None, None, "t", "t"]
+    for before in ([], [answer(200, nodes("a", token="t"))]):
+        with pytest.raises(UnreadableAnswer, match=f"GET {NODES}"):
+            await api_on(Scripted(*before, *[answer(200, body)] * 50)).items(NODES, ObjectHead)
+
+
+async def test_a_list_that_goes_in_a_circle_is_unclear() -> None:
+    with pytest.raises(UnreadableAnswer, match="continues with the page that was asked for"):
+        await api_on(Scripted(*[answer(200, nodes("a", token="t"))] * 50)).items(NODES, ObjectHead)
+
+
+@pytest.mark.parametrize("body", NO_NODE.values(), ids=NO_NODE.keys())
+async def test_a_write_whose_answer_is_not_about_its_object_may_have_landed_and_is_not_sent_again(body: Any) -> None:
+    server = Scripted(answer(200, body))
+    with pytest.raises(UnreadableAnswer) as caught:
+        await api_on(server).merge_patch(NODE, {}, ObjectHead)
+    assert caught.value.may_have_landed
+
+
+async def test_an_object_of_another_namespace_is_not_the_one_that_was_asked_for() -> None:
+    path = "/api/v1/namespaces/shop/pods/a"
+    other, ours = (an_object("Pod", "a", namespace=each) for each in ("other", "shop"))
+    assert (await api_on(Scripted(answer(200, other), answer(200, ours))).get(path, ObjectHead)).metadata.namespace == "shop"
+
+
+async def test_an_empty_list_is_one_that_says_so() -> None:
+    assert await api_on(Scripted(answer(200, nodes()))).items(NODES, ObjectHead) == []
+
+
+async def test_a_404_that_is_no_status_does_not_say_that_the_object_is_gone() -> None:
+    """A proxy's page, or an API that is not served."""
+    with pytest.raises(NotServed) as caught:
+        await api_on(Scripted(answer(404, b"404 page not found"))).get(NODE, ObjectHead)
+    assert not isinstance(caught.value, NotFound)
+    assert caught.value.may_have_landed
+
+
+@pytest.mark.parametrize(("ahead", "skew"), [(0, -0.5), (90, -90.5), (-90, 89.5)])
+async def test_the_difference_of_the_clocks_comes_from_the_date_header(ahead: int, skew: float) -> None:
+    theirs = format_datetime(START + timedelta(seconds=ahead), usegmt=True)
+    api = api_on(Scripted(answer(200, N1, date=theirs)))
+    assert api.clock_skew_seconds is None
+    await api.get(NODE, ObjectHead)
+    assert api.clock_skew_seconds == skew
+
+
+@pytest.mark.parametrize("date", [
+    "", "yesterday", "Wed, 04 Mar 1960 12:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 -2359", "Wed, 04 Mar 99999999999999999999 12:00:00 GMT", "9" * 5000, "Wed,,,", ":::",
+])
+async def test_an_unreadable_date_says_nothing_about_clocks(date: str) -> None:
+    api = api_on(Scripted(answer(200, N1, date=date)))
+    await api.get(NODE, ObjectHead)
+    assert api.clock_skew_seconds is None
+
+
+async def test_every_request_is_told_also_the_lost_ones() -> None:
+    told: list[tuple[str, int | None]] = []
+    server = Meddling(Scripted(answer(200, N1)))
+    troubles = [Unclear("reset")]
+    server.before = lambda _: troubles.pop() if troubles else None
+    api = api_on(server, observer=lambda request, response: told.append((request.path, response.status if response else None)))
+    await api.get(NODE, ObjectHead)
+    assert told == [(NODE, None), (NODE, 200)]

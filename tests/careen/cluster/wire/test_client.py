@@ -1,0 +1,316 @@
+"""The real transport against real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from careen.cluster.wire import client
+from careen.cluster.wire.client import CannotReachCluster, ClientTransport, load_configuration
+from careen.cluster.wire.errors import NotSent, Unclear
+from careen.cluster.wire.transport import MERGE_PATCH, Request
+from tests.patience import LONG_SECONDS, growing, until
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: Wed, 04 Mar 2026 12:00:00 GMT\r\n\r\n{}"
+
+
+class RawServer:
+    """Accepts connections and lets a function do what it likes with each; keeps what was sent."""
+
+    def __init__(self, behave: Callable[[socket.socket], None]) -> None:
+        self.received: list[bytes] = []
+        self._behave = behave
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._connections: list[socket.socket] = []
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # cut from either side
+            while data := connection.recv(65536):
+                self.received.append(data)
+                self._behave(connection)
+
+    @property
+    def requests(self) -> int:
+        """How many requests arrived, in however many pieces."""
+        return b"".join(self.received).count(b" HTTP/1.1\r\n")
+
+    def close(self) -> None:
+        for each in [self._socket, *self._connections]:
+            each.close()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Callable[[socket.socket], None]], RawServer]]:
+    servers: list[RawServer] = []
+
+    def start(behave: Callable[[socket.socket], None]) -> RawServer:
+        servers.append(RawServer(behave))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def kubeconfig(folder: Path, url: str, user: str = "token: one") -> Path:
+    file = folder / "kubeconfig"
+    file.write_text(
+        f"{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: s, cluster: {{server: '{url}'}}}}],"
+        f" users: [{{name: u, user: {{{user}}}}}], contexts: [{{name: c, context: {{cluster: s, user: u}}}}]}}"
+    )
+    return file
+
+
+@pytest.fixture
+def transport_to(tmp_path: Path) -> Iterator[Callable[..., ClientTransport]]:
+    made: list[ClientTransport] = []
+
+    def make(url: str, threads: int = 8, **more: str) -> ClientTransport:
+        file = kubeconfig(tmp_path, url, **more)
+        made.append(ClientTransport(lambda: load_configuration(file), agent="careen-agent", threads=threads))
+        return made[-1]
+
+    yield make
+    for transport in made:
+        transport.close()
+
+
+def patch(seconds: float = 5.0) -> Request:
+    return Request(method="PATCH", path="/api/v1/nodes/n1", query={"dryRun": "All"}, body=b"{}", content_type=MERGE_PATCH, timeout_seconds=seconds)
+
+
+async def test_a_request_goes_out_as_it_was_meant(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    server = serve(lambda connection: connection.sendall(OK))
+    response = await transport_to(server.url).send(patch())
+    assert (response.status, response.body, response.headers["date"]) == (200, b"{}", "Wed, 04 Mar 2026 12:00:00 GMT")
+    sent = b"".join(server.received).decode()
+    assert sent.startswith("PATCH /api/v1/nodes/n1?dryRun=All HTTP/1.1\r\n")
+    assert "Authorization: Bearer one\r\n" in sent
+    assert "Content-Type: application/merge-patch+json\r\n" in sent
+    assert "User-Agent: careen-agent" in sent
+    assert sent.endswith("\r\n\r\n{}")
+
+
+async def test_nobody_listening_is_certainly_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(NotSent, match=r"PATCH /api/v1/nodes/n1: .*refused"):
+        await transport_to(f"http://127.0.0.1:{port}").send(patch())
+
+
+async def test_a_connection_cut_after_the_request_is_unclear_and_nothing_is_sent_twice(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    """The client library would silently resend a PUT, and the second one would conflict with the first."""
+    server = serve(lambda connection: connection.shutdown(socket.SHUT_RDWR))
+    with pytest.raises(Unclear):
+        await transport_to(server.url).send(Request(method="PUT", path="/x", body=b"{}"))
+    assert server.requests == 1
+
+
+async def test_a_silent_server_is_unclear_after_the_deadline(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    server = serve(lambda _: None)
+    with pytest.raises(Unclear):
+        await transport_to(server.url).send(patch(0.2))
+    await until(lambda: server.requests)
+    assert server.requests == 1
+
+
+async def test_a_dripping_server_is_unclear_after_the_total_deadline(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    """Each byte comes within the read deadline, and the answer never ends."""
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
+    ended = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        while not ended.is_set():
+            connection.sendall(b"x")
+            time.sleep(0.05)
+
+    server = serve(drip)
+    said = ""
+    for seconds in growing(0.2):
+        with pytest.raises(Unclear) as unclear:
+            await transport_to(server.url).send(patch(seconds))
+        if "no full answer" in (said := str(unclear.value)):
+            break
+    ended.set()
+    assert "no full answer" in said
+
+
+class Gate:
+    """A server that answers the first request only when it is let."""
+
+    def __init__(self) -> None:
+        self.is_open = threading.Event()
+        self.asked = 0
+
+    def __call__(self, connection: socket.socket) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            self.is_open.wait(LONG_SECONDS)
+        connection.sendall(OK)
+
+
+async def test_a_request_that_finds_no_thread_is_not_sent_neither_then_nor_later(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    """An unclear answer would be read again and awaited; a write that lands when nobody expects it is worse."""
+    monkeypatch.setattr(client, "THREAD_SECONDS", 0.1)
+    gate = Gate()
+    server = serve(gate)
+    transport = transport_to(server.url, threads=1)
+    first = asyncio.ensure_future(transport.send(patch()))
+    await until(lambda: gate.asked == 1)
+    with pytest.raises(NotSent, match="no thread was free"):
+        await transport.send(Request(method="POST", path="/late", body=b"{}"))
+    gate.is_open.set()
+    assert (await first).status == 200
+    assert (await transport.send(Request(method="GET", path="/after"))).status == 200, "the queue was worked off by now"
+    assert b"/late" not in b"".join(server.received)
+
+
+async def test_a_turn_that_is_cut_leaves_nothing_behind_that_is_sent_later(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    gate = Gate()
+    server = serve(gate)
+    transport = transport_to(server.url, threads=1)
+    first = asyncio.ensure_future(transport.send(patch()))
+    await until(lambda: gate.asked == 1)
+    cut = asyncio.ensure_future(transport.send(Request(method="POST", path="/late", body=b"{}")))
+    await asyncio.sleep(0.05)
+    cut.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cut
+    gate.is_open.set()
+    await first
+    await transport.send(Request(method="GET", path="/after"))
+    assert b"/late" not in b"".join(server.received)
+
+
+async def test_the_deadline_counts_from_when_the_request_goes_out(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
+    gate = Gate()
+    transport = transport_to(serve(gate).url, threads=1)
+    first = asyncio.ensure_future(transport.send(patch(10)))
+    await until(lambda: gate.asked == 1)
+    second = asyncio.ensure_future(transport.send(patch(1)))
+    await asyncio.sleep(2.5)                                      # longer than the second one's whole deadline
+    assert not second.done()
+    gate.is_open.set()
+    assert (await second).status == 200
+    assert (await first).status == 200
+
+
+async def test_a_host_without_a_thread_to_spare_sends_nothing(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    server = serve(lambda connection: connection.sendall(OK))
+    transport = transport_to(server.url)
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name.startswith("api"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(NotSent, match="can't start new thread"):
+            await transport.send(Request(method="POST", path="/late", body=b"{}"))
+    assert (await transport.send(Request(method="GET", path="/after"))).status == 200
+    assert b"/late" not in b"".join(server.received), "the pool had queued it before it asked for a thread"
+
+
+async def test_half_an_answer_is_unclear(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    def half(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with pytest.raises(Unclear):
+        await transport_to(serve(half).url).send(patch())
+
+
+async def test_redirects_and_errors_are_handed_on_as_they_are(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    moved = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/login\r\nContent-Length: 0\r\n\r\n"
+    server = serve(lambda connection: connection.sendall(moved))
+    assert (await transport_to(server.url).send(Request(method="GET", path="/x"))).status == 302
+    assert server.requests == 1
+
+
+async def test_a_rotated_token_is_read_again_after_401_and_the_request_sent_once_more(serve, transport_to, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(client, "RELOAD_SECONDS", 0.0)
+    token = tmp_path / "token"
+    token.write_text("old")
+
+    def behave(connection: socket.socket) -> None:
+        known = b"Bearer new" in server.received[-1]
+        connection.sendall(OK if known else b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+
+    server = serve(behave)
+    transport = transport_to(server.url, user=f"tokenFile: {token}")
+    assert (await transport.send(Request(method="GET", path="/x"))).status == 401
+    token.write_text("new")
+    assert (await transport.send(Request(method="GET", path="/x"))).status == 200
+    assert transport.credentials().authorization == "Bearer new"
+
+
+async def test_credentials_are_not_read_again_for_each_401(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    server = serve(lambda connection: connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"))
+    transport = transport_to(server.url)
+    for _ in range(3):
+        assert (await transport.send(Request(method="GET", path="/x"))).status == 401
+    assert server.requests == 3
+
+
+def test_in_the_cluster_the_token_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kubernetes.config import incluster_config
+
+    (tmp_path / "token").write_text("pod-token\n")
+    (tmp_path / "ca.crt").write_text("certificate")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    configuration = load_configuration(None)
+    assert configuration.host == "https://[fd00::1]:443"
+    assert client._authorization(configuration) == "bearer pod-token"
+    assert configuration.retries is False
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "there is no such file"),
+        ("{}", "kubeconfig"),
+        ("[", "kubeconfig"),
+        ("- a", "it is not written as a kubeconfig"),
+        ("root:x:0:0", "it is not written as a kubeconfig"),
+        ("{current-context: x, contexts: [], clusters: [], users: []}", "kubeconfig"),
+    ],
+)
+def test_an_unusable_kubeconfig_is_named_with_what_to_do(tmp_path: Path, content: str | None, words: str) -> None:
+    file = tmp_path / "kubeconfig"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(CannotReachCluster, match=words) as caught:
+        load_configuration(file)
+    assert str(file) in str(caught.value)
+    assert "correct the file" in str(caught.value)
+
+
+def test_outside_a_pod_and_without_a_kubeconfig_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(CannotReachCluster, match="--kubeconfig FILE"):
+        load_configuration(None)

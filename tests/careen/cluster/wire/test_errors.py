@@ -1,0 +1,64 @@
+"""Statuses become errors named for what the caller does next."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from careen.cluster.wire import errors
+from careen.cluster.wire.transport import Request
+from tests.careen.virtual_shell import answer, status
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+REQUEST = Request(method="PATCH", path="/api/v1/nodes/n1")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "may_have_landed"),
+    [
+        (401, errors.Unauthorized, False),
+        (403, errors.Forbidden, False),
+        (404, errors.NotFound, False),
+        (409, errors.Conflict, False),
+        (410, errors.Expired, False),
+        (422, errors.Refused, False),
+        (400, errors.Refused, False),
+        (429, errors.TooManyRequests, False),
+        (500, errors.ServerFailed, True),
+        (504, errors.ServerFailed, True),
+        (302, errors.Refused, False),
+    ],
+)
+def test_a_status_becomes_the_error_that_fits_it(code: int, kind: type[errors.Refused], may_have_landed: bool) -> None:
+    with pytest.raises(errors.Refused) as caught:
+        errors.raise_unless_ok(REQUEST, status(code, "Why", "because"), now=NOW)
+    assert type(caught.value) is kind
+    assert caught.value.may_have_landed is may_have_landed
+    assert (caught.value.status, caught.value.reason, caught.value.message) == (code, "Why", "because")
+    assert str(caught.value) == f"PATCH /api/v1/nodes/n1: {code} Why: because"
+
+
+@pytest.mark.parametrize("code", [200, 201, 202])
+def test_success_raises_nothing(code: int) -> None:
+    errors.raise_unless_ok(REQUEST, answer(code), now=NOW)
+
+
+def test_the_page_of_a_proxy_is_quoted_instead_of_a_reason() -> None:
+    with pytest.raises(errors.ServerFailed, match=r"502.*Bad Gateway"):
+        errors.raise_unless_ok(REQUEST, answer(502, b"<html>Bad Gateway</html>"), now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("3", 3.0), ("0", 0.0), ("Wed, 04 Mar 2026 12:00:07 GMT", 7.0), ("Wed, 04 Mar 2026 11:00:00 GMT", 0.0), ("soon", None), ("", None), ("-1", None), ("²", None),
+     ("1000000000", 60.0), ("9" * 5000, 60.0), ("Fri, 31 Dec 2199 23:59:59 GMT", 60.0), ("Fri, 31 Dec 9999 23:59:59 -2359", None), ("1e9", None), ("0x10", None), ("NaN", None)],
+)
+def test_retry_after_is_read_in_both_forms(header: str, seconds: float | None) -> None:
+    assert errors.retry_after(answer(429, retry_after=header), now=NOW) == seconds
+
+
+def test_a_lost_answer_may_have_landed_and_an_unsent_request_may_not() -> None:
+    assert errors.Unclear("").may_have_landed
+    assert errors.UnreadableAnswer("").may_have_landed
+    assert not errors.NotSent("").may_have_landed

@@ -1,0 +1,108 @@
+"""One guarded write and what became of it, whatever the network does to the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from careen.cluster.wire.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    NotSent,
+    ServerFailed,
+    TooManyRequests,
+    Unclear,
+)
+from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear, Written, write_guarded
+
+
+async def test_nothing_is_written_without_a_version_to_guard_it() -> None:
+    """The server takes a patch with an empty resourceVersion for one without, and overwrites what others wrote meanwhile."""
+    thing = Thing(plan=[(None, True)])
+    outcome: Written[str] = await write_guarded(version="", write=thing.write, read=thing.read, stands=lambda value: value == "new")
+    assert isinstance(outcome, StillUnclear)
+    assert thing.writes == []
+
+
+def refused(kind: type[Forbidden], code: int) -> ClusterError:
+    return kind("PATCH /x", status=code, reason="", message="", retry_after_seconds=None)
+
+
+CONFLICT = refused(Conflict, 409)  # type: ignore[arg-type]
+LOST = Unclear("lost")
+FAILED = refused(ServerFailed, 500)  # type: ignore[arg-type]
+
+
+@dataclass
+class Thing:
+    """An object with a version; `plan` says for each write what the writer hears, and whether the write takes place."""
+
+    plan: list[tuple[ClusterError | None, bool]]
+    version: int = 1
+    value: str = "old"
+    writes: list[str] = field(default_factory=list)
+    readable: bool = True
+    others_write_after: int = 99
+    """After so many writes of ours somebody else changes the object."""
+
+    async def write(self, version: str) -> str:
+        self.writes.append(version)
+        error, happens = self.plan.pop(0)
+        if error is None and version != str(self.version):
+            raise CONFLICT
+        if happens and version == str(self.version):
+            self.version, self.value = self.version + 1, "new"
+        if len(self.writes) == self.others_write_after:
+            self.version, self.value = self.version + 1, "theirs"
+        if error:
+            raise error
+        return self.value
+
+    async def read(self) -> tuple[str, str]:
+        if not self.readable:
+            raise LOST
+        return str(self.version), self.value
+
+    async def put(self) -> Written[str]:
+        return await write_guarded(version="1", write=self.write, read=self.read, stands=lambda value: value == "new")
+
+
+OK = (None, True)
+
+TABLE = [
+    pytest.param(Thing([OK]), Landed("new"), ["1"], id="answered"),
+    pytest.param(Thing([(CONFLICT, False)]), Stale, ["1"], id="somebody was faster"),
+    pytest.param(Thing([(refused(NotFound, 404), False)]), Stale, ["1"], id="the object is gone"),  # type: ignore[arg-type]
+    pytest.param(Thing([(refused(Forbidden, 403), False)]), Rejected, ["1"], id="a right is missing"),
+    pytest.param(Thing([(refused(TooManyRequests, 429), False)]), StillUnclear, ["1"], id="busy for longer than we wait"),  # type: ignore[arg-type]
+    pytest.param(Thing([(NotSent("refused"), False)]), StillUnclear, ["1"], id="certainly not sent"),
+    pytest.param(Thing([(LOST, True)]), Landed("new"), ["1"], id="the answer was lost, the write landed"),
+    pytest.param(Thing([(FAILED, True)]), Landed("new"), ["1"], id="500, and the write landed all the same"),
+    pytest.param(Thing([(LOST, False), OK]), Landed("new"), ["1", "1"], id="lost before it landed: written again at the same version"),
+    pytest.param(Thing([(LOST, False), (LOST, False), (LOST, False)]), StillUnclear, ["1", "1", "1"], id="lost again and again"),
+    pytest.param(Thing([(LOST, True)], readable=False), StillUnclear, ["1"], id="the object cannot be read either"),
+    pytest.param(Thing([(LOST, False)], others_write_after=1), Stale, ["1"], id="lost, and somebody else changed the object: the lost one can only conflict now"),
+    pytest.param(Thing([(LOST, False), (CONFLICT, True)]), Landed("new"), ["1", "1"], id="the lost one lands late and makes the second a conflict: it is ours"),
+    pytest.param(Thing([(LOST, False), (CONFLICT, False)], others_write_after=2), Stale, ["1", "1"], id="the second conflicts with somebody else's"),
+    pytest.param(Thing([(LOST, False), (refused(Forbidden, 403), False)], others_write_after=2), Stale, ["1", "1"], id="refused after a lost one: the object decides"),
+]
+
+
+@pytest.mark.parametrize(("thing", "outcome", "writes"), TABLE)
+async def test_a_guarded_write_comes_to(thing: Thing, outcome: object, writes: list[str]) -> None:
+    written = await thing.put()
+    if isinstance(outcome, type):
+        assert type(written) is outcome
+    else:
+        assert written == outcome
+    assert thing.writes == writes
+
+
+async def test_what_is_reported_as_landed_is_what_was_read() -> None:
+    thing = Thing([(LOST, True)])
+    written = await thing.put()
+    assert isinstance(written, Landed)
+    assert written.seen == thing.value == "new"

@@ -1,0 +1,61 @@
+"""What the record keeps of the workloads before a drain, and what earlier releases make of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.core.drain import baseline
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import from_annotation, to_annotation
+from tests.careen.core.builders import a_daemon_pod, a_marked_node, a_pod, a_progress, a_situation, an_owner
+
+DRAINING = a_progress(Phase.DRAINING)
+
+
+def test_jobs_and_daemon_sets_are_recorded_and_not_compared_as_services() -> None:
+    rows = (an_owner(), an_owner("j", kind="Job"), an_owner("d", kind="DaemonSet"), an_owner("s", kind="StatefulSet"))
+    assert [row.kind for row in baseline.services(rows)] == ["ReplicaSet", "StatefulSet"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from(["", "a", "b"])), max_size=8))
+def test_what_is_recorded_is_read_back_and_told_of_each_pod(given_pods: list[tuple[int, bool, str]]) -> None:
+    """A pod is as it was recorded; where a DaemonSet has several pods here, one that is ready stands for all of them."""
+    pods = tuple(
+        a_daemon_pod(f"p{n}", owner_uid=f"ds-{owner}", is_ready=ready, labels={"controller-revision-hash": revision} if revision else {})
+        for n, (owner, ready, revision) in enumerate(given_pods)
+    )
+    record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=pods), ()))
+    assert from_annotation(to_annotation(record)) == record
+    afterwards = a_situation(a_marked_node(record))
+    for pod in pods:
+        same = [each for each in pods if each.owner_uid == pod.owner_uid]
+        if len(same) == 1:
+            assert baseline.was_ready(afterwards, pod) is pod.is_ready
+        elif not any(each.is_ready for each in same):
+            assert baseline.was_ready(afterwards, pod) is False
+
+
+@pytest.mark.parametrize(("pod", "told"), [
+    pytest.param(a_daemon_pod(owner_uid="another"), None, id="not here before"),
+    pytest.param(a_daemon_pod(labels={"controller-revision-hash": "new"}), None, id="another template"),
+    pytest.param(a_daemon_pod(), True, id="as before"),
+])
+def test_a_pod_that_cannot_be_compared_is_neither_good_nor_bad(pod: Any, told: bool | None) -> None:
+    record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=(a_daemon_pod(),)), ()))
+    assert baseline.was_ready(a_situation(a_marked_node(record)), pod) is told
+
+
+def test_only_owners_of_displaced_pods_are_kept() -> None:
+    situation = a_situation(a_marked_node(DRAINING), owners=(an_owner(), an_owner("other")), pods=())
+    assert baseline.taken(situation, (a_pod(),)) == (an_owner(),)
+
+
+def test_the_sentence_of_the_cordon_names_three() -> None:
+    rows = [an_owner(name, kind="DaemonSet", ready=0) for name in "abcde"]
+    assert baseline.said(rows).endswith("DaemonSet shop/a, DaemonSet shop/b, DaemonSet shop/c and 2 more")
+    assert baseline.said([an_owner("a", kind="DaemonSet", ready=1)]) == ""

@@ -1,0 +1,64 @@
+"""The record on the Node: read back as written, and refused rather than guessed at."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.core.facts.observation import OwnerHealth
+from careen.core.facts.progress import (
+    Announcement,
+    Mark,
+    Progress,
+    UnreadableProgress,
+    from_annotation,
+    to_annotation,
+)
+
+counts = st.integers(0, 2**31 - 1)
+marks = st.builds(Mark, boot=st.text(), uptime=st.floats(0, 1e9).map(lambda seconds: round(seconds, 3)))
+announcements = st.builds(Announcement, boot=st.text(), uptime=marks.map(lambda mark: mark.uptime), by=st.text(), is_asked=st.booleans())
+owners = st.builds(
+    OwnerHealth, kind=st.text(), namespace=st.text(), name=st.text(), uid=st.text(), generation=st.integers(0, 2**63 - 1), replicas=counts, ready=counts,
+)
+by_type = {
+    "str": st.text(), "int": counts, "bool": st.booleans(), "Mark | None": st.none() | marks,
+    "Announcement | None": st.none() | announcements,
+    "Mapping[str, str | None]": st.dictionaries(st.text(), st.none() | st.text()), "tuple[OwnerHealth, ...]": st.lists(owners, max_size=3).map(tuple),
+}
+records = st.builds(Progress, **{each.name: by_type[str(each.type)] for each in fields(Progress)})
+
+
+@given(records)
+def test_it_is_read_back_as_written(progress: Progress) -> None:
+    assert from_annotation(to_annotation(progress)) == progress
+
+
+def test_defaults_are_left_out() -> None:
+    assert json.loads(to_annotation(Progress(phase="Waiting"))) == {"version": 1, "phase": "Waiting"}
+
+
+def test_no_annotation_is_an_empty_record() -> None:
+    assert from_annotation(None) == Progress()
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ('{"version":2}', "version 2"), ('{"version":"1"}', "version '1'"), ("{}", "not careen's JSON"), ("[]", "not careen's JSON"), ("", "not careen's JSON"),
+    ('{"version":1,"colour":"red"}', "does not hold"), ('{"version":1,"claim":7}', "does not hold"), ('{"version":1,"tries":true}', "does not hold"),
+    ('{"version":1,"claimed":{"boot":"b"}}', "does not hold"), ('{"version":1,"owners":[["a"]]}', "does not hold"), ('{"version":1,"prior_labels":3}', "does not hold"),
+])
+def test_what_cannot_be_understood_is_refused_with_a_reason(text: str, words: str) -> None:
+    found = from_annotation(text)
+    assert isinstance(found, UnreadableProgress)
+    assert words in found.why
+
+
+def test_an_announcement_is_a_mark_to_a_release_that_knows_no_more() -> None:
+    """Such a release reads `boot` and `uptime` of it, and refuses records with fields that it does not know."""
+    text = to_annotation(Progress(announced=Announcement(boot="b", uptime=1.5, by="x", is_asked=True)))
+    assert json.loads(text) == {"version": 1, "announced": {"boot": "b", "uptime": 1.5, "by": "x", "asked": True}}
+    assert from_annotation('{"version":1,"announced":{"boot":"b","uptime":1.5}}') == Progress(announced=Announcement(boot="b", uptime=1.5))

@@ -1,0 +1,18 @@
+"""Reason codes: each has a meaning and a remedy that a person can act on."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.core.facts.reasons import REASONS, Code, event_reason
+
+
+@pytest.mark.parametrize("code", list(Code), ids=str)
+def test_it_says_what_it_means_and_what_to_do(code: Code) -> None:
+    text = REASONS[code]
+    assert text.meaning.endswith(".")
+    assert text.remedy.endswith(".")
+
+
+def test_an_events_reason_is_the_code_in_camel_case() -> None:
+    assert event_reason(Code.REBOOT_NOT_HAPPENED) == "RebootNotHappened"

@@ -1,0 +1,361 @@
+"""The lock: both kured forms read, ours written so that both forms of kured read it as held, and never more claims than allowed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.core.facts.observation import LockReading
+from careen.core.lock import content as lock
+from careen.core.lock.content import Garbage, LockContent
+from tests.careen.core.builders import a_reading, an_entry, held
+
+SINGLE = '{"nodeID":"n9","metadata":{"unschedulable":true},"created":"2024-07-17T12:40:44.917242595Z","TTL":0}'
+MULTI = '{"maxOwners":2,"locks":[{"nodeID":"n8","metadata":{"unschedulable":false},"created":"2024-07-17T12:40:44Z","TTL":1800000000000},{"nodeID":"n9"}]}'
+
+
+def understood(content: str | None) -> LockContent:
+    found = lock.parse(content)
+    assert isinstance(found, LockContent), found
+    return found
+
+
+@pytest.mark.parametrize("text", [None, "", "  ", '{"maxOwners":2,"locks":[]}', '{"maxOwners":2,"locks":null}', '{"nodeID":""}'])
+def test_nothing_and_kureds_empty_leftovers_hold_nobody(text: str | None) -> None:
+    assert understood(text).holders == ()
+    assert lock.free_slots(understood(text), 1) == 1
+
+
+def test_kureds_single_form_is_one_claim_with_its_prior_cordon() -> None:
+    (entry,) = understood(SINGLE).entries
+    assert (entry.node, entry.id, entry.cordoned) == ("n9", "", True)
+
+
+def test_kureds_multi_form_is_read_with_its_limit() -> None:
+    content = understood(MULTI)
+    assert content.holders == ("n8", "n9")
+    assert content.max_owners == 2
+
+
+def test_a_holder_named_only_at_the_top_counts_beside_the_list() -> None:
+    assert understood('{"nodeID":"n1","maxOwners":2,"locks":[{"nodeID":"n2"}]}').holders == ("n1", "n2")
+
+
+@pytest.mark.parametrize("text", ['{"nodeID":"manual"}', '{"maxOwners":2,"locks":[{"nodeID":"manual"}]}', '{"nodeID":"manual","locks":[{"nodeID":"n1"}],"maxOwners":3}'])
+@pytest.mark.parametrize("concurrency", [1, 2, 5])
+def test_a_manual_lock_pauses_in_every_mode(text: str, concurrency: int) -> None:
+    assert understood(text).is_paused
+    assert lock.free_slots(understood(text), concurrency) == 0
+    assert lock.add(understood(text), an_entry(), concurrency) is None
+
+
+@pytest.mark.parametrize("text", [
+    "reboot later", "[]", "null", "3", '{"owner":"n1"}', '{"nodeID":7}', '{"locks":{}}',
+    '{"nodeID":"","next":[1]}', '{"maxOwners":"2","locks":[]}', "[" * 100_000,
+])
+def test_content_that_cannot_be_understood_is_said_so(text: str) -> None:
+    assert isinstance(lock.parse(text), Garbage)
+
+
+def test_a_claim_is_written_in_the_form_that_is_documented() -> None:
+    entry = an_entry("n1", "c1", groups=("zone=a",), cordoned=True)
+    content = lock.add(LockContent(), entry, 2)
+    assert content is not None
+    text = lock.render(lock.name_next(content, ("n2", "n3"), 7, "2026-03-04T12:00:00Z"))
+    assert text is not None
+    assert json.loads(text) == {
+        "nodeID": "n1", "metadata": {"unschedulable": True}, "created": "2026-03-04T11:59:00Z", "TTL": 0, "maxOwners": 2,
+        "locks": [{
+            "nodeID": "n1", "metadata": {"unschedulable": True}, "created": "2026-03-04T11:59:00Z", "TTL": 0, "id": "c1", "uid": "uid-n1",
+            "groups": ["zone=a"], "boot": "boot-1", "cordoned": True, "limit": 2, "zone": "",
+        }],
+        "next": ["n2", "n3"], "nextAt": "2026-03-04T12:00:00Z", "waiting": 7,
+    }
+
+
+def test_a_free_lock_that_names_nobody_leaves_no_annotation() -> None:
+    assert lock.render(lock.remove(held(an_entry()), "n1", "c1")) is None
+
+
+@pytest.mark.parametrize(("zones", "is_let_in"), [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)])
+def test_in_one_zone_a_claim_is_added_only_beside_holders_that_are_known_to_be_of_it(zones: tuple[str | None, ...], is_let_in: bool) -> None:
+    content = held(*(an_entry(f"h{number}", zone=zone, limit=5) for number, zone in enumerate(zones)))
+    assert (lock.add(content, an_entry("n1", zone="a"), 5, in_one_zone=True) is not None) is is_let_in
+    assert lock.add(content, an_entry("n1", zone="a"), 5) is not None
+
+
+def test_an_entry_of_an_older_release_has_no_known_zone() -> None:
+    assert understood('{"nodeID":"n1","locks":[{"nodeID":"n1","id":"c1"}]}').entries[0].zone is None
+
+
+@pytest.mark.parametrize(("node", "names", "abreast"), [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)])
+def test_whoever_leaves_the_line_takes_its_place_abreast_along(node: str, names: tuple[str, ...], abreast: int) -> None:
+    line = lock.name_next(LockContent(), ("n1", "n2", "n3"), 3, "t", abreast=2)
+    left = understood(lock.render(lock.leave_line(line, node)))
+    assert (left.next, left.abreast) == (names, abreast)
+    assert lock.leave_line(lock.name_next(LockContent(), ("n1",), 1, "t"), "n1").abreast is None
+
+
+def test_names_without_a_holder_expire_for_a_kured_that_takes_over() -> None:
+    text = lock.render(LockContent(next=("n2",), next_at="2026-03-04T12:00:00Z"))
+    assert text is not None
+    assert json.loads(text)["TTL"] == 600 * 10**9
+    assert json.loads(text)["nodeID"] == ""
+
+
+@pytest.mark.parametrize(("entries", "ours", "allowed"), [
+    ([], 3, 3),
+    ([an_entry("n1", limit=3)], 3, 3),
+    ([an_entry("n1", limit=3)], 1, 1),
+    ([an_entry("n1", limit=1)], 3, 1),
+    ([an_entry("n1", limit=2), an_entry("n2", limit=3)], 3, 2),
+])
+def test_while_older_entries_live_the_smaller_limit_holds(entries: list[Any], ours: int, allowed: int) -> None:
+    assert lock.limit(held(*entries), ours) == allowed
+
+
+def test_a_kured_entry_counts_under_the_limit_that_kured_recorded() -> None:
+    assert lock.limit(understood(SINGLE), 4) == 1
+    assert lock.limit(understood(MULTI), 4) == 2
+
+
+def test_lowering_the_limit_below_the_holders_lets_nobody_in() -> None:
+    content = held(an_entry("n1", "a", limit=3), an_entry("n2", "b", limit=3))
+    assert lock.add(content, an_entry("n3", "c"), 1) is None
+
+
+def test_a_nodes_older_entry_is_replaced_not_doubled() -> None:
+    content = lock.add(held(an_entry("n1", "old")), an_entry("n1", "new"), 1)
+    assert content is not None
+    assert [entry.id for entry in content.entries] == ["new"]
+
+
+def test_taking_a_claim_leaves_the_line() -> None:
+    content = lock.add(LockContent(next=("n2", "n1", "n3")), an_entry("n1"), 1)
+    assert content is not None
+    assert content.next == ("n2", "n3")
+
+
+def test_a_working_holder_is_put_back_beyond_the_limit_and_into_a_pause() -> None:
+    content = lock.put_back(held(an_entry("n2", "b"), is_paused=True), an_entry("n1", "a"), 1)
+    assert content.holders == ("n2", "n1")
+    assert content.is_paused
+
+
+def test_pausing_keeps_the_claims_and_resuming_brings_them_back() -> None:
+    before = held(an_entry("n1", "a"))
+    paused = lock.parse(lock.render(lock.pause(before, "holidays", 1)))
+    assert isinstance(paused, LockContent)
+    assert (paused.is_paused, paused.pause_reason, paused.entries) == (True, "holidays", before.entries)
+    assert lock.resume(paused).entries == before.entries
+    assert lock.resume(paused).is_paused is False
+
+
+def test_a_claim_is_confirmed_only_while_it_stands_and_nothing_is_paused() -> None:
+    assert lock.confirms(a_reading(held(an_entry("n1", "a"))), "n1", "a")
+    assert not lock.confirms(a_reading(held(an_entry("n1", "a"))), "n1", "b")
+    assert not lock.confirms(a_reading(held(an_entry("n2", "a"))), "n1", "a")
+    assert not lock.confirms(a_reading(lock.pause(held(an_entry("n1", "a")), "", 1)), "n1", "a")
+    assert not lock.confirms(a_reading("garbage"), "n1", "a")
+    assert not lock.confirms(LockReading(content=None, resource_version="1", daemonset_uid="u"), "n1", "a")
+
+
+# Kured's own rules, as its Go code reads an annotation (pkg/daemonsetlock/daemonsetlock.go at 1.23).
+
+
+def kured_single_reads_held_by(text: str | None) -> str | None:
+    """DaemonSetSingleLock.Acquire: any annotation that unmarshals, with TTL 0, is somebody's lock."""
+    if text is None:
+        return None
+    record = json.loads(text)
+    return None if record.get("TTL") else record.get("nodeID", "")
+
+
+def kured_multi_lets_in(text: str | None, max_owners: int) -> bool:
+    """canAcquireMultiple: fewer entries in `locks` than its own limit."""
+    return text is None or len(json.loads(text).get("locks") or []) < max_owners
+
+
+names = st.sampled_from(["n1", "n2", "n3", "n4"])
+operations = st.lists(st.tuples(st.sampled_from(["add", "remove", "pause", "resume", "release", "next", "pass"]), names, st.integers(1, 3)), max_size=25)
+
+
+@given(operations)
+def test_whatever_happens_add_never_lets_more_in_than_the_limit(steps: list[tuple[str, str, int]]) -> None:
+    content = LockContent()
+    for number, (step, name, concurrency) in enumerate(steps):
+        before = content
+        if step == "add":
+            added = lock.add(content, an_entry(name, f"c{number}"), concurrency)
+            if added is not None:
+                content = added
+                assert len(content.holders) <= concurrency
+                assert len(content.holders) <= min([concurrency, *(entry.limit for entry in before.entries if entry.node != name)])
+                assert not content.is_paused
+        elif step == "remove":
+            content = lock.remove(content, name, next((entry.id for entry in content.entries if entry.node == name), "none"))
+        elif step == "pause":
+            content = lock.pause(content, "why", concurrency)
+        elif step == "resume":
+            content = lock.resume(content)
+        elif step == "release":
+            content = lock.release_by_hand(content, name)
+        elif step == "next":
+            content = lock.name_next(content, (name,), concurrency, "2026-03-04T12:00:00Z", abreast=(None, 0, 1)[number % 3])
+        else:
+            content = lock.pass_over(content, (name,))
+        assert len({entry.node for entry in content.entries}) == len(content.entries)
+        check_what_everybody_reads(content, concurrency)
+
+
+def check_what_everybody_reads(content: LockContent, concurrency: int) -> None:
+    text = lock.render(content)
+    read = lock.parse(text)
+    assert isinstance(read, LockContent)
+    if text is not None:
+        assert (read.entries, read.is_paused, read.next, read.abreast, read.passed) == (content.entries, content.is_paused, content.next, content.abreast, content.passed)
+    if content.entries:
+        assert kured_single_reads_held_by(text) in {"manual", *content.holders}
+        assert not kured_multi_lets_in(text, len(content.holders))
+    if content.is_paused:
+        assert kured_single_reads_held_by(text) == "manual"
+        assert not kured_multi_lets_in(text, content.max_owners)
+
+
+@given(st.text() | st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
+    st.sampled_from(["nodeID", "locks", "maxOwners", "metadata", "created", "TTL", "id", "next", "groups", "uid", "limit", "zone", "abreast"]), inner)).map(json.dumps))
+def test_any_content_is_either_understood_or_garbage(text: str) -> None:
+    found = lock.parse(text)
+    if isinstance(found, LockContent):
+        again = lock.parse(lock.render(found))
+        assert isinstance(again, LockContent)
+        assert again.holders == found.holders
+        assert again.is_paused == found.is_paused
+
+
+def test_ghosts_leave_and_others_stay() -> None:
+    ghost, living = an_entry("n1", "a"), an_entry("n2", "b")
+    assert lock.remove_all(held(ghost, living), (ghost,)).entries == (living,)
+
+
+def test_who_did_not_come_is_remembered_until_it_shows_up() -> None:
+    content = lock.pass_over(held(an_entry()), ("n3", "n2"))
+    assert understood(lock.render(content)).passed == ("n2", "n3")
+    assert lock.show_up(content, "n3").passed == ("n2",)
+
+
+def test_two_kured_entries_of_one_node_are_one_holder() -> None:
+    content = understood('{"maxOwners":2,"locks":[{"nodeID":"n1","created":"a"},{"nodeID":"n1","created":"b"}]}')
+    assert content.holders == ("n1",)
+    assert lock.release_by_hand(content, "n1").entries == ()
+    assert replace(content, entries=()).holders == ()
+
+
+# One entry that cannot be read ------------------------------------------------------------------------------------
+
+UNREADABLE = {
+    "a number": 5, "null": None, "a text": "n2", "a list": [], "nothing": {}, "no name": {"id": "c2"}, "an empty name": {"nodeID": ""},
+    "a name that is a number": {"nodeID": 7}, "a name that is a path": {"nodeID": "../pods"}, "two dots": {"nodeID": ".."}, "a long name": {"nodeID": "n" * 300},
+}
+IN_PARTS = {
+    "groups": {"groups": "zone=a"}, "metadata": {"metadata": 3}, "id": {"id": {}}, "uid": {"uid": 1}, "boot": {"boot": []}, "cordoned": {"cordoned": "yes"},
+    "created": {"created": 5}, "zone": {"zone": 1}, "limit": {"limit": "2"}, "a limit of 400 digits": {"limit": 10**400}, "a truth for a limit": {"limit": True},
+    "failed": {"failed": {}},
+}
+
+
+def beside(row: Any) -> str:
+    """A lock of three places with an entry that can be read and this one."""
+    return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
+
+
+@pytest.mark.parametrize("row", [*UNREADABLE.values(), *({"nodeID": "n2", **part} for part in IN_PARTS.values())], ids=[*UNREADABLE, *IN_PARTS])
+def test_an_entry_that_cannot_be_read_is_a_claim_beside_the_others_and_stays_as_it_stands(row: Any) -> None:
+    content = understood(beside(row))
+    assert content.entries[0].node == "n1"
+    assert len(content.holders) == 2
+    assert lock.free_slots(replace(content, entries=tuple(replace(each, failed="") for each in content.entries)), 3) == 1
+    written = lock.render(replace(content, waiting=3))
+    assert json.loads(written or "")["locks"][1] == row
+    assert understood(written).entries[1] == content.entries[1]
+
+
+@pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_entry_whose_node_cannot_be_read_is_nobodys_and_a_person_can_release_it(row: Any) -> None:
+    content = understood(beside(row))
+    assert content.nodes == ("n1",)
+    (nameless,) = [entry for entry in content.entries if entry.is_nameless]
+    assert understood(lock.render(lock.release_by_hand(content, nameless.node))).holders == ("n1",)
+
+
+@pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_entry_whose_node_cannot_be_read_stays_one_claim_when_the_others_are_gone(row: Any) -> None:
+    alone = lock.render(lock.remove(understood(beside(row)), "n1", "c1"))
+    for _ in range(3):
+        assert len(understood(alone).holders) == 1
+        alone = lock.render(understood(alone))
+    assert lock.free_slots(understood(alone), 1) == 0
+
+
+@pytest.mark.parametrize("part", IN_PARTS.values(), ids=IN_PARTS)
+def test_of_an_entry_that_is_read_in_parts_the_node_is_known(part: dict[str, Any]) -> None:
+    content = understood(beside({"nodeID": "n2", "id": "c2", **part}))
+    assert content.nodes == ("n1", "n2")
+
+
+def test_a_mark_of_failure_that_cannot_be_read_is_one() -> None:
+    assert [entry.node for entry in understood(beside({"nodeID": "n2", "failed": {}})).failed] == ["n2"]
+
+
+def test_its_own_holder_mends_an_entry() -> None:
+    content = understood(beside({"nodeID": "n2", "id": "c2", "boot": 5}))
+    assert not [entry for entry in lock.put_back(content, an_entry("n2", "c2"), 3).entries if entry.unread]
+
+
+# Bounds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [10**6, 10**18])
+def test_a_lock_of_a_million_owners_stays_within_what_annotations_can_hold(most: int) -> None:
+    content = lock.pause(understood(json.dumps({"maxOwners": most, "locks": []})), "x" * 10**6, 2)
+    assert len(lock.render(content) or "") < 128 * 1024
+
+
+def test_lines_and_those_passed_over_are_written_up_to_a_bound() -> None:
+    names = tuple(f"node-{number}.{'x' * 200}" for number in range(5000))
+    content = lock.pass_over(lock.name_next(LockContent(), names, 5000, "2026-01-01T00:00:00Z"), names)
+    assert len(lock.render(content) or "") < 128 * 1024
+    assert content.next == names[:256]
+
+
+def test_who_has_just_not_come_is_remembered_before_those_of_long_ago() -> None:
+    before = lock.pass_over(LockContent(), [f"a{number}" for number in range(300)])
+    assert "z" in lock.pass_over(before, ["z"]).passed
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text(max_size=5) | st.sampled_from(["n1", "manual", "", "c1"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([
+        "nodeID", "locks", "id", "uid", "groups", "boot", "cordoned", "created", "limit", "zone", "failed", "metadata", "maxOwners", "next", "passed", "waiting",
+        "abreast", "reason", "nextAt",
+    ]), inner, max_size=6), max_leaves=25,
+)
+
+
+@given(values.map(json.dumps) | st.text(max_size=30))
+def test_whatever_is_understood_is_written_and_then_understood_alike(text: str) -> None:
+    """No claim is lost or doubled by writing."""
+    content = lock.parse(text)
+    if isinstance(content, Garbage):
+        return
+    again = lock.parse(lock.render(content))
+    assert isinstance(again, LockContent)
+    assert len(again.entries) == len(content.entries)
+    assert again.nodes == content.nodes
+    assert again.is_paused == content.is_paused
+    assert lock.confirms(LockReading(content=text, resource_version="1", daemonset_uid="u"), "n1", "c1") in (True, False)

@@ -1,0 +1,266 @@
+"""Which holders take longer than usual, who says so, and in which words (`careen.core.lock.overdue`, `careen.core.steps.shared.looking_behind`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from careen.core.actions import PostEvent, WriteLock
+from careen.core.decision import Decision
+from careen.core.facts import keys
+from careen.core.facts.observation import Holders, NodeView, Unknown
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import rfc3339
+from careen.core.lock import content as lock
+from careen.core.lock import overdue
+from careen.core.lock.content import Entry, LockContent, Overdue
+from tests.careen.core.builders import (
+    NO,
+    NOW,
+    UPTIME,
+    a_marked_node,
+    a_node,
+    a_policy,
+    a_progress,
+    an_entry,
+    decided,
+    held,
+    kinds,
+    remembering,
+    the_lock,
+    the_patch,
+)
+
+
+def at(seconds_ago: float) -> str:
+    return rfc3339(NOW - timedelta(seconds=seconds_ago))
+
+
+def holder(phase: Phase, seconds: float, **changes: Any) -> NodeView:
+    """n9, whose Node has said for so long that it stands in this phase."""
+    progress = a_progress(phase, **({"claim": "c1", "boot_left": "b", "is_giving_back": True} if phase is Phase.WAITING else {}))
+    return a_marked_node(progress, name="n9", annotations={keys.SINCE: at(seconds)}, **changes)
+
+
+ENTRY = an_entry("n9", created=at(100_000))
+
+
+def mark(node: NodeView | None, entry: Entry = ENTRY, policy: Policy | None = None) -> Overdue | None:
+    holders = Holders(nodes=(node,)) if node else Holders(absent=frozenset({"n9"}))
+    return overdue.marked(held(entry), holders, policy or a_policy(), now=NOW).entries[0].overdue
+
+
+@pytest.mark.parametrize(("phase", "changes", "usual"), [
+    (Phase.REBOOTING, {}, 300), (Phase.REBOOTING, {"reboot_deadline_seconds": 3600}, 1200), (Phase.VERIFYING, {}, 1200),
+    (Phase.SETTLING, {}, 900), (Phase.SETTLING, {"lock_release_delay_seconds": 1800}, 2100), (Phase.CLAIMING, {}, 300),
+    (Phase.WAITING, {}, 300), (Phase.FAILED, {}, 300), (Phase.DRAINING, {}, 3900), (Phase.DRAINING, {"reboot_delay_seconds": 60}, 3960),
+])
+def test_a_holder_is_overdue_when_its_phase_has_lasted_longer_than_the_settings_give_it(phase: Phase, changes: dict[str, Any], usual: float) -> None:
+    policy = a_policy(**changes)
+    assert mark(holder(phase, usual), policy=policy) is None
+    assert mark(holder(phase, usual + 1), policy=policy) == Overdue(phase=phase.value, since=at(usual + 1))
+
+
+def test_delays_and_timeouts_of_the_drain_are_added() -> None:
+    policy = replace(a_policy(), drain=replace(a_policy().drain, delay_seconds=100, timeout_seconds=600))
+    assert [overdue.usual_seconds(phase, policy) for phase in (Phase.CLAIMING, Phase.DRAINING)] == [400, 900]
+
+
+def test_the_mark_goes_when_the_holder_moves_on() -> None:
+    marked = replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400)))
+    assert mark(holder(Phase.VERIFYING, 5), marked) is None
+
+
+@pytest.mark.parametrize("changes", [{"failed": "never-ready"}, {"id": ""}])
+def test_a_failure_halts_and_kured_keeps_no_record_so_neither_is_marked(changes: dict[str, Any]) -> None:
+    assert mark(holder(Phase.REBOOTING, 9000), replace(ENTRY, **changes)) is None
+
+
+def test_a_failure_takes_the_mark_away() -> None:
+    marked = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
+    assert lock.mark_failed(marked, "n9", "c1", "reboot-not-happened").entries[0].overdue is None
+
+
+@pytest.mark.parametrize("since", ["", "yesterday", "2999-01-01T00:00:00Z"])
+def test_a_since_that_says_nothing_is_replaced_by_the_claims(since: str) -> None:
+    node = a_marked_node(a_progress(Phase.REBOOTING), name="n9", annotations={keys.SINCE: since})
+    assert mark(node, replace(ENTRY, created=at(400))) == Overdue(phase="Rebooting", since=at(400))
+    assert mark(node, replace(ENTRY, created=since)) is None
+
+
+@pytest.mark.parametrize("node", [None, a_node("n9", uid="another")])
+def test_a_node_that_is_gone_or_another_is_marked_once_with_the_instant_when_it_was_noticed(node: NodeView | None) -> None:
+    assert mark(node) == Overdue(phase="", since=at(0))
+    marked = replace(ENTRY, overdue=Overdue(phase="", since=at(50)))
+    assert mark(node, marked) == marked.overdue
+
+
+def test_a_holder_whose_node_was_not_read_keeps_its_mark() -> None:
+    content = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
+    assert overdue.marked(content, Holders(), a_policy(), now=NOW) == content
+
+
+# ---- in the lock ----
+
+
+def test_the_mark_survives_the_annotation() -> None:
+    content = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
+    assert lock.parse(lock.render(content)) == content
+
+
+@pytest.mark.parametrize("mark_text", [
+    '"x"', "[]", "{}", "7", '{"phase":"Rebooting"}', '{"phase":7,"since":"2026-03-04T11:59:00Z"}', '{"phase":"Rebooting","since":"noon"}',
+    '{"phase":"Rebooting","since":"0001-01-01T00:00:00+23:59"}', '{"phase":"Rebooting","since":"9999-12-31T23:59:59-23:59"}',
+    '{"phase":"' + "x" * 99 + '","since":"2026-03-04T11:59:00Z"}', '{"phase":"Rebooting","since":"2026-03-04T11:59:00.' + "0" * 99 + 'Z"}',
+])
+def test_a_mark_that_cannot_be_understood_is_no_mark_and_the_claim_still_counts(mark_text: str) -> None:
+    text = '{"nodeID":"n9","locks":[{"nodeID":"n9","id":"c1","overdue":' + mark_text + "}]}"
+    content = lock.parse(text)
+    assert isinstance(content, LockContent)
+    assert [(entry.node, entry.overdue) for entry in content.entries] == [("n9", None)]
+
+
+# ---- what a waiting node does and says ----
+
+RECORD = a_progress(Phase.WAITING)
+
+
+def waiting(content: LockContent, **changes: Any) -> Decision:
+    node = {"labels": {keys.REBOOT_LABEL: "ready"}, "annotations": {keys.MOVES: "0"}, "taints": ()}
+    return decided(RECORD, node=node, lock=content, **{"policy": a_policy(taint_key=None), **changes})
+
+
+LINE = held(ENTRY, next=("n1", "n2"), next_at=at(600))
+REBOOTING = holder(Phase.REBOOTING, 480)
+
+
+def test_the_first_in_line_marks_a_reboot_that_does_not_happen_and_posts_an_event() -> None:
+    decision = waiting(LINE, holders=Holders(nodes=(REBOOTING,)))
+    assert the_lock(decision).entries == (replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))),)
+    assert the_lock(decision).next == LINE.next
+    event = next(action for action in decision.actions if isinstance(action, PostEvent))
+    assert (event.code, event.is_warning) == (Code.HOLDER_OVERDUE, True)
+    assert event.sentence == "overdue: n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
+
+
+MARKED = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))), next=("n2", "n1"), next_at=at(600))
+QUIET = remembering(behind_at=UPTIME + 30)
+CLAUSE = "n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
+
+
+def test_each_waiting_node_names_the_overdue_holder_and_since_when() -> None:
+    decision = waiting(MARKED, memory=QUIET, waiters=())
+    assert decision.reason.sentence == f"the gates pass; waits for {CLAUSE}"
+    assert the_patch(decision).annotations[keys.REASON] == decision.reason.sentence
+
+
+def test_the_words_do_not_change_while_it_lasts() -> None:
+    first, later = (waiting(MARKED, memory=QUIET, waiters=(), now=NOW + timedelta(seconds=seconds)) for seconds in (0, 3000))
+    assert first.reason.sentence == later.reason.sentence
+
+
+@pytest.mark.parametrize("changes", [
+    {"policy": a_policy(taint_key=None, concurrency=3), "memory": remembering(behind_at=UPTIME + 30, turn_key="x")},
+    {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
+])
+def test_a_node_that_waits_for_something_else_names_it_besides(changes: dict[str, Any]) -> None:
+    content = replace(MARKED, entries=(replace(MARKED.entries[0], limit=2),), next=("n2", "n3", "n1"))
+    decision = waiting(content, **{"memory": QUIET, "waiters": (), **changes})
+    assert decision.reason.sentence.endswith(f"; overdue: {CLAUSE}")
+
+
+def test_a_node_outside_its_window_looks_behind_the_lock_as_well() -> None:
+    """Nobody is in line then, and somebody has to notice."""
+    shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
+    decision = waiting(replace(LINE, next=()), policy=shut, holders=Holders(nodes=(REBOOTING,)))
+    assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
+
+
+def test_beside_a_free_place_the_overdue_holder_is_marked_as_well() -> None:
+    content = held(replace(ENTRY, limit=2), next=("n2", "n3", "n1"), next_at=at(600))
+    decision = waiting(content, policy=a_policy(taint_key=None, concurrency=2), holders=Holders(nodes=(REBOOTING,)), memory=remembering())
+    assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
+
+
+def test_the_next_look_takes_the_mark_away_when_the_holder_has_come_back() -> None:
+    decision = waiting(replace(MARKED, next=("n1",)), holders=Holders(nodes=(holder(Phase.VERIFYING, 3),)))
+    assert the_lock(decision).entries[0].overdue is None
+    assert not any(action.is_warning for action in decision.actions if isinstance(action, PostEvent))
+
+
+def test_a_paused_lock_is_left_alone() -> None:
+    assert WriteLock not in kinds(waiting(lock.pause(LINE, "", 1), holders=Holders(nodes=(REBOOTING,))))
+
+
+def test_what_the_lock_said_last_is_remembered_for_the_metric_and_forgotten_when_it_is_over() -> None:
+    memory = waiting(MARKED, memory=QUIET, waiters=()).memory
+    assert memory.overdue == (("n9", at(480)),)
+    assert decided(RECORD, lock=Unknown("503"), memory=memory).memory.overdue == memory.overdue
+    assert waiting(LINE, memory=memory, waiters=()).memory.overdue == ()
+    assert waiting(MARKED, memory=memory, need=NO).memory.overdue == ()
+
+
+# ---- an idle node, when nobody waits ----
+
+
+def idle(content: LockContent, **changes: Any) -> Decision:
+    return decided(need=NO, lock=content, **{"memory": remembering(is_reconciled=False), **changes})
+
+
+ALONE = replace(LINE, next=(), next_at="")
+ALONE_MARKED = replace(MARKED, next=(), next_at="")
+
+
+def test_an_idle_node_marks_the_last_holder_of_a_roll_out_that_nobody_waits_for() -> None:
+    assert idle(ALONE).memory.overdue == ()
+    decision = idle(ALONE, holders=Holders(nodes=(REBOOTING,)))
+    assert the_lock(decision) == ALONE_MARKED
+    assert [action.code for action in decision.actions if isinstance(action, PostEvent)] == [Code.HOLDER_OVERDUE]
+
+
+def test_an_idle_node_that_knows_of_an_overdue_holder_looks_again_every_minute_until_it_is_over() -> None:
+    """Its metric must not outlive what it tells of."""
+    knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=replace(remembering(is_reconciled=False), agents=5000))
+    assert (knows.memory.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + 60)
+    over = idle(LockContent(), memory=knows.memory, uptime=UPTIME + 61)
+    assert (over.memory.overdue, over.memory.lock_due) == ((), UPTIME + 61 + 60 * 5000)
+
+
+def test_an_idle_node_takes_the_mark_away_without_an_event() -> None:
+    decision = idle(ALONE_MARKED, holders=Holders(nodes=(holder(Phase.VERIFYING, 3),)))
+    assert the_lock(decision).entries[0].overdue is None
+    assert PostEvent not in {type(action) for action in decision.actions}
+
+
+# ---- the absence of a Node, watched by processes that do not live long ----
+
+
+def absent(marked_ago: float, **changes: Any) -> Decision:
+    content = held(replace(ENTRY, overdue=Overdue(phase="", since=at(marked_ago))), next=("n1",), next_at=at(600))
+    return waiting(content, holders=Holders(absent=frozenset({"n9"})), **changes)
+
+
+def test_a_process_that_has_just_started_carries_on_the_watch_for_an_absent_node() -> None:
+    assert WriteLock not in kinds(absent(899))
+    assert the_lock(absent(901)).entries == ()
+
+
+def test_the_mark_counts_by_the_api_servers_clock_and_not_at_all_while_that_is_unknown() -> None:
+    assert the_lock(absent(901, clock_skew_seconds=Unknown("not told yet"))).holders == ("n9",)
+    assert WriteLock not in kinds(absent(901, clock_skew_seconds=60.0))
+
+
+def test_nobody_marks_by_a_clock_that_was_not_compared_with_the_api_servers() -> None:
+    decision = waiting(replace(LINE, next=("n2",)), holders=Holders(nodes=(REBOOTING,)), clock_skew_seconds=Unknown("not told yet"))
+    assert WriteLock not in kinds(decision)
+
+
+def test_an_absence_does_not_reach_back_beyond_the_claim() -> None:
+    young = replace(ENTRY, created=at(100), overdue=Overdue(phase="", since=at(5000)))
+    content = held(young, next=("n1",), next_at=at(600))
+    assert WriteLock not in kinds(waiting(content, holders=Holders(absent=frozenset({"n9"}))))

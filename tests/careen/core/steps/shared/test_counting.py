@@ -1,0 +1,110 @@
+"""How many pods a drain would evict stands on the Node before the node shows itself ready, and costs one list of the own pods now and then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.core.actions import PatchNode
+from careen.core.decision import Decision
+from careen.core.facts import keys
+from careen.core.facts.observation import NOT_ASKED, Taint, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import Order, Policy
+from careen.core.facts.reasons import Code
+from careen.core.lock.content import LockContent
+from careen.core.steps.shared.counting import NAMED_SECONDS, OTHERS_SECONDS
+from tests.careen.core.builders import (
+    NO,
+    UPTIME,
+    a_daemon_pod,
+    a_pod,
+    a_policy,
+    a_progress,
+    an_entry,
+    decided,
+    held,
+    kinds,
+    remembering,
+    the_patch,
+)
+
+RECORD = a_progress(Phase.WAITING, taint_key="careen.dev/reboot")
+TAINTED = {"taints": (Taint(key="careen.dev/reboot", effect="PreferNoSchedule"),)}
+FEWEST = a_policy(order=Order.FEWEST_MOVES)
+PODS = (a_pod("web-1"), a_pod("web-2"), a_daemon_pod(), a_pod("done", phase="Succeeded"))
+BUSY = held(an_entry("n9"), next=("n8",))
+NAMED = held(an_entry("n9"), next=("n1",))
+UNCOUNTED = remembering(moves_counted_at=None)
+
+
+def counting(label: str = "required", moves: str | None = None, **changes: Any) -> Decision:
+    annotations = {} if moves is None else {keys.MOVES: moves}
+    given = {"policy": FEWEST, "lock": BUSY, "waiters": (), "memory": UNCOUNTED, **changes}
+    return decided(RECORD, node={**TAINTED, "label": label, "annotations": annotations}, **given)
+
+
+def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
+    """Whether the pods are listed again so many seconds after the last time."""
+    return Evidence.PODS in counting("ready", moves, pods=NOT_ASKED, lock=content, policy=policy, memory=remembering(moves_counted_at=UPTIME - ago)).wants
+
+
+@pytest.mark.parametrize("order", list(Order))
+def test_the_pods_that_a_drain_would_evict_are_counted_before_the_node_shows_itself_ready(order: Order) -> None:
+    assert counting(pods=NOT_ASKED, policy=a_policy(order=order)).wants == {Evidence.PODS}
+    decision = counting(pods=PODS, policy=a_policy(order=order))
+    patch = the_patch(decision)
+    assert (patch.labels, patch.annotations[keys.MOVES]) == ({keys.REBOOT_LABEL: "ready"}, "2")
+    assert decision.reason.code is Code.WAITING_FOR_TURN
+
+
+def test_a_number_that_stands_there_is_not_written_again() -> None:
+    decision = counting(moves="2", pods=PODS)
+    assert keys.MOVES not in the_patch(decision).annotations
+    assert decision.memory.moves_counted_at == UPTIME
+
+
+def test_whoever_is_shown_ready_again_has_counted_again() -> None:
+    """A conflict of that patch, too, leads here: number and label are written together or not at all."""
+    just_now = remembering(moves_counted_at=UPTIME - 1)
+    assert counting(moves="9", pods=NOT_ASKED, policy=a_policy(), memory=just_now).wants == {Evidence.PODS}
+    assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"
+
+
+def test_by_the_fewest_moves_a_new_number_is_written_alone() -> None:
+    decision = counting("ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS))
+    assert kinds(decision) == [PatchNode]
+    assert the_patch(decision).annotations == {keys.MOVES: "2"}
+    assert decision.look_again_seconds == 0.0
+
+
+@pytest.mark.parametrize(("policy", "content", "pause"), [
+    pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="named, by the fewest moves"),
+    pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
+])
+def test_those_whose_place_the_number_decides_count_often_and_the_others_rarely(policy: Policy, content: LockContent, pause: float) -> None:
+    assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
+
+
+def test_where_a_place_is_kept_whatever_the_number_nobody_counts_again() -> None:
+    assert not asks(10 * OTHERS_SECONDS, a_policy(), NAMED)
+
+
+def test_pods_that_could_not_be_listed_are_counted_soon() -> None:
+    assert (asks(NAMED_SECONDS - 1, a_policy(), BUSY, moves=None), asks(NAMED_SECONDS, a_policy(), BUSY, moves=None)) == (False, True)
+
+
+def test_pods_that_are_known_for_another_reason_cost_no_patch_before_they_are_counted_again() -> None:
+    decision = counting("ready", "1", pods=PODS, memory=remembering(moves_counted_at=UPTIME - 1))
+    assert all(keys.MOVES not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
+
+
+def test_pods_that_cannot_be_listed_hold_nobody_up() -> None:
+    decision = counting(pods=Unknown("503"))
+    assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
+    assert decision.memory.moves_counted_at == UPTIME
+
+
+def test_the_number_goes_with_everything_else_of_ours() -> None:
+    assert the_patch(counting(moves="2", need=NO)).annotations[keys.MOVES] is None

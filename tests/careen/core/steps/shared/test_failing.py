@@ -1,0 +1,51 @@
+"""How steps fail: undone with the claim on its way out, or halted with the claim kept and marked."""
+
+from __future__ import annotations
+
+from careen.core.actions import Notify, PatchNode, WriteLock
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+from careen.core.steps.shared import failing
+from tests.careen.core.builders import (
+    a_marked_node,
+    a_progress,
+    a_reading,
+    a_situation,
+    an_entry,
+    held,
+    kinds,
+    the_lock,
+    the_patch,
+    the_record,
+)
+
+
+def situation(*, failed: str = ""):  # type: ignore[no-untyped-def]
+    node = a_marked_node(a_progress(Phase.DRAINING, is_cordoned_by_us=True), unschedulable=True)
+    return a_situation(node, lock=a_reading(held(an_entry(failed=failed))))
+
+
+def test_undone_puts_the_node_back_before_the_claim_leaves_the_lock() -> None:
+    decision = failing.undone(situation(), Code.DRAIN_TIMEOUT, "not drained")
+    assert kinds(decision)[:2] == [PatchNode, WriteLock]
+    assert the_patch(decision).unschedulable is False
+    assert (the_record(decision).failed, the_record(decision).is_giving_back) == (Code.DRAIN_TIMEOUT.value, True)
+    assert the_lock(decision).entries == ()
+
+
+def test_halted_keeps_the_claim_and_marks_it_once() -> None:
+    code, progress = Code.NEVER_READY, situation().progress
+    decision = failing.halted(situation(), code, "not ready", progress=progress)
+    assert [entry.failed for entry in the_lock(decision).entries] == [code.value]
+    assert the_patch(decision).unschedulable is None
+    marked = failing.halted(situation(failed=code.value), code, "not ready", progress=progress)
+    assert WriteLock not in kinds(marked)
+
+
+def test_both_tell_people_which_node_failed_and_why() -> None:
+    for decision in (
+        failing.undone(situation(), Code.DRAIN_TIMEOUT, "not drained"),
+        failing.halted(situation(), Code.NEVER_READY, "not drained", progress=situation().progress),
+    ):
+        (told,) = [action for action in decision.actions if isinstance(action, Notify)]
+        assert told.sentence == "Node n1: not drained"

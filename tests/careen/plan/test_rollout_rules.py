@@ -1,0 +1,288 @@
+"""The agents' own rules over a simulated roll-out, and the law that a plan never breaks them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import (
+    BoundPods,
+    Budget,
+    BudgetKind,
+    DrainPolicy,
+    ForecastPolicy,
+    LatePolicy,
+    Order,
+    Policy,
+    Window,
+)
+from careen.core.facts.selectors import Selector
+from careen.core.gates.maintenance_window import is_open
+from careen.plan import rollout_rules
+from careen.plan.rollout_rules import RolloutRules
+from scheduler_core.cycle import Scheduler
+from scheduler_core.simulation.forecast import BudgetNumbers, Forecast, Outcome, PodForecast
+from scheduler_core.simulation.rollout import Durations, simulate_rollout
+from scheduler_core.simulation.timeline import Timeline
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.testing.builders import a_node as a_core_node
+from tests.careen.core.builders import NOW, a_node
+
+POLICY = Policy(node_name="any")
+NIGHT = Window(start=time(22, 0), end=time(2, 0))
+DURATIONS = Durations(drain=60, boot=180, settle=30, handover=5)
+
+
+def in_zone(name: str, zone: str, **more: object) -> NodeView:
+    return a_node(name, labels={keys.ZONE: zone}, **more)
+
+
+def plan(nodes: Sequence[NodeView], policy: Policy = POLICY, *, begins: datetime = NOW, days: float = 3) -> Timeline:
+    """A roll-out over these nodes with nothing on them."""
+    snapshot = Snapshot.of([replace(a_core_node(node.name).build(), labels=node.labels, unschedulable=node.unschedulable) for node in nodes])
+    return simulate_rollout(snapshot, [node.name for node in nodes], Scheduler(), RolloutRules(nodes, policy), begins=begins, durations=DURATIONS, taint_key=None, most_days=days)
+
+
+def order(timeline: Timeline) -> list[str]:
+    return [visit.node for visit in timeline.reboots]
+
+
+def since(name: str, day: int, zone: str = "a") -> NodeView:
+    return in_zone(name, zone, annotations={keys.PROGRESS: json.dumps({"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{day}T00:00:00Z"})})
+
+
+@pytest.mark.parametrize(("nodes", "expected"), [
+    pytest.param([since("n1", 3), since("n2", 1), since("n3", 2)], ["n2", "n3", "n1"], id="the oldest need first"),
+    pytest.param([since("n1", 1, "a"), since("n2", 2, "b"), since("n3", 3, "a")], ["n1", "n3", "n2"], id="a zone that is begun is finished first"),
+    pytest.param([a_node("cp", labels={keys.CONTROL_PLANE: ""}), in_zone("n2", "a"), in_zone("n1", "b")], ["n2", "n1", "cp"], id="the control plane last"),
+])
+def test_the_default_order_is_the_agents(nodes: list[NodeView], expected: list[str]) -> None:
+    assert order(plan(nodes)) == expected
+
+
+@pytest.mark.parametrize(("policy", "rule"), [
+    pytest.param(POLICY, "bound-pods", id="refused by default"),
+    pytest.param(replace(POLICY, forecast=ForecastPolicy.WARN), "bound-pods", id="whatever --forecast says"),
+    pytest.param(replace(POLICY, drain=DrainPolicy(bound_pods=BoundPods.STAY)), "", id="left on the node"),
+])
+def test_a_plan_refuses_a_node_to_which_an_owner_binds_its_pods_as_the_agents_do(policy: Policy, rule: str) -> None:
+    rules = RolloutRules([a_node("n1"), a_node("n2")], policy)
+    bound = PodForecast(namespace="shop", name="p", uid="u", outcome=Outcome.STAYS, sentence="comes again", owner="ReplicaSet shop/web", is_bound=True)
+    obstacle = rules.refusal("n1", NOW, Forecast(node="n1", made_at="", pods=(bound,)))
+    assert (obstacle.rule if obstacle else "") == rule
+    if obstacle:
+        assert obstacle.subject == "ReplicaSet shop/web (spec.nodeName)"
+        assert "shop/p (ReplicaSet shop/web)" in obstacle.sentence
+
+
+def test_zone_by_zone_never_has_two_zones_down_at_once() -> None:
+    nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
+    timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
+    assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
+    assert max(visit.end for visit in timeline.visits if visit.node[0] == "a") <= min(visit.start for visit in timeline.visits if visit.node[0] == "b")
+    oldest = plan(nodes, replace(POLICY, concurrency=2))
+    assert max(visit.end for visit in oldest.visits if visit.node[0] == "a") > min(visit.start for visit in oldest.visits if visit.node[0] == "b")
+
+
+def test_fewest_moves_asks_how_many_pods_would_move_now() -> None:
+    movable = {"n1": 3, "n2": 1, "n3": 2, "cp": 0}
+    nodes = [a_node("n1"), a_node("n2"), a_node("n3"), a_node("cp", labels={keys.CONTROL_PLANE: ""})]
+    assert list(RolloutRules(nodes, replace(POLICY, order=Order.FEWEST_MOVES)).line(list(movable), NOW, movable.__getitem__)) == ["n2", "n3", "n1", "cp"]
+
+
+def test_who_says_itself_how_many_pods_it_has_is_believed_and_the_others_are_counted() -> None:
+    """Otherwise than by the fewest moves, the numbers stay as they were when the nodes became ready, whatever moves since."""
+    nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
+    rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
+    assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
+
+
+def test_the_zone_of_the_claim_given_back_comes_first() -> None:
+    rules = RolloutRules([since("a1", 3, "a"), since("a2", 3, "a"), since("b1", 1, "b")], POLICY)
+    rules.claimed("a1", NOW)
+    rules.released("a1", NOW)
+    assert list(rules.line(["b1", "a2"], NOW, lambda _: 0)) == ["a2", "b1"]
+
+
+def test_who_has_room_in_its_budget_comes_before_who_has_not() -> None:
+    policy = replace(POLICY, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
+    rules = RolloutRules([in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b")], policy)
+    rules.claimed("a1", NOW)
+    assert list(rules.line(["a2", "b1"], NOW, lambda _: 0)) == ["b1", "a2"]
+
+
+@pytest.mark.parametrize("late_policy", list(LatePolicy))
+def test_a_hold_undoes_a_drain_whatever_the_late_policy(late_policy: LatePolicy) -> None:
+    held = a_node("n1", annotations={keys.HOLD: "auditors"})
+    obstacle = RolloutRules([held], replace(POLICY, late_policy=late_policy)).late_refusal("n1", NOW)
+    assert obstacle is not None
+    assert (obstacle.rule, obstacle.sentence) == ("hold", "held: auditors")
+
+
+@pytest.mark.parametrize("line", list(Order))
+def test_nobody_is_asked_while_no_place_is_free(line: Order) -> None:
+    rules = RolloutRules([a_node("n1"), a_node("n2")], replace(POLICY, order=line))
+    rules.claimed("n1", NOW)
+    assert list(rules.line(["n2"], NOW, lambda _: 0)) == []
+    rules.released("n1", NOW)
+    assert list(rules.line(["n2"], NOW, lambda _: 0)) == ["n2"]
+
+
+@pytest.mark.parametrize(("node", "policy", "rule", "subject"), [
+    pytest.param(a_node("n1", annotations={keys.HOLD: "the auditors are here"}), POLICY, "hold", "held by a person", id="a hold"),
+    pytest.param(a_node("n1"), replace(POLICY, window=NIGHT), "maintenance-window", "outside the window", id="the window"),
+    pytest.param(
+        a_node("n1", annotations={keys.LAST_REBOOT: '{"at": "2026-03-04T11:00:00Z"}'}), replace(POLICY, minimum_interval_seconds=7200.0),
+        "minimum-interval", "the last reboot is too recent", id="the minimum interval",
+    ),
+    pytest.param(a_node("n1"), replace(POLICY, concurrency=1), "budgets", "other is cordoned by somebody, not by careen", id="a node that somebody cordoned"),
+    pytest.param(
+        in_zone("n1", "z"), replace(POLICY, concurrency=5, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),)), "budgets", "the budget zone=z allows 1", id="a budget",
+    ),
+])
+def test_the_gates_refuse_with_what_is_in_the_way(node: NodeView, policy: Policy, rule: str, subject: str) -> None:
+    rules = RolloutRules([node, in_zone("other", "z", unschedulable=True)], policy)
+    obstacle = rules.refusal("n1", NOW, None)
+    assert obstacle is not None
+    assert (obstacle.rule, obstacle.subject) == (rule, subject)
+
+
+def a_forecast(outcome: Outcome, *, is_never: bool = False) -> Forecast:
+    budget = BudgetNumbers(namespace="shop", name="web", disruptions_allowed=0, current_healthy=1, desired_healthy=1, expected_pods=2) if outcome is Outcome.BLOCKED else None
+    pod = PodForecast(namespace="shop", name="web-1", uid="u", outcome=outcome, sentence="because", owner="ReplicaSet shop/web", is_never=is_never, budget=budget)
+    return Forecast(node="n1", made_at="", pods=(pod,))
+
+
+@pytest.mark.parametrize(("forecast", "policy", "found"), [
+    (a_forecast(Outcome.MOVES), POLICY, None),
+    (a_forecast(Outcome.PENDING), POLICY, ("forecast", "no room for ReplicaSet shop/web")),
+    (a_forecast(Outcome.PENDING), replace(POLICY, forecast_pending_allowed=1), None),
+    (a_forecast(Outcome.PENDING), replace(POLICY, forecast=ForecastPolicy.WARN), None),
+    (a_forecast(Outcome.UNKNOWN), POLICY, ("forecast", "pods that cannot be predicted")),
+    (a_forecast(Outcome.BLOCKED, is_never=True), POLICY, ("forecast", "the disruption budget shop/web")),
+    (a_forecast(Outcome.BLOCKED), POLICY, ("dry-run-evictions", "the disruption budget shop/web")),
+    (a_forecast(Outcome.BLOCKED), replace(POLICY, forecast=ForecastPolicy.OFF), ("dry-run-evictions", "the disruption budget shop/web")),
+], ids=lambda value: "")
+def test_the_forecast_is_judged_as_the_agents_judge_it(forecast: Forecast, policy: Policy, found: tuple[str, str] | None) -> None:
+    obstacle = RolloutRules([a_node("n1")], policy).refusal("n1", NOW, forecast)
+    assert (obstacle and (obstacle.rule, obstacle.subject)) == found
+
+
+@pytest.mark.parametrize(("late_policy", "is_undone"), [(LatePolicy.UNDO, True), (LatePolicy.REBOOT, False)])
+def test_a_window_that_closes_during_the_drain_follows_the_late_policy(late_policy: LatePolicy, is_undone: bool) -> None:
+    begins = datetime(2026, 3, 4, 1, 59, 30, tzinfo=UTC)
+    timeline = plan([a_node("n1")], replace(POLICY, window=NIGHT, late_policy=late_policy), begins=begins)
+    assert bool(timeline.undone) is is_undone
+    assert [visit.start for visit in timeline.reboots] == [begins.replace(hour=22, minute=0, second=0) if is_undone else begins]
+
+
+def test_what_does_not_fit_the_window_is_counted_at_its_end_and_goes_on_in_the_next() -> None:
+    """A node takes 275 s: 52 are done in four hours, and the 53rd, begun in the window, ends after it."""
+    nodes = [a_node(f"n{number:03}") for number in range(120)]
+    timeline = plan(nodes, replace(POLICY, window=NIGHT), begins=datetime(2026, 3, 4, 22, 0, tzinfo=UTC))
+    assert [(closing.at, closing.left) for closing in timeline.closings] == [
+        (datetime(2026, 3, 5, 2, 0, tzinfo=UTC), 120 - 52), (datetime(2026, 3, 6, 2, 0, tzinfo=UTC), 120 - 53 - 52),
+    ]
+    assert len(timeline.reboots) == 120
+
+
+def test_a_hold_with_an_end_is_waited_for() -> None:
+    held = a_node("n1", annotations={keys.HOLD: "until=2026-03-04T15:00:00Z"})
+    (visit,) = plan([held]).visits
+    assert visit.start == datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
+
+
+def test_a_node_that_may_go_at_once_goes_outside_the_window() -> None:
+    hurried = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"})
+    timeline = plan([a_node("n1"), hurried], replace(POLICY, window=NIGHT))
+    assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]
+
+
+def test_the_quorum_of_three_control_plane_nodes_is_guarded() -> None:
+    nodes = [a_node(f"cp{number}", labels={keys.CONTROL_PLANE: ""}, ready=number != 2) for number in range(3)]
+    timeline = plan(nodes, replace(POLICY, concurrency=3))
+    assert order(timeline) == ["cp2"]
+    assert {left.node: left.obstacle.rule for left in timeline.left} == {"cp0": "budgets", "cp1": "budgets"}
+
+
+# ---- the law ----
+
+
+ZONES, TIERS = ("", "a", "b"), ("", "db", "web")
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> list[NodeView]:
+    nodes = []
+    for number in range(draw(st.integers(1, 9))):
+        labels = {"tier": draw(st.sampled_from(TIERS)), keys.ZONE: draw(st.sampled_from(ZONES))}
+        labels |= {keys.CONTROL_PLANE: ""} if draw(st.integers(0, 3)) == 0 else {}
+        nodes.append(a_node(f"n{number}", labels={key: value for key, value in labels.items() if value or key == keys.CONTROL_PLANE}, ready=draw(st.integers(0, 7)) > 0, unschedulable=draw(st.integers(0, 7)) == 0))
+    return nodes
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    budgets = []
+    if draw(st.booleans()):
+        budgets.append(Budget(kind=BudgetKind.ZONE, limit=draw(st.integers(1, 2))))
+    if draw(st.booleans()):
+        budgets.append(Budget(kind=BudgetKind.SELECTOR, limit=draw(st.integers(1, 2)), selector=Selector.parse("tier=db")))
+    window = draw(st.sampled_from([Window(), NIGHT, Window(start=time(11, 0), end=time(12, 6))]))
+    return replace(POLICY, concurrency=draw(st.integers(1, 4)), budgets=tuple(budgets), order=draw(st.sampled_from(list(Order))), window=window, late_policy=draw(st.sampled_from(list(LatePolicy))))
+
+
+@given(fleet=fleets(), policy=policies(), drawn=st.data())
+@settings(max_examples=150, deadline=None)
+def test_the_budgets_are_asked_about_fewer_nodes_and_answer_as_for_all(fleet: list[NodeView], policy: Policy, drawn: st.DataObject) -> None:
+    policy = replace(policy, order=Order.OLDEST)                  # by zone, not every claim would be let into the lock
+    claimed = drawn.draw(st.lists(st.sampled_from([node.name for node in fleet]), max_size=policy.concurrency, unique=True))
+
+    def answers() -> list[object]:
+        rules = RolloutRules(fleet, policy)
+        for name in claimed:
+            rules.claimed(name, NOW)
+        return [rules.refusal(node.name, NOW, None) for node in fleet]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rollout_rules, "_counts_for_the_budgets", lambda _: True)
+        about_all = answers()
+    assert answers() == about_all
+
+
+@given(fleet=fleets(), policy=policies())
+@settings(max_examples=150, deadline=None)
+def test_never_are_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
+    """Counted from the visits alone: at each beginning, the other nodes under a claim and those that were down before, per group."""
+    timeline = plan(fleet, policy)
+    broken = {node.name for node in fleet if not node.ready or node.unschedulable}
+    limits: list[tuple[set[str], int]] = [({node.name for node in fleet}, policy.concurrency), ({node.name for node in fleet if node.is_control_plane}, 1)]
+    for budget in policy.budgets:
+        groups = {budget.group_of(node.labels) for node in fleet} - {None}
+        limits += [({node.name for node in fleet if budget.group_of(node.labels) == group}, budget.limit) for group in groups]
+    for visit in timeline.visits:
+        at_work = {other.node for other in timeline.visits if other.start <= visit.start < other.end}
+        for members, limit in limits:
+            if visit.node in members:
+                assert len((at_work | broken | {visit.node}) & members) <= limit
+        assert is_open(policy.window, visit.start)
+        if policy.late_policy is LatePolicy.UNDO and not visit.undone:
+            assert is_open(policy.window, visit.spans[1].start)
+
+
+@given(fleet=fleets(), policy=policies())
+@settings(max_examples=80, deadline=None)
+def test_every_node_either_reboots_once_or_is_left_with_a_reason(fleet: list[NodeView], policy: Policy) -> None:
+    timeline = plan(fleet, policy)
+    assert sorted([*order(timeline), *(left.node for left in timeline.left)]) == sorted(node.name for node in fleet)
+    assert all(left.obstacle.sentence for left in timeline.left)
+    if all(node.ready and not node.unschedulable for node in fleet):
+        assert timeline.left == () or policy.window not in (Window(), NIGHT)

@@ -1,0 +1,68 @@
+"""The law of the short list: the order names the same nodes from it as from all that wait."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
+from careen.core.facts.selectors import Selector
+from careen.core.lock import content as lock
+from careen.core.lock import order
+from careen.core.lock.content import Entry, LockContent
+from careen.plan.waiters import Waiters
+from tests.careen.core.builders import a_node
+
+POLICY = Policy(node_name="any")
+
+
+@st.composite
+def waiting_nodes(draw: st.DrawFn) -> list[NodeView]:
+    """More of a kind than a line is long, with equal and unknown ages among them."""
+    nodes = []
+    for number in range(draw(st.integers(1, 60))):
+        labels = {keys.REBOOT_LABEL: order.READY, keys.ZONE: draw(st.sampled_from("ab")), "tier": draw(st.sampled_from(("db", "web")))}
+        labels |= {keys.CONTROL_PLANE: ""} if draw(st.integers(0, 9)) == 0 else {}
+        need = {"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{draw(st.integers(1, 4))}T00:00:00Z"}
+        annotations = {keys.PROGRESS: json.dumps(need)} if draw(st.integers(0, 5)) else {}
+        annotations |= {keys.MOVES: str(draw(st.integers(0, 3)))} if draw(st.integers(0, 5)) else {}
+        nodes.append(a_node(f"n{number}", labels=labels, annotations=annotations, ready=draw(st.integers(0, 9)) > 0))
+    return nodes
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    every = (Budget(kind=BudgetKind.ZONE, limit=draw(st.integers(1, 20))), Budget(kind=BudgetKind.SELECTOR, limit=draw(st.integers(1, 3)), selector=Selector.parse("tier=db")))
+    return replace(POLICY, concurrency=draw(st.integers(1, 20)), order=draw(st.sampled_from(list(Order))), budgets=tuple(each for each in every if draw(st.booleans())))
+
+
+@given(nodes=waiting_nodes(), policy=policies(), drawn=st.data())
+@settings(max_examples=200, deadline=None)
+def test_the_next_ones_are_the_same_from_the_short_list_as_from_all(nodes: list[NodeView], policy: Policy, drawn: st.DataObject) -> None:
+    names = [node.name for node in nodes]
+    holders = drawn.draw(st.lists(st.sampled_from(nodes), max_size=3, unique_by=lambda node: node.name))
+    content = LockContent(next=tuple(drawn.draw(st.lists(st.sampled_from(names), max_size=6, unique=True))))
+    for node in holders:
+        entry = Entry(node=node.name, id=node.name, groups=tuple(sorted(order.groups(node, policy))), zone=node.zone)
+        content = lock.add(content, entry, 20) or content
+    waiting = drawn.draw(st.lists(st.sampled_from(names), unique=True)) or names
+    moves = {name: drawn.draw(st.integers(0, 3)) for name in names}
+    zone = drawn.draw(st.sampled_from((None, "a", "b")))
+
+    def next_from(some: list[NodeView]) -> tuple[tuple[str, ...], int | None]:
+        after = order.hand_on(content, some, policy, at="", zone=zone, moves_of=lambda node: moves[node.name])
+        return after.next, after.abreast
+
+    short = Waiters(nodes, policy).short_list(waiting, content, moves.__getitem__)
+    assert next_from(short) == next_from([node for node in nodes if node.name in waiting])
+
+
+def test_of_a_thousand_alike_the_order_is_shown_a_line_full() -> None:
+    nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
+    short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
+    assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]

@@ -1,0 +1,222 @@
+"""What a changed ConfigMap does to the settings in force: all of it or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from careen.core.facts.observation import Unknown
+from careen.settings import last_good
+from careen.settings.last_good import LastGood
+from careen.settings.live import Given, LiveSettings, SeenConfigMap
+from careen.settings.sources import BadSettings
+
+GIVEN = Given(flags={"node_id": ("n1",), "drain_timeout": ("5m",)}, environment={})
+
+
+def config(text: str, **more: str) -> SeenConfigMap:
+    return SeenConfigMap(uid="u", data={"config.yaml": text, **more})
+
+
+def live(text: str = "") -> LiveSettings:
+    return LiveSettings(GIVEN, config(text), config_map_name="careen/careen")
+
+
+def test_without_a_config_map_flags_and_defaults_hold() -> None:
+    settings = LiveSettings(GIVEN, None, config_map_name="careen/careen").settings
+    assert (settings.drain_timeout, settings.concurrency) == (300.0, 1)
+
+
+def test_a_good_edit_is_in_force_at_once_and_flags_stay_stronger() -> None:
+    there = live("concurrency: 2")
+    assert there.offer(config("concurrency: 3\ndrain-timeout: 1h")) == ()
+    assert (there.policy.concurrency, there.policy.drain.timeout_seconds) == (3, 300.0)
+
+
+@pytest.mark.parametrize("text", ["concurrency: 0", "concurency: 3", "[", "- a", "concurrency: 3\nperiod: x", "alert-firing-only: true", "a: &a [*a]", "text"])
+def test_a_bad_edit_changes_nothing_and_says_why(text: str) -> None:
+    there = live("concurrency: 2")
+    before = (there.settings, there.policy)
+    problems = there.offer(config(text))
+    assert problems
+    assert all("careen/careen" in problem or "--" in problem for problem in problems)
+    assert (there.settings, there.policy) == before
+    assert there.offer(config("concurrency: 4")) == ()
+    assert there.policy.concurrency == 4
+
+
+@pytest.mark.parametrize("line", ["notify-url: slack://SECRETWORD: x", "notify-url: [slack://SECRETWORD", "notify-url: *SECRETWORD", "notify-url: !SECRETWORD x", "notify-url: 'SECRETWORD", 'notify-url: "\\SECRETWORD"'])
+def test_yaml_that_cannot_be_read_is_told_by_its_place_and_not_by_its_words(line: str) -> None:
+    """What YAML itself says quotes the line, and it stands in an Event and in every agent's log."""
+    (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))
+    assert "`config.yaml` in ConfigMap careen/careen is no YAML: line " in problem
+    assert "SECRET" not in problem
+
+
+def test_a_changed_secret_is_logged_without_itself(caplog: pytest.LogCaptureFixture) -> None:
+    there = live()
+    with caplog.at_level("INFO", logger="careen"):
+        assert there.offer(config("notify-url: slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR")) == ()
+    assert "notify-url is now slack (set) (`notify-url` in ConfigMap careen/careen)" in caplog.text
+    assert "SECRET" not in caplog.text
+
+
+def test_a_deleted_config_map_leaves_the_last_good_settings_and_is_told() -> None:
+    there = live("reboot-days: []\nconcurrency: 2")
+    before = there.policy
+    (problem,) = there.offer(None)
+    assert "ConfigMap careen/careen was deleted, and its settings stay in force: create it again" in problem
+    assert there.policy == before
+    assert there.offer(config("reboot-days: []\nconcurrency: 2")) == (), "the same one, created again"
+    assert there.policy == before
+
+
+@pytest.mark.parametrize("empty", [SeenConfigMap(uid="u"), SeenConfigMap(uid="u", data={"config.yaml": ""}), SeenConfigMap(uid="u", data={"other": "x"})])
+def test_an_empty_config_map_makes_the_settings_forgotten(empty: SeenConfigMap) -> None:
+    there = live("concurrency: 2")
+    there.offer(None)
+    assert there.offer(empty) == ()
+    assert there.policy.concurrency == 1
+
+
+def test_where_there_never_was_a_config_map_none_is_missed() -> None:
+    there = LiveSettings(GIVEN, None, config_map_name="careen/careen")
+    assert there.offer(None) == ()
+    there.offer(config("concurrency: 2"))
+    assert there.offer(None) != ()
+    assert there.policy.concurrency == 2
+
+
+def test_at_the_start_there_is_nothing_older_to_stay_in_force() -> None:
+    with pytest.raises(BadSettings, match="concurrency"):
+        live("concurrency: 0")
+
+
+def test_what_cannot_change_while_the_agent_runs_waits_for_its_restart(caplog: pytest.LogCaptureFixture) -> None:
+    there = live()
+    assert there.offer(config("reboot-command: /sbin/reboot\nconcurrency: 2")) == ()
+    assert (there.settings.reboot_command, there.settings.concurrency) == ("/bin/systemctl reboot", 2)
+    assert "reboot-command is now /sbin/reboot" in caplog.text
+    assert "when the agent starts again" in caplog.text
+
+
+ONE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: one}]\n"
+TWO = ONE.replace("one", "two")
+NAMED = "scheduler-config: configmap:scheduler.yaml"
+
+
+def test_the_schedulers_configuration_comes_from_a_file_or_a_key(tmp_path: Path) -> None:
+    (tmp_path / "scheduler.yaml").write_text(ONE)
+    assert live().scheduler_config == ""
+    assert live(f"scheduler-config: {tmp_path}/scheduler.yaml").scheduler_config == ONE
+    there = LiveSettings(GIVEN, config(NAMED, **{"scheduler.yaml": ONE}), config_map_name="c")
+    assert there.scheduler_config == ONE
+    there.offer(config(NAMED, **{"scheduler.yaml": TWO}))
+    assert there.scheduler_config == TWO
+
+
+@pytest.mark.parametrize(("data", "words"), [
+    ({}, "names the key `scheduler.yaml`, which ConfigMap careen/careen does not have: add the key, or leave the setting out first"),
+    ({"scheduler.yaml": " \n"}, "names the key `scheduler.yaml` of the ConfigMap, which is empty"),
+    ({"scheduler.yaml": "["}, "which is no KubeSchedulerConfiguration: it is no YAML: line 1, column 2"),
+    ({"scheduler.yaml": "kind: Secret"}, "which is no KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret"),
+    ({"scheduler.yaml": "- a"}, "a KubeSchedulerConfiguration is a mapping, this is a list"),
+    ({"scheduler.yaml": "profiles: 7"}, "which is no KubeSchedulerConfiguration"),
+    ({"scheduler.yaml": "at: 2026-99-99"}, "which is no KubeSchedulerConfiguration"),
+    ({"scheduler.yaml": "? {a: b}\n: c"}, "which is no KubeSchedulerConfiguration"),
+])
+def test_a_key_that_holds_no_scheduler_configuration_is_a_bad_edit_and_a_bad_start(data: dict[str, str], words: str) -> None:
+    there = live("concurrency: 2")
+    (problem,) = there.offer(config(f"concurrency: 3\n{NAMED}", **data))
+    assert problem.startswith("`scheduler-config` in ConfigMap careen/careen names the key `scheduler.yaml`")
+    assert words in problem
+    assert there.policy.concurrency == 2
+    with pytest.raises(BadSettings) as raised:
+        LiveSettings(GIVEN, config(NAMED, **data), config_map_name="careen/careen")
+    assert raised.value.problems == (problem,)
+
+
+def test_a_key_that_is_removed_before_its_setting_leaves_the_last_good_one() -> None:
+    """Two edits that belong together, in the wrong order: at no moment is a forecast made by another configuration."""
+    there = LiveSettings(GIVEN, config(f"{NAMED}\nconcurrency: 2", **{"scheduler.yaml": ONE}), config_map_name="careen/careen")
+    assert there.offer(config(f"{NAMED}\nconcurrency: 3")) != ()
+    assert (there.scheduler_config, there.policy.concurrency) == (ONE, 2)
+    assert there.offer(config("concurrency: 4")) == ()
+    assert (there.scheduler_config, there.policy.concurrency) == (ONE, 4), "which configuration it is changes with a restart"
+    assert there.offer(config("concurrency: 5", other="x")) == ()
+    assert there.scheduler_config == ONE
+
+
+def test_a_file_that_goes_away_makes_the_forecast_unknown_and_no_edit_bad(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(ONE)
+    there = live(f"scheduler-config: {file}")
+    file.unlink()
+    found = there.scheduler_config
+    assert isinstance(found, Unknown)
+    assert found.why == f"--scheduler-config names the file {file}, which is not there: mount it, or name another one"
+    assert there.offer(config(f"scheduler-config: {file}\nconcurrency: 3")) == ()
+    assert there.policy.concurrency == 3
+    file.write_text(TWO)
+    assert there.scheduler_config == TWO
+
+
+@pytest.mark.parametrize("make", [
+    lambda file: file.mkdir(), lambda file: file.write_bytes(b"\xff\xfe"), os.mkfifo, lambda file: file.write_text(""),
+    lambda file: file.write_text("a" * (2**20 + 1)), lambda file: file.symlink_to(file),
+])
+def test_what_is_no_readable_file_is_a_bad_setting(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "file")
+    with pytest.raises(BadSettings, match=f"`scheduler-config` in ConfigMap careen/careen names the file {tmp_path}/file, which"):
+        live(f"scheduler-config: {tmp_path}/file")
+
+
+def test_what_would_take_long_to_judge_is_left_to_the_child() -> None:
+    """Its process has a deadline and a memory limit; the agent's turn has none."""
+    lists = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20))
+    for text in (lists, "# " + "x" * 100_000, "[" * 60_000, "- " * 30_000, "- 1\n" * 15_000):
+        there = LiveSettings(GIVEN, config(NAMED, **{"scheduler.yaml": text}), config_map_name="c")
+        assert there.scheduler_config == text
+
+
+# ---- older settings that stand in ----
+
+
+def older(text: str = "", **more: str) -> LastGood:
+    kept = last_good.to_annotation(LiveSettings(GIVEN, config(text, **more), config_map_name="careen/careen").resolved)
+    return last_good.restore(kept, "the ConfigMap is bad", flags=GIVEN.flags, environment={}, name="careen/careen")
+
+
+def test_older_settings_stand_in_until_a_config_map_can_be_used() -> None:
+    there = LiveSettings(GIVEN, config("concurrency: none"), config_map_name="careen/careen", instead=older("concurrency: 2"))
+    assert (there.policy.concurrency, there.stands_in, there.policy.settings_problem) == (2, "the ConfigMap is bad", "the ConfigMap is bad")
+    assert there.offer(config("concurrency: none")) != ()
+    assert there.offer(None) != ()
+    assert there.policy.settings_problem == "the ConfigMap is bad"
+    assert there.offer(config("concurrency: 3")) == ()
+    assert (there.policy.concurrency, there.stands_in, there.policy.settings_problem, there.waiting) == (3, "", "", ())
+
+
+def test_the_mended_config_map_may_say_what_the_older_settings_said() -> None:
+    there = LiveSettings(GIVEN, config("concurrency: 2"), config_map_name="careen/careen", instead=older("concurrency: 2"))
+    assert there.offer(config("concurrency: 2")) == ()
+    assert there.policy.settings_problem == ""
+
+
+def test_what_stands_on_the_node_stays_while_older_settings_stand_in_and_follows_edits_afterwards() -> None:
+    there = LiveSettings(GIVEN, None, config_map_name="careen/careen", instead=older("concurrency: 2"))
+    assert json.loads(there.policy.kept_settings)["settings"] == {"concurrency": ["2"]}
+    there.offer(config("concurrency: 3\nreboot-command: /sbin/reboot"))
+    assert json.loads(there.policy.kept_settings)["settings"] == {"concurrency": ["3"], "reboot-command": ["/sbin/reboot"]}
+    assert there.waiting == ("reboot_command",)
+
+
+def test_a_key_of_the_config_map_is_unknown_while_older_settings_stand_in() -> None:
+    there = LiveSettings(GIVEN, None, config_map_name="careen/careen", instead=older(NAMED, **{"scheduler.yaml": ONE}))
+    assert isinstance(there.scheduler_config, Unknown)
+    there.offer(config(NAMED, **{"scheduler.yaml": TWO}))
+    assert there.scheduler_config == TWO

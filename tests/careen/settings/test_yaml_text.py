@@ -1,0 +1,68 @@
+"""YAML that people write: a value, or a sentence that says where it cannot be read; nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.settings.live import parse
+from careen.settings.sources import BadSettings
+from careen.settings.yaml_text import BadYaml, load
+
+LAUGHS = "a: &a [lol]\n" + "\n".join(f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in zip("abcdefgh", "bcdefghi", strict=True))
+CHAIN = "a0: &a0 [x]\n" + "\n".join(f"a{number}: &a{number} [*a{number - 1}]" for number in range(1, 200))
+
+UNREADABLE = {
+    "no YAML": "a: [",
+    "a date that no calendar has": "at: 2026-13-45",
+    "a time zone of a hundred hours": "at: 2001-12-14t21:59:43.10-99:99",
+    "a number that is none": "n: !!int abc",
+    "an empty number": "n: !!int ''",
+    "a float that is none": "n: !!float abc",
+    "a truth that is none": "b: !!bool maybe",
+    "an instant that is none": "at: !!timestamp soon",
+    "bytes that are none": "b: !!binary 'é'",
+    "a tag of Python": "a: !!python/object/apply:os.system ['true']",
+    "a key that is a list": "? [a]\n: b",
+    "infinity": "n: .inf",
+    "no number": "n: .nan",
+    "a number of 5000 digits": "n: " + "9" * 5000,
+    "a number of 5000 hexadecimal digits": "n: 0x" + "f" * 5000,
+    "a number of base 60 without end": "n: 1" + ":59" * 500,
+    "brackets without end": "a: " + "[" * 100_000,
+    "braces without end": "{a: " * 5_000,
+    "blocks without end": "- " * 3_000 + "a",
+    "a billion laughs": LAUGHS,
+    "a long way down by aliases": CHAIN,
+    "itself": "a: &a [*a]",
+    "itself, merged": "a: &a\n  <<: *a",
+    "an alias of nothing": "a: *b",
+    "two documents": "a: 1\n---\nb: 2",
+    "a character that YAML does not have": "a: \x00",
+    "half of a surrogate pair": "a: \ud800",
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_what_cannot_be_read_is_a_bad_setting_that_says_so(text: str) -> None:
+    with pytest.raises(BadYaml) as caught:
+        load(text)
+    assert str(caught.value)
+    with pytest.raises(BadSettings) as refused:
+        parse(text, "careen/careen")
+    assert refused.value.problems[0].startswith("`config.yaml` in ConfigMap careen/careen is no YAML: ")
+
+
+def test_what_people_write_is_read() -> None:
+    assert load("period: 1m\nreboot-days: [mo, tu]\nconcurrency: 2\n") == {"period": "1m", "reboot-days": ["mo", "tu"], "concurrency": 2}
+    assert load("a: &x {b: 1}\nc: *x\nd:\n  <<: *x\n  e: 2\n") == {"a": {"b": 1}, "c": {"b": 1}, "d": {"b": 1, "e": 2}}
+    assert load("") is None
+
+
+@given(st.text(max_size=200) | st.text(alphabet="&*[]{}:-<? \n!|>'\"ab1.,#%@`~", max_size=60))
+def test_any_text_is_read_or_refused_and_nothing_else(text: str) -> None:
+    try:
+        load(text)
+    except BadYaml as error:
+        assert str(error)  # noqa: PT017 - either outcome is right

@@ -1,0 +1,1 @@
+"""The programs of a story: control plane, hosts, agents, Prometheus."""

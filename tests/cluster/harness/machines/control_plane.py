@@ -1,0 +1,401 @@
+"""A Kubernetes control plane on loopback: etcd, API server, controllers, scheduler and kwok, all in one folder.
+
+`make test-cluster` builds the two programs it needs; see mk/cluster.mk.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+
+from tests.cluster.harness.api import Api, ApiError
+from tests.cluster.harness.machines.processes import Guardian, Program, free_port
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+BINARIES = REPOSITORY / ".cache" / "bin"
+
+# Everything that is not the load under test acts as a cluster administrator: who may do what is a question that
+# only the agents' own ServiceAccount is asked.
+USERS = ("admin", "controllers", "scheduler", "kwok")
+
+# Deciding on one thread over all nodes makes the scheduler repeat itself, apart from ties.
+SCHEDULER_SETTINGS = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "parallelism": 1,
+    "percentageOfNodesToScore": 100,
+    "leaderElection": {"leaderElect": False},
+}
+
+# ServiceAccounts are the agents; the rest of the control plane is not counted. One line per finished request.
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+        {"level": "None"},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodTimes:
+    """How long a simulated container takes to become ready, and to end after it was asked to."""
+
+    start_seconds: float = 1.0
+    stop_seconds: float = 0.5
+
+
+class ControlPlane:
+    """Starts with the constructor, ends with `close`. `admin` is a client that may do everything."""
+
+    def __init__(
+        self, folder: Path, *, guardian: Guardian, pods: PodTimes = PodTimes(), scheduler: Mapping[str, Any] = SCHEDULER_SETTINGS
+    ) -> None:
+        self.folder = folder
+        self.guardian = guardian
+        self._pods = pods
+        self._scheduler = scheduler
+        self._programs: dict[str, Program] = {}
+        self._etcd_port, self.port = free_port(), free_port()
+        self.server = f"https://127.0.0.1:{self.port}"
+        self.certificate_authority = folder / "certs" / "apiserver.crt"
+        self.audit_log = folder / "audit.log"
+        self._tokens = {user: secrets.token_hex(16) for user in USERS}
+        require_binaries()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._write_files()
+        try:
+            self._start_etcd()
+            self.start_api_server()
+            self._start_the_rest()
+        except BaseException:
+            self.close()
+            raise
+
+    # -- files
+
+    def _write_files(self) -> None:
+        # One user per program, each in the group that may do everything.
+        rows = [f'{token},{user},{user},"system:masters"' for user, token in self._tokens.items()]
+        (self.folder / "tokens.csv").write_text("\n".join(rows) + "\n")
+        subprocess.run(
+            ["openssl", "genrsa", "-out", str(self.folder / "service-accounts.key"), "2048"], check=True, capture_output=True
+        )
+        (self.folder / "audit-policy.yaml").write_text(yaml.safe_dump(AUDIT_POLICY))
+        for user in USERS:
+            self.kubeconfig(user, self._tokens[user])
+        scheduler = {**self._scheduler, "clientConnection": {"kubeconfig": str(self.folder / "scheduler.kubeconfig")}}
+        (self.folder / "scheduler.yaml").write_text(yaml.safe_dump(scheduler))
+        (self.folder / "stages.yaml").write_text(yaml.safe_dump_all(stages(self._pods)))
+
+    def kubeconfig(self, name: str, token: str, *, server: str | None = None, namespace: str = "default") -> Path:
+        """A kubeconfig file for the owner of this token."""
+        path = self.folder / f"{name}.kubeconfig"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "tests",
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": name, "namespace": namespace}}],
+            "clusters": [
+                {
+                    "name": "tests",
+                    "cluster": {
+                        "server": server or self.server,
+                        "certificate-authority": str(self.certificate_authority),
+                    },
+                }
+            ],
+            "users": [{"name": name, "user": {"token": token}}],
+        }
+        # Atomically: an agent may be reading it while a token is renewed.
+        fresh = path.with_suffix(".fresh")
+        fresh.write_text(yaml.safe_dump(content))
+        fresh.replace(path)
+        return path
+
+    # -- programs
+
+    def _start(self, name: str, *argv: str) -> None:
+        self._programs[name] = Program(name, argv, guardian=self.guardian, log=self.folder / "logs" / f"{name}.log")
+
+    def _start_etcd(self) -> None:
+        here = f"http://127.0.0.1:{self._etcd_port}"
+        self._start(
+            "etcd",
+            *(str(BINARIES / "controlplane"), "etcd", "--data-dir", str(self.folder / "etcd")),
+            *("--listen-client-urls", here, "--advertise-client-urls", here),
+            *("--listen-peer-urls", f"http://127.0.0.1:{free_port()}"),
+            *("--unsafe-no-fsync", "--log-level", "error"),
+        )
+
+    def start_api_server(self) -> None:
+        """Starts it and waits until it is ready. Also after `stop_api_server`."""
+        self._start(
+            "apiserver",
+            *(str(BINARIES / "controlplane"), "apiserver", f"--etcd-servers=http://127.0.0.1:{self._etcd_port}"),
+            *(f"--secure-port={self.port}", "--bind-address=127.0.0.1", "--endpoint-reconciler-type=none"),
+            *(f"--cert-dir={self.folder / 'certs'}", "--service-account-issuer=https://kubernetes.default.svc"),
+            f"--service-account-signing-key-file={self.folder / 'service-accounts.key'}",
+            f"--service-account-key-file={self.folder / 'service-accounts.key'}",
+            *("--authorization-mode=RBAC", f"--token-auth-file={self.folder / 'tokens.csv'}"),
+            *("--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged=true"),
+            *(f"--audit-policy-file={self.folder / 'audit-policy.yaml'}", f"--audit-log-path={self.audit_log}"),
+            # A closed API server should take its open watches with it at once.
+            "--shutdown-delay-duration=0s",
+        )
+        self._wait_until_ready()
+
+    def _wait_until_ready(self, patience_seconds: float = 90) -> None:
+        give_up = time.monotonic() + patience_seconds
+        problem: object = "not asked yet"
+        while time.monotonic() < give_up:
+            for name in ("etcd", "apiserver"):
+                if (code := self._programs[name].exit_code()) is not None:
+                    raise RuntimeError(f"{name} ended with {code}:\n{self._programs[name].tail()}")
+            if self.certificate_authority.exists():
+                self.admin = self.client()
+                try:
+                    self.admin.text("/readyz")
+                except (ApiError, urllib3.exceptions.HTTPError) as error:
+                    problem = error
+                    self.admin.close()
+                else:
+                    return
+            time.sleep(0.2)
+        raise RuntimeError(f"the API server was not ready within {patience_seconds} s: {problem}")
+
+    def _start_the_rest(self) -> None:
+        self._start(
+            "controllers",
+            *(str(BINARIES / "controlplane"), "kcm", f"--kubeconfig={self.folder / 'controllers.kubeconfig'}"),
+            *("--leader-elect=false", "--secure-port=0", f"--root-ca-file={self.certificate_authority}"),
+            f"--service-account-private-key-file={self.folder / 'service-accounts.key'}",
+            "--controllers=*,-cloud-node-lifecycle-controller,-service-lb-controller,-node-route-controller",
+            # Hosts go down when a story says so. Without this, an API server that pauses for a minute makes every
+            # node look dead to the controllers, and no simulated kubelet says otherwise.
+            "--node-monitor-grace-period=15m",
+            # client-go's defaults of 20/30 requests a second starve 100 pods that all move at once.
+            *("--kube-api-qps=200", "--kube-api-burst=400"),
+        )
+        self._start(
+            "scheduler",
+            *(str(BINARIES / "controlplane"), "scheduler", f"--config={self.folder / 'scheduler.yaml'}"),
+            "--secure-port=0",
+        )
+        self._start(
+            "kwok",
+            *(str(BINARIES / "kwok"), f"--kubeconfig={self.folder / 'kwok.kubeconfig'}", "--manage-all-nodes=true"),
+            *("--config", str(self.folder / "stages.yaml"), "--node-lease-duration-seconds=40"),
+            *("--server-address", f"127.0.0.1:{free_port()}"),
+        )
+
+    def stop_api_server(self) -> None:
+        """As a crash: no goodbye to anybody. etcd keeps what it has."""
+        self._programs.pop("apiserver").kill()
+        self.admin.close()
+
+    def program(self, name: str) -> Program:
+        return self._programs[name]
+
+    def check(self) -> None:
+        """Raises when a program of the control plane died."""
+        for name, program in self._programs.items():
+            if (code := program.exit_code()) is not None:
+                raise RuntimeError(f"{name} ended with {code}:\n{program.tail()}")
+
+    def close(self) -> None:
+        # Clients before servers, so that nobody logs pages of refused connections.
+        for name in ("kwok", "scheduler", "controllers", "apiserver", "etcd"):
+            if program := self._programs.pop(name, None):
+                program.kill()
+        if hasattr(self, "admin"):
+            self.admin.close()
+
+    # -- identities
+
+    def client(self, token: str | None = None) -> Api:
+        """A client of its own; an administrator's unless a token is given."""
+        return Api(self.server, token or self._tokens["admin"], self.certificate_authority)
+
+    def service_account_token(self, namespace: str, name: str, bound_to: dict[str, str] | None = None) -> str:
+        """A token as a kubelet asks for it: for one ServiceAccount, bound to one pod so that it dies with the pod."""
+        spec: dict[str, Any] = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 7200}
+        if bound_to:
+            spec["boundObjectRef"] = bound_to
+        answer = self.admin.create(
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
+        )
+        return str(answer["status"]["token"])
+
+    def audit_events(self, from_byte: int = 0) -> list[dict[str, Any]]:
+        """Finished requests of ServiceAccounts; a line that is still being written is left out."""
+        if not self.audit_log.exists():
+            return []
+        with self.audit_log.open("rb") as log:
+            log.seek(from_byte)
+            return [json.loads(line) for line in log if line.endswith(b"\n")]
+
+
+@contextmanager
+def a_control_plane(name: str, start: Callable[[Path, Guardian], ControlPlane], *, keeps_logs: bool = False) -> Iterator[ControlPlane]:
+    """One of its own, as `start` makes it in an empty folder; afterwards both are gone, whatever happened. `name` tells whose folder it was.
+
+    Not in pytest's folders: etcd's files are large, and hardly anybody reads them afterwards.
+    """
+    folder, guardian = Path(tempfile.mkdtemp(prefix=f"careen-{name}-")), Guardian()
+    try:
+        plane = start(folder, guardian)
+        try:
+            yield plane
+        finally:
+            plane.close()
+    finally:
+        guardian.close()
+        if keeps_logs:
+            print(f"logs are in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def require_binaries() -> None:
+    missing = [name for name in ("controlplane", "kwok") if not (BINARIES / name).exists()]
+    if missing:
+        raise RuntimeError(f"{', '.join(missing)} not built: run `make test-cluster`, which builds into {BINARIES}")
+
+
+def stages(pods: PodTimes) -> list[dict[str, Any]]:
+    """What kwok plays: pods become ready, jobs complete, deleted pods end. Nodes are played by `hosts.py` instead,
+
+    because kwok, repairing a node that is not ready, would put the old boot id back.
+    """
+
+    def stage(name: str, kind: str, selector: list[dict[str, Any]], delay: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "Stage",
+            "metadata": {"name": name},
+            "spec": {
+                "resourceRef": {"apiGroup": "v1", "kind": kind},
+                "selector": {"matchExpressions": selector},
+                "delay": delay,
+                "next": then,
+            },
+        }
+
+    def absent(key: str) -> dict[str, Any]:
+        return {"key": key, "operator": "DoesNotExist"}
+
+    def present(key: str) -> dict[str, Any]:
+        return {"key": key, "operator": "Exists"}
+
+    # A pod may carry its own time to stop, in the annotation that `workloads.py` writes.
+    stop = {
+        "durationMilliseconds": int(pods.stop_seconds * 1000),
+        "durationFrom": {"expressionFrom": '.metadata.annotations["tests/stop-after"]'},
+    }
+    return [
+        stage(
+            "pod-ready",
+            "Pod",
+            [absent(".metadata.deletionTimestamp"), absent(".status.podIP"), absent(_NEVER_READY)],
+            {"durationMilliseconds": int(pods.start_seconds * 1000)},
+            {"statusTemplate": _RUNNING},
+        ),
+        stage(
+            "pod-never-ready",
+            "Pod",
+            [absent(".metadata.deletionTimestamp"), absent(".status.podIP"), present(_NEVER_READY)],
+            {"durationMilliseconds": int(pods.start_seconds * 1000)},
+            {"statusTemplate": _CRASHING},
+        ),
+        stage(
+            "pod-complete",
+            "Pod",
+            [
+                absent(".metadata.deletionTimestamp"),
+                {"key": ".status.phase", "operator": "In", "values": ["Running"]},
+                {"key": '.metadata.ownerReferences.[].kind', "operator": "In", "values": ["Job"]},
+            ],
+            {"durationMilliseconds": 1000, "durationFrom": {"expressionFrom": '.metadata.annotations["tests/runs-for"]'}},
+            {"statusTemplate": _COMPLETED},
+        ),
+        stage(
+            "pod-delete",
+            "Pod",
+            [present(".metadata.deletionTimestamp"), absent(".metadata.finalizers")],
+            stop,
+            {"delete": True},
+        ),
+        stage(
+            "node-left-alone",
+            "Node",
+            [present('.metadata.annotations["tests/never"]')],
+            {"durationMilliseconds": 60000},
+            {"statusTemplate": "phase: Running\n"},
+        ),
+    ]
+
+
+# On a pod whose containers crash again and again.
+_NEVER_READY = '.metadata.annotations["tests/never-ready"]'
+
+_CRASHING = """
+{{ $now := Now }}
+conditions:
+- {lastTransitionTime: {{ $now | Quote }}, status: "True", type: Initialized}
+- {lastTransitionTime: {{ $now | Quote }}, status: "False", type: Ready, reason: ContainersNotReady}
+- {lastTransitionTime: {{ $now | Quote }}, status: "False", type: ContainersReady, reason: ContainersNotReady}
+- {lastTransitionTime: {{ $now | Quote }}, status: "True", type: PodScheduled}
+containerStatuses:
+{{ range .spec.containers }}
+- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, ready: false, started: false, restartCount: 7, state: {waiting: {reason: CrashLoopBackOff}}}
+{{ end }}
+hostIP: {{ NodeIPWith .spec.nodeName | Quote }}
+podIP: {{ PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) ( or .metadata.name "" ) ( or .metadata.namespace "" ) | Quote }}
+phase: Running
+startTime: {{ $now | Quote }}
+"""
+
+_RUNNING = """
+{{ $now := Now }}
+conditions:
+{{ range (list "Initialized" "Ready" "ContainersReady" "PodScheduled") }}
+- {lastTransitionTime: {{ $now | Quote }}, status: "True", type: {{ . | Quote }}}
+{{ end }}
+containerStatuses:
+{{ range .spec.containers }}
+- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, ready: true, started: true, restartCount: 0, state: {running: {startedAt: {{ $now | Quote }}}}}
+{{ end }}
+hostIP: {{ NodeIPWith .spec.nodeName | Quote }}
+podIP: {{ PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) ( or .metadata.name "" ) ( or .metadata.namespace "" ) | Quote }}
+phase: Running
+startTime: {{ $now | Quote }}
+"""
+
+_COMPLETED = """
+{{ $now := Now }}
+containerStatuses:
+{{ range .spec.containers }}
+- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, ready: false, started: false, restartCount: 0, state: {terminated: {exitCode: 0, reason: Completed, finishedAt: {{ $now | Quote }}, startedAt: {{ $now | Quote }}}}}
+{{ end }}
+conditions:
+- {lastTransitionTime: {{ $now | Quote }}, status: "False", type: Ready, reason: PodCompleted}
+phase: Succeeded
+"""

@@ -1,0 +1,1 @@
+"""What a story is measured by."""

@@ -1,0 +1,280 @@
+"""One drain on the real control plane, with what was forecast before it and everything that happened to pods during it.
+
+Order is told by resourceVersions: etcd numbers every write of the cluster, so evictions, creations and bindings stand in
+the one order in which they took place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import urllib3
+
+from careen.agent.apply import ONE_BY_ONE_SECONDS
+from careen.agent.clock import SystemClock
+from careen.cluster.evictions import evict
+from careen.cluster.pods import list_pods_on
+from careen.cluster.snapshot_reader import pages as pages_of
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.client import ClientTransport, load_configuration
+from careen.core.actions import EvictPod
+from careen.core.drain.drain_plan import plan, requests
+from careen.core.facts.memory import Memory, after_eviction
+from careen.core.facts.policy import DrainPolicy
+from scheduler_core.simulation.drain import simulate_drain
+from scheduler_core.simulation.forecast import Forecast
+from scheduler_core.snapshot.loading import load_pages
+from tests.cluster.harness.api import Api, ApiError, Object
+from tests.cluster.harness.machines.control_plane import ControlPlane
+
+_JOB_SECONDS = 12.0      # a first replacement is waited for, later ones take too long
+
+Engine = Callable[["Drainer", str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEvent:
+    """One write to one pod. `kind` is what it amounted to."""
+
+    version: int
+    at: float
+    kind: str                # created, bound, evicted, deleted
+    uid: str
+    title: str               # namespace/name
+    owner: str               # "ReplicaSet varied/app01-5d9", empty for a bare pod
+    node: str
+
+
+class PodWatch:
+    """Writes down what happens to pods from `version` on, until it is closed."""
+
+    def __init__(self, api: Api, version: str) -> None:
+        self.events: list[PodEvent] = []
+        self._api = api
+        self._version = version
+        self._seen: dict[str, tuple[bool, bool]] = {}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pod-watch", daemon=True)
+
+    def start(self, pods: Sequence[Object]) -> PodWatch:
+        """`pods` stand as they were listed at that version."""
+        for pod in pods:
+            self._seen[pod["metadata"]["uid"]] = _state(pod)
+        self._thread.start()
+        return self
+
+    def close(self) -> list[PodEvent]:
+        self._ended.set()
+        self._thread.join(timeout=10)
+        self._api.close()
+        return self.events
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                for event in self._api.watch("/api/v1/pods", self._version, seconds=2):
+                    self._note(event)
+            except (urllib3.exceptions.HTTPError, ApiError):
+                time.sleep(0.05)
+
+    def _note(self, event: Object) -> None:
+        pod = event["object"]
+        self._version = pod["metadata"]["resourceVersion"]
+        if event["type"] == "BOOKMARK":
+            return
+        uid, (is_bound, is_ending) = pod["metadata"]["uid"], _state(pod)
+        was_bound, was_ending = self._seen.get(uid, (False, False))
+        if event["type"] == "ADDED":
+            self._add("created", pod)
+        if is_bound and not was_bound:
+            self._add("bound", pod)
+        if is_ending and not was_ending:
+            self._add("evicted", pod)
+        if event["type"] == "DELETED":
+            self._add("deleted", pod)
+        self._seen[uid] = (is_bound, is_ending)
+
+    def _add(self, kind: str, pod: Object) -> None:
+        meta = pod["metadata"]
+        self.events.append(PodEvent(
+            version=int(meta["resourceVersion"]), at=time.time(), kind=kind, uid=meta["uid"], title=f"{meta['namespace']}/{meta['name']}",
+            owner=owner_title(pod), node=pod["spec"].get("nodeName", ""),
+        ))
+
+
+def _state(pod: Object) -> tuple[bool, bool]:
+    return bool(pod["spec"].get("nodeName")), "deletionTimestamp" in pod["metadata"]
+
+
+def owner_title(pod: Object) -> str:
+    """As a forecast names owners."""
+    owner = next((owner for owner in pod["metadata"].get("ownerReferences", ()) if owner.get("controller")), None)
+    return f"{owner['kind']} {pod['metadata']['namespace']}/{owner['name']}" if owner else ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Drain:
+    """A drain that is over: the cluster as it was listed before, what was forecast from that, and what happened."""
+
+    node: str
+    pages: list[bytes]
+    forecast: Forecast
+    budgeted: frozenset[str] = frozenset()       # pods that a budget covers: they may be refused, and asked again later
+    lacking: Mapping[str, int] = field(default_factory=dict)     # owner -> pods of drains before that it had still to replace when this one began
+    events: list[PodEvent] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Drainer:
+    """Drains nodes of one cluster, one after another, and gives each back."""
+
+    def __init__(self, plane: ControlPlane, engine: Engine) -> None:
+        self.plane = plane
+        self._engine = engine
+
+    @property
+    def admin(self) -> Api:
+        return self.plane.admin
+
+    def drain(self, node: str) -> Drain:
+        """Lists, drains, waits until nothing moves any more, gives the node back, and waits again."""
+        pages = asyncio.run(self._pages())
+        snapshot = load_pages(pages)
+        (forecast,) = simulate_drain(snapshot, [node], made_at="")
+        budgets = snapshot.objects.budgets
+        budgeted = frozenset(pod.key for pod in snapshot.pods_on(node) if any(b.namespace == pod.namespace and b.selector.matches(pod.labels) for b in budgets))
+        drain = Drain(node=node, pages=pages, forecast=forecast, budgeted=budgeted, lacking=self._lacking())
+        listed = self.admin.get("/api/v1/pods")
+        watch = PodWatch(self.plane.client(), listed["metadata"]["resourceVersion"]).start(listed["items"])
+        began = time.time()
+        self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+        self._engine(self, node)
+        self.settle(watch)
+        drain.seconds = time.time() - began
+        drain.events = watch.close()
+        self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": False}})
+        self.settle()
+        return drain
+
+    def settle(self, watch: PodWatch | None = None, quiet_seconds: float = 1.5, patience_seconds: float = 90) -> None:
+        """Until nothing has happened to any pod for a while: whoever is pending then stays so."""
+        give_up = time.monotonic() + patience_seconds
+        last, since, jobs_until = "", time.monotonic(), time.monotonic() + _JOB_SECONDS
+        while time.monotonic() - since < quiet_seconds:
+            now = repr([(e["metadata"]["uid"], e["spec"].get("nodeName"), "deletionTimestamp" in e["metadata"], is_ready(e)) for e in self.admin.list("/api/v1/pods")])
+            if now != last or (time.monotonic() < jobs_until and not self._jobs_are_back()):
+                last, since = now, time.monotonic()
+            if time.monotonic() > give_up:
+                raise AssertionError("pods still come and go")
+            time.sleep(0.2)
+
+    def _jobs_are_back(self) -> bool:
+        return not self._lacking() and not any(job["status"].get("terminating") for job in self.admin.list("/apis/batch/v1/jobs"))
+
+    def _lacking(self) -> dict[str, int]:
+        """A Job waits ten seconds before it replaces an evicted pod, and twice as long each time that happens again."""
+        absent = {
+            f"Job {job['metadata']['namespace']}/{job['metadata']['name']}": job["spec"]["parallelism"] - job["status"].get("active", 0)
+            for job in self.admin.list("/apis/batch/v1/jobs")
+        }
+        return {owner: count for owner, count in absent.items() if count > 0}
+
+    async def _pages(self) -> list[bytes]:
+        transport = ClientTransport(lambda: load_configuration(self.plane.folder / "admin.kubeconfig"), agent="accuracy", threads=1)
+        try:
+            return [page async for page in pages_of(ApiServer(transport, SystemClock(), chance=random.random))]
+        finally:
+            transport.close()
+
+
+def is_ready(pod: Object) -> bool:
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in pod.get("status", {}).get("conditions", ()))
+
+
+# -- engines
+
+
+def careen_engine(parallel: int = DrainPolicy().parallel, seconds: float = 60) -> Engine:
+    """careen's own plan and evictions, as its agent carries them out."""
+
+    def run(drainer: Drainer, node: str) -> None:
+        asyncio.run(_evict_all(drainer.plane, node, DrainPolicy(parallel=parallel), seconds))
+
+    return run
+
+
+async def _evict_all(plane: ControlPlane, node: str, policy: DrainPolicy, seconds: float) -> None:
+    clock = SystemClock()
+    transport = ClientTransport(lambda: load_configuration(plane.folder / "admin.kubeconfig"), agent="drain")
+    api, memory, give_up = ApiServer(transport, clock, chance=random.random), Memory(), clock.monotonic() + seconds
+    few = asyncio.Semaphore(policy.parallel)
+
+    async def ask(pod: EvictPod) -> None:
+        nonlocal memory
+        async with few:
+            asked = clock.monotonic()
+            said = await evict(api, pod)
+            if policy.parallel == 1:
+                await clock.sleep(max(0.0, ONE_BY_ONE_SECONDS - (clock.monotonic() - asked)))
+            memory = after_eviction(memory, pod_uid=pod.uid, answer=said.answer, uptime=clock.monotonic(), jitter=random.random(), detail=said.detail)
+
+    try:
+        while clock.monotonic() < give_up:
+            planned = plan(await list_pods_on(api, node), policy, memory, uptime=clock.monotonic(), now=clock.now())
+            if planned.is_done:
+                return
+            await asyncio.gather(*(ask(pod) for pod in requests(planned, policy)))
+            await asyncio.sleep(planned.look_again_seconds)
+    finally:
+        transport.close()
+
+
+def kubectl_engine(seconds: int = 60) -> Engine:
+    """`kubectl drain`, which asks for all evictions at once."""
+
+    def run(drainer: Drainer, node: str) -> None:
+        kubeconfig = str(drainer.plane.folder / "admin.kubeconfig")
+        subprocess.run(
+            ["kubectl", "--kubeconfig", kubeconfig, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", f"--timeout={seconds}s"],
+            capture_output=True, check=False,
+        )
+
+    return run
+
+
+def apply(api: Api, items: Sequence[Object]) -> None:
+    """Creates each; workloads of one cluster are created one after another, so that they do not all arrive at once."""
+    for item in items:
+        try:
+            api.create(_collection(item), item)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+
+
+def _collection(item: Object) -> str:
+    from tests.cluster.harness.workloads import path_of
+
+    return path_of(item)
+
+
+def sweep(api: Api, namespace: str) -> None:
+    """Removes workloads, pods and nodes, so that the next cluster starts from nothing."""
+    now: dict[str, Any] = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
+    for kind in ("apps/v1/{}/deployments", "apps/v1/{}/statefulsets", "apps/v1/{}/replicasets", "batch/v1/{}/jobs", "policy/v1/{}/poddisruptionbudgets"):
+        api.delete(f"/apis/{kind.format(f'namespaces/{namespace}')}", now)
+    give_up = time.monotonic() + 60
+    while api.list("/api/v1/pods"):
+        for pod in api.list("/api/v1/pods"):
+            api.delete(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}", now)
+        if time.monotonic() > give_up:
+            raise AssertionError("pods are still there")
+        time.sleep(0.3)
+    api.delete("/api/v1/nodes", now)

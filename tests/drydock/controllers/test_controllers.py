@@ -1,0 +1,355 @@
+"""The workload controllers over a store: one pass after another, no clock and no server."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from drydock.controllers import (
+    budgets,
+    daemon_sets,
+    deployments,
+    garbage,
+    node_lifecycle,
+    replica_sets,
+    stateful_sets,
+)
+from drydock.controllers.control_loop import Controller
+from drydock.server.kinds.resources import resource_named
+from drydock.server.store import Store
+from drydock.server.verbs import DeleteOptions, Verbs, with_condition
+
+ALL = (deployments, replica_sets, stateful_sets, daemon_sets, budgets, node_lifecycle, garbage)
+
+
+class World:
+    """A store with controllers that run when told to, and a hand that plays scheduler and kubelet."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.verbs = Verbs(Store(clock=lambda: 0.0), wall_clock=lambda: self.now, chance=random.Random(1))
+        self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": "shop"}}, actor="admin")
+
+    def create(self, plural: str, name: str, spec: dict[str, Any], **metadata: Any) -> None:
+        namespace = "shop" if resource_named(plural).namespaced else ""
+        self.verbs.create(resource_named(plural), namespace, {"metadata": {"name": name, **metadata}, "spec": spec}, actor="admin")
+
+    def settle(self, *, ready: bool = True) -> None:
+        for _ in range(12):
+            before = self.verbs.store.version
+            for module in ALL:
+                controller: Controller = module.CONTROLLER
+                controller.reconcile(self.verbs)
+            if ready:
+                self.start_pods()
+            if self.verbs.store.version == before:
+                return
+        raise AssertionError("the controllers never come to rest")
+
+    def start_pods(self) -> None:
+        for pod in self.pods():
+            if pod["status"]["phase"] == "Pending":
+                self.set_ready(pod, ready=True)
+
+    def set_ready(self, pod: dict[str, Any], *, ready: bool) -> None:
+        def edit(old: dict[str, Any]) -> dict[str, Any]:
+            conditions = with_condition(old["status"].get("conditions") or [], "Ready", "True" if ready else "False", self.verbs.now())
+            return {**old, "status": {**old["status"], "phase": "Running", "conditions": conditions}}
+
+        self.verbs.change(resource_named("pods"), "shop", pod["metadata"]["name"], edit, actor="kubelet", subresource="status")
+
+    def pods(self) -> list[dict[str, Any]]:
+        return [dict(s.content) for s in self.verbs.store.items(("", "pods"), "shop")]
+
+    def pod_names(self) -> list[str]:
+        return [p["metadata"]["name"] for p in self.pods()]
+
+    def status(self, plural: str, name: str) -> dict[str, Any]:
+        resource = resource_named(plural)
+        return dict(self.verbs.read(resource, "shop" if resource.namespaced else "", name).content["status"])
+
+    def delete(self, plural: str, name: str) -> None:
+        self.verbs.delete(resource_named(plural), "shop" if resource_named(plural).namespaced else "", name, DeleteOptions(), actor="admin")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def template(app: str = "web", image: str = "web:1", **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": "main", "image": image}], **spec}}
+
+
+def workload(replicas: int | None, app: str = "web", image: str = "web:1", **spec: Any) -> dict[str, Any]:
+    counted = {} if replicas is None else {"replicas": replicas}
+    return {**counted, "selector": {"matchLabels": {"app": app}}, "template": template(app, image), **spec}
+
+
+# Deployments and ReplicaSets ------------------------------------------------------------------------------------
+
+
+def test_a_deployment_has_its_pods_through_a_replica_set_named_by_hash(world: World) -> None:
+    world.create("deployments", "web", workload(3))
+    world.settle()
+    (owner,) = world.verbs.store.items(("apps", "replicasets"))
+    assert len(world.pods()) == 3
+    for pod in world.pods():
+        assert pod["metadata"]["name"].startswith(owner.key[1] + "-")
+        assert pod["metadata"]["labels"]["pod-template-hash"] == owner.key[1].removeprefix("web-")
+        assert pod["metadata"]["ownerReferences"][0]["uid"] == owner.content["metadata"]["uid"]
+    status = world.status("deployments", "web")
+    assert (status["replicas"], status["readyReplicas"], status["availableReplicas"], status["unavailableReplicas"], status["observedGeneration"]) == (3, 3, 3, 0, 1)
+
+
+def test_a_pod_that_goes_comes_back_under_another_name(world: World) -> None:
+    world.create("deployments", "web", workload(2))
+    world.settle()
+    gone = world.pod_names()[0]
+    world.delete("pods", gone)
+    world.settle()
+    assert len(world.pods()) == 2
+    assert gone not in world.pod_names()
+
+
+def test_a_pod_that_is_still_stopping_is_replaced_already(world: World) -> None:
+    add_node(world, "n1")
+    world.create("deployments", "web", workload(1))
+    world.settle()
+    name = world.pod_names()[0]
+    world.verbs.bind("shop", name, {"target": {"name": "n1"}}, actor="scheduler")
+    world.delete("pods", name)
+    world.settle()
+    assert len(world.pods()) == 2
+    assert world.status("replicasets", world.verbs.store.items(("apps", "replicasets"))[0].key[1])["replicas"] == 1
+
+
+def test_scaling_down_takes_pods_that_serve_nobody_first(world: World) -> None:
+    world.create("deployments", "web", workload(3))
+    world.settle()
+    keep = world.pods()[1]
+    for pod in world.pods():
+        world.set_ready(pod, ready=pod["metadata"]["name"] == keep["metadata"]["name"])
+    world.verbs.change(resource_named("deployments"), "shop", "web", lambda old: {**old, "spec": {**old["spec"], "replicas": 1}}, actor="admin")
+    world.settle(ready=False)
+    assert world.pod_names() == [keep["metadata"]["name"]]
+
+
+def test_a_new_template_rolls_over_without_ever_falling_below_what_must_be_available(world: World) -> None:
+    world.create("deployments", "web", workload(4))
+    world.settle()
+    world.verbs.change(resource_named("deployments"), "shop", "web", lambda old: {**old, "spec": {**old["spec"], "template": template(image="web:2")}}, actor="admin")
+    for _ in range(30):
+        for module in (deployments, replica_sets):
+            module.CONTROLLER.reconcile(world.verbs)
+        ready = sum(any(c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", [])) for p in world.pods())
+        assert ready >= 3
+        assert len(world.pods()) <= 5
+        waiting = [p for p in world.pods() if p["status"]["phase"] == "Pending"]
+        if waiting:
+            world.set_ready(waiting[0], ready=True)
+    assert [p["spec"]["containers"][0]["image"] for p in world.pods()] == ["web:2"] * 4
+
+
+def test_recreate_waits_until_the_old_pods_are_gone(world: World) -> None:
+    add_node(world, "n1")
+    world.create("deployments", "web", workload(2, strategy={"type": "Recreate"}))
+    world.settle()
+    for name in world.pod_names():
+        world.verbs.bind("shop", name, {"target": {"name": "n1"}}, actor="scheduler")
+    world.verbs.change(resource_named("deployments"), "shop", "web", lambda old: {**old, "spec": {**old["spec"], "template": template(image="web:2")}}, actor="admin")
+    world.settle()
+    assert [p["spec"]["containers"][0]["image"] for p in world.pods()] == ["web:1"] * 2
+    for name in world.pod_names():
+        world.verbs.delete(resource_named("pods"), "shop", name, DeleteOptions(grace_seconds=0), actor="kubelet")
+    world.settle()
+    assert [p["spec"]["containers"][0]["image"] for p in world.pods()] == ["web:2"] * 2
+
+
+def test_what_belongs_to_a_deleted_deployment_goes_with_it(world: World) -> None:
+    world.create("deployments", "web", workload(2))
+    world.settle()
+    world.delete("deployments", "web")
+    world.settle()
+    assert (world.pods(), world.verbs.store.items(("apps", "replicasets"))) == ([], [])
+
+
+def test_orphaned_dependents_stay(world: World) -> None:
+    world.create("deployments", "web", workload(1))
+    world.settle()
+    world.verbs.delete(resource_named("deployments"), "shop", "web", DeleteOptions(orphan=True), actor="admin")
+    world.settle()
+    assert len(world.pods()) == 1
+
+
+# StatefulSets ---------------------------------------------------------------------------------------------------
+
+
+def test_a_stateful_set_starts_one_ordinal_after_another(world: World) -> None:
+    world.create("statefulsets", "db", workload(3, "db", serviceName="db"))
+    world.settle(ready=False)
+    assert world.pod_names() == ["db-0"]
+    world.start_pods()
+    world.settle(ready=False)
+    assert world.pod_names() == ["db-0", "db-1"]
+    world.settle()
+    assert world.pod_names() == ["db-0", "db-1", "db-2"]
+    assert world.status("statefulsets", "db")["readyReplicas"] == 3
+
+
+def test_a_parallel_one_starts_all_at_once(world: World) -> None:
+    world.create("statefulsets", "db", workload(3, "db", podManagementPolicy="Parallel"))
+    world.settle(ready=False)
+    assert world.pod_names() == ["db-0", "db-1", "db-2"]
+
+
+def test_an_ordinal_comes_back_under_its_name_and_only_when_the_old_one_is_gone(world: World) -> None:
+    add_node(world, "n1")
+    world.create("statefulsets", "db", workload(2, "db"))
+    world.settle()
+    world.verbs.bind("shop", "db-0", {"target": {"name": "n1"}}, actor="scheduler")
+    uid = world.pods()[0]["metadata"]["uid"]
+    world.delete("pods", "db-0")
+    world.settle()
+    assert [p["metadata"]["uid"] for p in world.pods() if p["metadata"]["name"] == "db-0"] == [uid]
+    world.verbs.delete(resource_named("pods"), "shop", "db-0", DeleteOptions(grace_seconds=0), actor="kubelet")
+    world.settle()
+    (again,) = (p for p in world.pods() if p["metadata"]["name"] == "db-0")
+    assert again["metadata"]["uid"] != uid
+    assert again["metadata"]["labels"]["apps.kubernetes.io/pod-index"] == "0"
+
+
+def test_scaling_a_stateful_set_down_takes_the_highest_ordinals(world: World) -> None:
+    world.create("statefulsets", "db", workload(3, "db"))
+    world.settle()
+    world.verbs.change(resource_named("statefulsets"), "shop", "db", lambda old: {**old, "spec": {**old["spec"], "replicas": 1}}, actor="admin")
+    world.settle()
+    assert world.pod_names() == ["db-0"]
+
+
+# DaemonSets -----------------------------------------------------------------------------------------------------
+
+
+def add_node(world: World, name: str, *, taints: tuple[dict[str, str], ...] = (), ready: bool = True, **labels: str) -> None:
+    manifest = {"metadata": {"name": name, "labels": labels}, "spec": {"taints": list(taints)}, "status": {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]}}
+    world.verbs.create(resource_named("nodes"), "", manifest, actor="kubelet")
+
+
+def daemon_nodes(world: World) -> list[str]:
+    terms = [p["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0] for p in world.pods()]
+    return sorted(t["matchFields"][0]["values"][0] for t in terms)
+
+
+def test_a_daemon_runs_on_every_node_that_will_have_it_also_a_cordoned_one(world: World) -> None:
+    add_node(world, "n1")
+    add_node(world, "n2", taints=({"key": "dedicated", "effect": "NoSchedule"},))
+    add_node(world, "n3", taints=({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},))
+    add_node(world, "n4", taints=({"key": "careen.dev/reboot", "effect": "PreferNoSchedule"},))
+    world.create("daemonsets", "agent", workload(None, "agent"))
+    world.settle(ready=False)
+    assert daemon_nodes(world) == ["n1", "n3", "n4"]
+
+
+def test_a_daemon_follows_its_node_selector_and_tolerations(world: World) -> None:
+    add_node(world, "n1", disk="ssd")
+    add_node(world, "n2", taints=({"key": "dedicated", "effect": "NoSchedule", "value": "db"},), disk="ssd")
+    add_node(world, "n3")
+    spec = workload(None, "agent")
+    spec["template"]["spec"].update(nodeSelector={"disk": "ssd"}, tolerations=[{"key": "dedicated", "value": "db", "effect": "NoSchedule"}])
+    world.create("daemonsets", "agent", spec)
+    world.settle(ready=False)
+    assert daemon_nodes(world) == ["n1", "n2"]
+
+
+def test_a_daemon_that_is_gone_is_made_again_on_the_same_node_and_goes_with_its_node(world: World) -> None:
+    add_node(world, "n1")
+    world.create("daemonsets", "agent", workload(None, "agent"))
+    world.settle()
+    world.verbs.bind("shop", world.pod_names()[0], {"target": {"name": "n1"}}, actor="scheduler")
+    world.settle()
+    assert world.status("daemonsets", "agent")["numberReady"] == 1
+    world.verbs.delete(resource_named("pods"), "shop", world.pod_names()[0], DeleteOptions(grace_seconds=0), actor="kubelet")
+    world.settle()
+    assert daemon_nodes(world) == ["n1"]
+    world.delete("nodes", "n1")
+    world.settle()
+    assert world.pods() == []
+
+
+# Budgets --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spec", "unready", "expected"), [
+    pytest.param({"minAvailable": 2}, 0, (2, 4, 2, 4), id="a minimum"),
+    pytest.param({"minAvailable": 2}, 1, (1, 3, 2, 4), id="a minimum with one away"),
+    pytest.param({"minAvailable": "50%"}, 0, (2, 4, 2, 4), id="half of them"),
+    pytest.param({"minAvailable": "60%"}, 0, (1, 4, 3, 4), id="a share rounds up"),
+    pytest.param({"maxUnavailable": 1}, 0, (1, 4, 3, 4), id="one may be away"),
+    pytest.param({"maxUnavailable": "30%"}, 0, (2, 4, 2, 4), id="30 % of four, rounded up, may be away"),
+    pytest.param({"maxUnavailable": 1}, 2, (0, 2, 3, 4), id="two are away already"),
+    pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="never"),
+])
+def test_a_budget_counts(world: World, spec: dict[str, Any], unready: int, expected: tuple[int, int, int, int]) -> None:
+    world.create("deployments", "web", workload(4))
+    world.settle()
+    for pod in world.pods()[:unready]:
+        world.set_ready(pod, ready=False)
+    world.create("poddisruptionbudgets", "web", {**spec, "selector": {"matchLabels": {"app": "web"}}})
+    world.settle(ready=False)
+    status = world.status("poddisruptionbudgets", "web")
+    assert (status["disruptionsAllowed"], status["currentHealthy"], status["desiredHealthy"], status["expectedPods"]) == expected
+    assert status["observedGeneration"] == 1
+
+
+def test_a_budget_without_pods_allows_nothing(world: World) -> None:
+    world.create("poddisruptionbudgets", "web", {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}})
+    world.settle()
+    assert world.status("poddisruptionbudgets", "web")["disruptionsAllowed"] == 0
+
+
+def test_a_granted_eviction_that_deleted_nothing_is_counted_for_two_minutes(world: World) -> None:
+    world.create("deployments", "web", workload(2))
+    world.create("poddisruptionbudgets", "web", {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}})
+    world.settle()
+    granted = {"disruptedPods": {world.pod_names()[0]: world.verbs.now()}}
+    world.verbs.change(resource_named("poddisruptionbudgets"), "shop", "web", lambda old: {**old, "status": {**old["status"], **granted}}, actor="apiserver", subresource="status")
+    world.settle()
+    assert world.status("poddisruptionbudgets", "web")["disruptionsAllowed"] == 0
+    world.now += timedelta(minutes=2, seconds=1)
+    world.settle()
+    assert world.status("poddisruptionbudgets", "web")["disruptionsAllowed"] == 1
+
+
+# Nodes ----------------------------------------------------------------------------------------------------------
+
+
+def taint_keys(world: World, name: str) -> list[str]:
+    taints = world.verbs.read(resource_named("nodes"), "", name).content["spec"].get("taints") or []
+    return [f"{t['key']}:{t['effect']}" for t in taints]
+
+
+def test_cordon_and_absence_show_as_taints_and_others_taints_stay(world: World) -> None:
+    add_node(world, "n1", taints=({"key": "dedicated", "effect": "NoSchedule"},), ready=False)
+    world.verbs.change(resource_named("nodes"), "", "n1", lambda old: {**old, "spec": {**old["spec"], "unschedulable": True}}, actor="person")
+    world.settle()
+    assert taint_keys(world, "n1") == ["dedicated:NoSchedule", "node.kubernetes.io/not-ready:NoSchedule", "node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/unschedulable:NoSchedule"]
+
+    def back(old: dict[str, Any]) -> dict[str, Any]:
+        return {**old, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+
+    world.verbs.change(resource_named("nodes"), "", "n1", back, actor="kubelet", subresource="status")
+    world.verbs.change(resource_named("nodes"), "", "n1", lambda old: {**old, "spec": {**old["spec"], "unschedulable": False}}, actor="person")
+    world.settle()
+    assert taint_keys(world, "n1") == ["dedicated:NoSchedule"]
+
+
+def test_pods_of_a_node_that_went_away_are_not_ready(world: World) -> None:
+    add_node(world, "n1", ready=False)
+    world.create("deployments", "web", workload(1))
+    world.settle()
+    world.verbs.bind("shop", world.pod_names()[0], {"target": {"name": "n1"}}, actor="scheduler")
+    world.settle(ready=False)
+    assert world.status("deployments", "web")["readyReplicas"] == 0

@@ -1,0 +1,37 @@
+"""What the demo does to its own fleet: often enough to hurt, never so often that nothing could ever come of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+
+import pytest
+
+from drydock.hosts.disturbances import crash_agents
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+
+
+async def crashes(nodes: int, seed: int, seconds: float) -> dict[str, list[float]]:
+    """When each agent was killed."""
+    names = [f"node-{number:02}" for number in range(nodes)]
+    killed: list[tuple[str, float]] = []
+    loop = asyncio.get_running_loop()
+    work = asyncio.ensure_future(crash_agents(lambda name: killed.append((name, loop.time())), names, random.Random(seed)))
+    await asyncio.sleep(seconds)
+    work.cancel()
+    return {name: [at for who, at in killed if who == name] for name in names}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_agent_is_left_alone_for_twice_as_long_as_the_time_before(seed: int) -> None:
+    """However slow the computer: in the end even a single agent has the time to start, to forecast and to drain."""
+    (times,) = run_virtually(crashes(1, seed, 600.0)).values()
+    pauses = [later - before for before, later in itertools.pairwise(times)]
+    assert len(pauses) >= 5
+    assert all(pause >= 6.0 * 2**number for number, pause in enumerate(pauses))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_dozen_agents_die_many_times_in_one_roll_out(seed: int) -> None:
+    assert sum(len(times) for times in run_virtually(crashes(12, seed, 120.0)).values()) >= 12

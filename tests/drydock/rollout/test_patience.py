@@ -1,0 +1,68 @@
+"""A time limit that follows the computer: crowded it is longer, and each step forward starts it anew."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from drydock.rollout.patience import Patience, crowding
+
+
+class World:
+    def __init__(self, seconds: float = 10.0) -> None:
+        self.now, self.crowd = 0.0, 1.0
+        self.patience = Patience(seconds, clock=lambda: self.now, crowding=lambda: self.crowd)
+
+    def after(self, seconds: float, progress: object = None) -> bool:
+        """Looks each second for so long; whether the patience is over then."""
+        for _ in range(int(seconds)):
+            self.now += 1.0
+            over = self.patience.is_over(progress)
+        return over
+
+
+def test_a_computer_with_nothing_else_to_do_has_the_seconds_of_the_clock() -> None:
+    world = World()
+    assert not world.after(10)
+    assert world.after(1)
+    assert world.patience.waited == "after 11 s"
+
+
+def test_a_computer_on_which_thirty_share_a_processor_has_thirty_times_as_long() -> None:
+    world = World()
+    world.crowd = 30.0
+    assert not world.after(299)
+    assert world.after(2)
+    assert world.patience.waited == "after 301 s on a computer with 30 processes for each processor"
+
+
+def test_a_crowd_that_comes_or_goes_counts_while_it_is_there() -> None:
+    world = World()
+    assert not world.after(6)
+    world.crowd = 60.0
+    assert not world.after(200)
+    world.crowd = 1.0
+    assert world.after(2)
+
+
+def test_each_step_forward_starts_the_limit_anew() -> None:
+    world = World()
+    for step in range(20):
+        assert not world.after(9, progress=step)
+    assert world.after(11, progress=19)
+
+
+@pytest.mark.parametrize(("load", "ours", "expected"), [(0.0, 0, 1.0), (1.5, 0, 1.0), (60.0, 0, 30.0), (72.0, 12, 30.0), (12.0, 12, 1.0)])
+def test_the_crowd_is_the_load_of_each_processor_without_ours(monkeypatch: pytest.MonkeyPatch, load: float, ours: int, expected: float) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    assert crowding(ours) == expected
+
+
+def test_a_system_that_counts_no_load_is_taken_for_an_idle_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> tuple[float, float, float]:
+        raise OSError("unobtainable")
+
+    monkeypatch.setattr(os, "getloadavg", unknown)
+    assert crowding() == 1.0

@@ -1,0 +1,12 @@
+"""What the demo's fleets start from."""
+
+from __future__ import annotations
+
+import pytest
+
+from drydock.rollout.sample_cluster import sample_objects
+
+
+@pytest.mark.parametrize(("nodes", "budgets"), [(1, 0), (2, 4), (12, 4)])
+def test_a_fleet_of_one_has_no_budget_that_could_never_let_it_go(nodes: int, budgets: int) -> None:
+    assert sum(each["kind"] == "PodDisruptionBudget" for each in sample_objects(nodes)) == budgets

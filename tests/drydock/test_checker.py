@@ -1,0 +1,232 @@
+"""The judge of a roll-out: silent about good behaviour, and each rule broken once by a rogue must be noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drydock.checker import RULES, judge
+from drydock.checker.evidence import LOCK_ANNOTATION, Evidence, HostEvent, Write
+from drydock.controllers.ownership import PODS, controller_uid
+from drydock.hosts.agent_processes import agent_user
+from drydock.hosts.rogues import ROGUES
+from drydock.rollout.rollout import Rollout, RolloutPlan, running_rollout
+from drydock.rollout.timings import Timings
+from drydock.server.api_errors import ApiError
+from drydock.server.evictions import evict
+from drydock.server.kinds.resources import resource_named
+from drydock.server.verbs import DeleteOptions
+from tests.patience import LONG_SECONDS
+
+NODES, DAEMON_SETS = resource_named("nodes"), resource_named("daemonsets")
+FAST = Timings(pod_start=0.05, pod_stop=0.03, shutdown=0.05, boot=0.1, kubelet_start=0.05, hold=0.5, persons_cordon=0.2)
+
+
+def plan(**changes: Any) -> RolloutPlan:
+    defaults: dict[str, Any] = {"nodes": 4, "seed": 1, "concurrency": 1, "patience_seconds": 0.5, "timings": FAST, "taint_seconds": 0.5, "has_agents": False}
+    return RolloutPlan(**{**defaults, **changes})
+
+
+def test_there_is_a_rogue_for_each_rule() -> None:
+    assert set(ROGUES) == {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize("rule", [rule.name for rule in RULES])
+async def test_breaking_a_rule_is_noticed_under_its_name(rule: str, tmp_path: Path) -> None:
+    async with running_rollout(plan(broken_rule=rule), tmp_path) as rollout:
+        await rollout.set_up()
+        verdict = await rollout.run(lambda _progress: None)
+    assert rule in [broken.rule.name for broken in verdict.broken]
+    assert f"BROKEN: {', '.join(b.rule.name for b in verdict.broken)}" in verdict.sentence
+
+
+# Good behaviour -------------------------------------------------------------------------------------------------
+
+
+class ModelAgent:
+    """One node's reboot as design wants it, written down as a script: what the judge must not complain about."""
+
+    def __init__(self, rollout: Rollout, name: str) -> None:
+        self.cluster, self.name, self.user = rollout.cluster, name, agent_user(name)
+
+    def patch_node(self, annotations: dict[str, str | None], **spec: Any) -> None:
+        def edit(node: dict[str, Any]) -> dict[str, Any]:
+            kept = {k: v for k, v in {**(node["metadata"].get("annotations") or {}), **annotations}.items() if v is not None}
+            labels = dict(node["metadata"]["labels"])
+            labels.pop("careen.dev/reboot", None)
+            if annotations.get("careen.dev/phase", "Idle") != "Idle":
+                labels["careen.dev/reboot"] = "required"
+            return {**node, "metadata": {**node["metadata"], "labels": labels, "annotations": kept}, "spec": {**node["spec"], **spec}}
+
+        self.cluster.api.verbs.change(NODES, "", self.name, edit, actor=self.user)
+
+    def say(self, phase: str, claim: str | None, **spec: Any) -> None:
+        progress = None if claim is None else json.dumps({"version": 1, "claim": claim})
+        self.patch_node({"careen.dev/phase": phase, "careen.dev/reason": phase, "careen.dev/since": "now", "careen.dev/progress": progress}, **spec)
+
+    @property
+    def other_taints(self) -> list[dict[str, Any]]:
+        node = self.cluster.api.verbs.read(NODES, "", self.name).content
+        return [t for t in node["spec"].get("taints") or [] if t["key"] != "careen.dev/reboot"]
+
+    def taint(self) -> None:
+        self.say("Waiting", None, taints=[*self.other_taints, {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}])
+
+    def write_lock(self, rows: list[dict[str, str]]) -> None:
+        def edit(daemon_set: dict[str, Any]) -> dict[str, Any]:
+            return {**daemon_set, "metadata": {**daemon_set["metadata"], "annotations": {LOCK_ANNOTATION: json.dumps({"locks": rows})}}}
+
+        self.cluster.api.verbs.change(DAEMON_SETS, "careen", "careen", edit, actor=self.user)
+
+    async def reboot(self) -> None:
+        self.say("Claiming", "id-1")
+        self.write_lock([{"nodeID": self.name, "id": "id-1"}])
+        self.say("Draining", "id-1", unschedulable=True)
+        while self.evict_all():
+            await asyncio.sleep(0.02)
+        self.say("Rebooting", "id-1")
+        host = self.cluster.hosts.by_name[self.name]
+        boot = host.boot_id
+        host.asked_file.touch()
+        while host.boot_id == boot or not host.is_up:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
+        self.say("Settling", "id-1", unschedulable=False, taints=self.other_taints)
+        self.write_lock([])
+        self.say("Idle", None)
+
+    def evict_all(self) -> bool:
+        left = [s for s in self.cluster.api.store.items(PODS.storage, "shop") if s.content["spec"].get("nodeName") == self.name]
+        for stored in left:
+            if "deletionTimestamp" not in stored.content["metadata"] and controller_uid(stored.content):
+                # A budget's 429 is tried again in the next round.
+                with contextlib.suppress(ApiError):
+                    evict(self.cluster.api.verbs, *stored.key, DeleteOptions(), actor=self.user)
+        return bool(left)
+
+
+async def test_a_good_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> None:
+    """Also with a hold, a person's cordon and other people's marks about: `set_up` and `run` bring those."""
+    async with running_rollout(plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path) as rollout:
+        await rollout.set_up()
+        agents = [ModelAgent(rollout, name) for name in rollout.cluster.hosts.by_name]
+
+        async def carry_out() -> None:
+            await asyncio.sleep(0.1)
+            for agent in agents:
+                agent.taint()
+            # The node that is held comes last: its hold ends while the roll-out runs.
+            for agent in sorted(agents, key=lambda a: a.name == "node-03"):
+                while "careen.dev/hold" in (rollout.cluster.api.verbs.read(NODES, "", agent.name).content["metadata"].get("annotations") or {}):
+                    await asyncio.sleep(0.1)
+                await agent.reboot()
+                await rollout.cluster.wait_until_settled(10)
+
+        work = asyncio.create_task(carry_out())
+        verdict = await rollout.run(lambda _progress: None)
+        await work
+    assert [(b.rule.name, b.breaches) for b in verdict.broken] == []
+    assert (verdict.rebooted, verdict.nodes) == (4, 4)
+    assert verdict.moved > 0
+    assert verdict.sentence.endswith("every rule held")
+
+
+# What the rogues do not reach ------------------------------------------------------------------------------------
+
+
+def a_write(at: float, plural: str, name: str, before: Any, after: Any, *, actor: str = "careen-agent-n1") -> Write:
+    return Write(at=at, actor=actor, verb="patch", plural=plural, key=("careen" if plural == "daemonsets" else "", name), before=before, after=after)
+
+
+def a_node(*, cordoned: bool = False, ready: bool = True, boot: str = "b1", claim: str = "", **annotations: str) -> dict[str, Any]:
+    notes = {"careen.dev/progress": json.dumps({"claim": claim}), **annotations} if claim else dict(annotations)
+    return {"metadata": {"annotations": notes}, "spec": {"unschedulable": cordoned},
+            "status": {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}], "nodeInfo": {"bootID": boot}}}
+
+
+def a_lock(*rows: dict[str, str], **top: Any) -> dict[str, Any]:
+    return {"metadata": {"annotations": {LOCK_ANNOTATION: json.dumps(top or {"locks": list(rows)})}}}
+
+
+def broken(*writes: Write, log: tuple[HostEvent, ...] = (), concurrency: int = 1) -> list[str]:
+    return [b.rule.name for b in judge(Evidence(writes=writes, host_log=log, concurrency=concurrency, is_complete=False))]
+
+
+def a_host_event(at: float, what: str, boot: str = "b1") -> HostEvent:
+    return HostEvent(at=at, host="n1", what=what, boot_id=boot)
+
+
+ROW = {"nodeID": "n1", "id": "c1"}
+
+
+def test_a_reboot_under_a_claim_that_is_not_on_the_node_is_without_its_own() -> None:
+    writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", {}, a_node(claim="c2")))
+    assert "claim" in broken(*writes, log=(a_host_event(0, "need"), a_host_event(3, "asked")))
+
+
+def test_a_claim_in_kureds_single_form_counts_too() -> None:
+    lock = a_lock(nodeID="n1", TTL=0)
+    log = (a_host_event(0, "need"), a_host_event(3, "asked"))
+    assert broken(a_write(1, "daemonsets", "careen", {}, lock), log=log) == []
+
+
+def test_a_claim_given_back_when_the_node_is_ready_but_still_reports_its_old_boot_is_too_early() -> None:
+    log = (a_host_event(0, "need"), a_host_event(2, "asked"), a_host_event(3, "down"), a_host_event(4, "booted", "b2"), a_host_event(5, "ready", "b2"))
+    writes = (a_write(0.5, "nodes", "n1", {}, a_node(boot="b1", claim="c1")), a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(6, "daemonsets", "careen", a_lock(ROW), a_lock()))
+    assert broken(*writes, log=log) == ["release"]
+
+
+def test_a_claim_given_back_after_everything_was_undone_is_fine() -> None:
+    writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
+              a_write(3, "nodes", "n1", a_node(cordoned=True, claim="c1"), a_node(claim="c1")), a_write(4, "daemonsets", "careen", a_lock(ROW), a_lock()))
+    assert broken(*writes) == []
+
+
+def test_a_claim_given_back_from_a_cordoned_node_is_too_early() -> None:
+    writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")), a_write(4, "daemonsets", "careen", a_lock(ROW), a_lock()))
+    assert broken(*writes) == ["release"]
+
+
+def test_a_ghost_may_be_freed_by_another_agent_and_a_living_holder_may_not() -> None:
+    lock = (a_write(2, "daemonsets", "careen", {}, a_lock(ROW)), a_write(3, "daemonsets", "careen", a_lock(ROW), a_lock(), actor="careen-agent-n2"))
+    assert broken(a_write(1, "nodes", "n1", {}, a_node(claim="c1")), *lock) == ["theft"]
+    assert broken(a_write(1, "nodes", "n1", {}, a_node()), *lock) == []
+
+
+def test_nodes_that_are_down_for_other_reasons_count_at_the_cordon_once_they_could_be_known() -> None:
+    away = a_write(0, "nodes", "n2", a_node(), a_node(ready=False), actor="system:kubelet")
+    assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True))) == ["nodes-down"]
+    assert broken(away, a_write(5, "nodes", "n1", a_node(), a_node(cordoned=True))) == []
+    assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True)), concurrency=2) == []
+
+
+def test_a_taint_of_somebody_else_with_our_key_and_another_effect_is_not_ours_to_take() -> None:
+    theirs = {**a_node(), "spec": {"taints": [{"key": "careen.dev/reboot", "effect": "NoSchedule"}]}}
+    writes = (a_write(1, "nodes", "n1", a_node(), theirs, actor="person"), a_write(2, "nodes", "n1", theirs, a_node()))
+    assert broken(*writes) == ["foreign"]
+
+
+def test_a_taint_that_never_comes_is_noticed_though_nobody_writes_anything() -> None:
+    def judged(until: float) -> list[str]:
+        return [b.rule.name for b in judge(Evidence(writes=(), host_log=(a_host_event(0, "need"),), concurrency=1, is_complete=False, taint_seconds=10.0, seen_until=until))]
+
+    assert judged(9.0) == []
+    assert judged(11.0) == ["taint"]
+
+
+@pytest.mark.parametrize("key", ["careen.dev/retry", "careen.dev/reboot-now"])
+def test_what_a_person_asks_for_is_taken_away_when_it_was_done(key: str) -> None:
+    asked = a_node()
+    asked["metadata"]["annotations"][key] = "now"
+    assert broken(a_write(1, "nodes", "n1", a_node(), asked, actor="person"), a_write(2, "nodes", "n1", asked, a_node())) == []
+
+
+def test_the_documentation_lists_the_rules_in_their_order() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "embedded-cluster.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{rule.name}` | {rule.sentence} |" for rule in RULES]

@@ -1,0 +1,96 @@
+"""Old disks as their drivers see them."""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, Requirement
+from scheduler_core.model.pod import LegacyDisk
+from scheduler_core.model.storage.csi_migration import (
+    driver_of_provisioner,
+    driver_of_volume,
+    is_migratable_provisioner,
+    migrated_disk,
+    required_nodes,
+)
+from scheduler_core.model.storage.volumes import CSINode, PersistentVolume
+
+ZONE, OLD_ZONE, REGION, OLD_REGION = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
+EBS_ZONE = "topology.ebs.csi.aws.com/zone"
+
+
+@pytest.mark.parametrize(
+    ("kind", "identity", "handle"),
+    [
+        ("awsElasticBlockStore", "vol-1", ("ebs.csi.aws.com", "vol-1")),
+        ("awsElasticBlockStore", "aws://eu-1a/vol-1", ("ebs.csi.aws.com", "vol-1")),
+        ("awsElasticBlockStore", "aws:///vol-1", ("ebs.csi.aws.com", "vol-1")),
+        ("awsElasticBlockStore", "aws://eu-1a/snap-1", None),
+        ("gcePersistentDisk", "disk", ("pd.csi.storage.gke.io", "zones/UNSPECIFIED/disks/disk")),
+        ("azureDisk", "/subscriptions/x", ("disk.csi.azure.com", "/subscriptions/x")),
+        ("cinder", "id", ("cinder.csi.openstack.org", "id")),
+        ("portworxVolume", "id", ("pxd.portworx.com", "id")),
+        ("vsphereVolume", "[ds] v", None),
+        ("iscsi", "iqn", None),
+    ],
+)
+def test_a_disk_named_in_a_pod_has_a_handle(kind: str, identity: str, handle: tuple[str, str] | None) -> None:
+    assert migrated_disk(LegacyDisk(kind=kind, identity=identity)) == handle
+
+
+def test_the_zone_is_part_of_a_gce_volumes_handle() -> None:
+    volume = PersistentVolume(name="pv", legacy_kind="gcePersistentDisk", legacy_identity="disk", labels={ZONE: "b", OLD_ZONE: "a"})
+    assert driver_of_volume(volume) == ("pd.csi.storage.gke.io", "zones/a/disks/disk")
+    assert driver_of_volume(replace(volume, labels={ZONE: "b"})) == ("pd.csi.storage.gke.io", "zones/b/disks/disk")
+    assert driver_of_volume(PersistentVolume(name="pv")) is None
+
+
+@pytest.mark.parametrize(
+    ("provisioner", "is_migratable", "driver"),
+    [
+        ("kubernetes.io/aws-ebs", True, "ebs.csi.aws.com"),
+        ("kubernetes.io/vsphere-volume", True, None),
+        ("ebs.csi.aws.com", False, None),
+        ("kubernetes.io/no-provisioner", False, None),
+    ],
+)
+def test_a_provisioner_in_the_tree_has_a_driver(provisioner: str, is_migratable: bool, driver: str | None) -> None:
+    assert (is_migratable_provisioner(provisioner), driver_of_provisioner(provisioner)) == (is_migratable, driver)
+
+
+def zones(key: str, *values: str) -> Requirement:
+    return Requirement(key, "In", values)
+
+
+def nodes(*terms: tuple[Requirement, ...]) -> NodeSelector:
+    return NodeSelector(tuple(NodeSelectorTerm(expressions=term) for term in terms))
+
+
+MIGRATED = CSINode(name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd,kubernetes.io/aws-ebs"})
+EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_identity="vol-1")
+
+
+@pytest.mark.parametrize(
+    ("volume", "expected"),
+    [
+        pytest.param(EBS, None, id="nothing said"),
+        pytest.param(replace(EBS, labels={ZONE: "a__b"}), nodes((zones(EBS_ZONE, "a", "b"),)), id="from its labels"),
+        pytest.param(replace(EBS, labels={OLD_ZONE: "a"}), nodes((zones(EBS_ZONE, "a"),)), id="from its old labels"),
+        pytest.param(replace(EBS, node_affinity=nodes((zones(ZONE, "a"),)), labels={ZONE: "b"}), nodes((zones(EBS_ZONE, "a"),)), id="affinity before labels"),
+        pytest.param(replace(EBS, node_affinity=nodes((zones(OLD_ZONE, "a"), zones(OLD_REGION, "r")),)), nodes((zones(EBS_ZONE, "a"), zones(REGION, "r"))), id="old region becomes today's"),
+        pytest.param(replace(EBS, node_affinity=nodes((zones("disk", "ssd"),), (zones("x", "y"),)), labels={ZONE: "a"}), nodes((zones("disk", "ssd"), zones(EBS_ZONE, "a")), (zones("x", "y"), zones(EBS_ZONE, "a"))), id="added to every term"),
+    ],
+)
+def test_a_migrated_volume_is_looked_for_under_the_drivers_label(volume: PersistentVolume, expected: NodeSelector | None) -> None:
+    assert required_nodes(volume, MIGRATED) == expected
+
+
+@pytest.mark.parametrize("csi_node", [None, CSINode(name="n"), CSINode(name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd"})])
+def test_a_node_that_has_not_migrated_the_plugin_sees_the_volume_as_it_is(csi_node: CSINode | None) -> None:
+    as_it_is = nodes((zones(ZONE, "a"),))
+    assert required_nodes(replace(EBS, node_affinity=as_it_is), csi_node) == as_it_is
+
+
+def test_a_volume_of_a_driver_is_taken_as_it_is() -> None:
+    as_it_is = nodes((zones(ZONE, "a"),))
+    assert required_nodes(PersistentVolume(name="pv", csi_driver="d", csi_handle="h", node_affinity=as_it_is), MIGRATED) == as_it_is

@@ -1,0 +1,98 @@
+"""The eviction API's answers in a simulated drain, as a table and as small stories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler_core.model.disruption_budget import DisruptionBudget
+from scheduler_core.model.labels import EVERYTHING, LabelSelector, Requirement
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.evicted.evictions import BudgetLedger, is_never
+
+_DB = LabelSelector((Requirement("app", "In", ("db",)),))
+
+
+def a_pod(name: str = "db-0", **changes: object) -> Pod:
+    return replace(Pod(name=name, namespace="shop", labels={"app": "db"}, phase="Running", is_ready=True), **changes)
+
+
+def a_budget(name: str = "db", **changes: object) -> DisruptionBudget:
+    budget = DisruptionBudget(
+        name=name, namespace="shop", selector=_DB, disruptions_allowed=1, current_healthy=3, desired_healthy=2, expected_pods=3,
+    )
+    return replace(budget, **changes)
+
+
+_EXHAUSTED = {"disruptions_allowed": 0, "current_healthy": 2}
+
+
+@pytest.mark.parametrize(("pod", "budgets", "refused"), [
+    pytest.param(a_pod(), [], False, id="no budget at all"),
+    pytest.param(a_pod(), [a_budget()], False, id="a budget that allows one"),
+    pytest.param(a_pod(), [a_budget(**_EXHAUSTED)], True, id="a budget that allows none now"),
+    pytest.param(a_pod(), [a_budget(**_EXHAUSTED, namespace="other")], False, id="another namespace's budget"),
+    pytest.param(a_pod(labels={"app": "web"}), [a_budget(**_EXHAUSTED)], False, id="a budget for other labels"),
+    pytest.param(a_pod(), [a_budget(), a_budget("all", selector=EVERYTHING)], True, id="two budgets, though both allow it"),
+    pytest.param(a_pod(phase="Pending"), [a_budget(**_EXHAUSTED)], False, id="a pod that never started"),
+    pytest.param(a_pod(phase="Succeeded"), [a_budget(**_EXHAUSTED)], False, id="a pod that is done"),
+    pytest.param(a_pod(terminating=True), [a_budget(**_EXHAUSTED)], False, id="a pod that is already leaving"),
+    pytest.param(a_pod(is_ready=False), [a_budget(**_EXHAUSTED)], False, id="an unready pod while enough others are healthy"),
+    pytest.param(a_pod(is_ready=False), [a_budget(disruptions_allowed=0, current_healthy=1)], True, id="an unready pod while too few are healthy"),
+    pytest.param(
+        a_pod(is_ready=False), [a_budget(disruptions_allowed=0, current_healthy=1, unhealthy_pod_eviction_policy="AlwaysAllow")], False,
+        id="an unready pod under AlwaysAllow",
+    ),
+])
+def test_an_eviction_is_refused_when_the_api_server_would_refuse_it(pod: Pod, budgets: list[DisruptionBudget], refused: bool) -> None:
+    assert (BudgetLedger(budgets).refusal(pod) is not None) is refused
+
+
+def test_a_budget_of_one_lets_the_second_pod_go_only_after_the_first_one_is_replaced() -> None:
+    ledger = BudgetLedger([a_budget()])
+    first, second = a_pod("db-0"), a_pod("db-1")
+    ledger.spend(first)
+    refusal = ledger.refusal(second)
+    assert refusal is not None
+    assert not refusal.is_never
+    ledger.refill(first)
+    assert ledger.refusal(second) is None
+
+
+def test_an_unready_pod_neither_spends_nor_refills_a_budget() -> None:
+    ledger = BudgetLedger([a_budget()])
+    unready = a_pod("db-0", is_ready=False)
+    ledger.spend(unready)
+    assert ledger.refusal(a_pod("db-1")) is None
+    ledger.spend(a_pod("db-1"))
+    ledger.refill(unready)
+    assert ledger.refusal(a_pod("db-2")) is not None
+
+
+@pytest.mark.parametrize(("desired", "expected", "never"), [(3, 3, True), (2, 3, False), (1, 1, True), (0, 0, False), (4, 3, True)])
+def test_a_budget_that_wants_every_pod_never_allows(desired: int, expected: int, never: bool) -> None:
+    assert is_never(a_budget(desired_healthy=desired, expected_pods=expected)) is never
+
+
+def test_the_refusal_names_the_budget_its_numbers_and_what_helps() -> None:
+    never = BudgetLedger([a_budget(disruptions_allowed=0, desired_healthy=3)]).refusal(a_pod())
+    not_now = BudgetLedger([a_budget(disruptions_allowed=0, current_healthy=2)]).refusal(a_pod())
+    assert never is not None
+    assert never.sentence == (
+        "disruption budget shop/db wants 3 healthy of 3 pods, has 3, and allows no eviction now; "
+        "waiting cannot help: raise maxUnavailable, lower minAvailable or add a replica"
+    )
+    assert never.budget is not None
+    assert (never.budget.name, never.budget.expected_pods) == ("db", 3)
+    assert not_now is not None
+    assert not_now.sentence.endswith("it may allow one when more of its pods are healthy")
+
+
+def test_what_was_spent_stands_in_the_budgets_afterwards() -> None:
+    spent, untouched = a_budget(), a_budget("web", selector=LabelSelector((Requirement("app", "In", ("web",)),)))
+    ledger = BudgetLedger([spent, untouched])
+    ledger.spend(a_pod())
+    assert ledger.budgets() == (replace(spent, disruptions_allowed=0, current_healthy=2), untouched)
+    ledger.refill(a_pod())
+    assert ledger.budgets() == (spent, untouched)

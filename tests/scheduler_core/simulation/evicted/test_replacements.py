@@ -1,0 +1,40 @@
+"""What comes back after an eviction, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler_core.model.pod import OwnerReference, Pod
+from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of, replacement_of
+
+
+def owned_by(kind: str) -> Pod:
+    return Pod(name="p-0", namespace="shop", uid="u1", labels={"a": "b"}, owner=OwnerReference("apps/v1", kind, "p"), node_name="n1", phase="Running", is_ready=True, start_time=1.0)
+
+
+@pytest.mark.parametrize(("pod", "recreation"), [
+    pytest.param(owned_by("ReplicaSet"), Recreation.AT_ONCE, id="a ReplicaSet replaces a terminating pod at once"),
+    pytest.param(owned_by("ReplicationController"), Recreation.AT_ONCE, id="so does a ReplicationController"),
+    pytest.param(owned_by("Job"), Recreation.MUCH_LATER, id="a Job waits out its back-off"),
+    pytest.param(owned_by("CloneSet"), Recreation.AT_ONCE, id="and a controller we do not know"),
+    pytest.param(owned_by("StatefulSet"), Recreation.AFTER_IT_IS_GONE, id="a StatefulSet waits until the name is free"),
+    pytest.param(owned_by("DaemonSet"), Recreation.STAYS, id="a DaemonSet's pod stays"),
+    pytest.param(owned_by("Node"), Recreation.STAYS, id="a static pod stays"),
+    pytest.param(Pod(name="p", is_mirror=True), Recreation.STAYS, id="a mirror pod stays"),
+    pytest.param(Pod(name="p"), Recreation.NEVER, id="a bare pod is lost"),
+])
+def test_recreation_follows_the_controller(pod: Pod, recreation: Recreation) -> None:
+    assert recreation_of(pod) is recreation
+
+
+def test_a_replacement_keeps_labels_and_spec_and_nothing_of_the_old_pods_status() -> None:
+    old = owned_by("ReplicaSet")
+    new = replacement_of(old)
+    assert (new.labels, new.spec, new.owner, new.namespace) == (old.labels, old.spec, old.owner, old.namespace)
+    assert (new.node_name, new.phase, new.is_ready, new.start_time) == ("", "Pending", False, None)
+    assert new.uid != old.uid
+
+
+def test_only_a_stateful_sets_replacement_keeps_the_name() -> None:
+    assert replacement_of(owned_by("StatefulSet")).name == "p-0"
+    assert replacement_of(owned_by("ReplicaSet")).name != "p-0"
