@@ -1,4 +1,5 @@
-"""Writes what is drawn from the code: two pages of docs/ and the settings file. `make docs` runs it; a test holds them fresh."""
+"""Writes what is drawn from the code: two pages of docs/ and the settings file. `make docs` runs it; a test
+holds them fresh."""
 
 from __future__ import annotations
 
@@ -15,7 +16,16 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTE = "<!-- Written by `make docs` from {source}; edit that file, not this one. -->\n"
 
 # The way of a node that meets no obstacle, for the picture; every other move is in the table below it.
-ROAD = (Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING, Phase.IDLE)
+ROAD = (
+    Phase.IDLE,
+    Phase.WAITING,
+    Phase.CLAIMING,
+    Phase.DRAINING,
+    Phase.REBOOTING,
+    Phase.VERIFYING,
+    Phase.SETTLING,
+    Phase.IDLE,
+)
 
 
 def phases_page() -> str:
@@ -52,7 +62,10 @@ def reasons_page() -> str:
         "# Why is my node not rebooting?",
         "",
         "`careen why NODE` answers for one node, in one command: every gate that refuses, since when, and what would",
-        "change it. This page explains each code. Codes stand in annotations, logs and metrics; Events carry them in the",
+        (
+            "change it. This page explains each code. Codes stand in annotations, logs and metrics; Events carry "
+            "them in the"
+        ),
         "form of the second column. **!** marks what deserves a person's attention.",
         "",
         "| code | Event | what it means | what to do |",
@@ -71,8 +84,8 @@ SETTINGS_HEAD = """\
 # Written by `make docs` from operator/careen/settings/tree.py; edit that file, not this one.
 #
 # Every setting with its default. To set one, put it below without the `#`, in a patch of your own (README.md has an
-# example), or edit the ConfigMap in the cluster: the agents follow it and a change takes effect without a restart, except
-# where a setting says so. A value that cannot be used changes nothing and is told as an Event and a metric.
+# example), or edit the ConfigMap in the cluster: the agents follow it and a change takes effect without a restart,
+# except where a setting says so. A value that cannot be used changes nothing and is told as an Event and a metric.
 # A flag or a variable of the environment (CAREEN_X, or KURED_X for kured's settings) counts more than this file.
 """
 
@@ -89,12 +102,15 @@ data:
 
 def settings_file() -> str:
     """The ConfigMap with every setting commented out: meaning, and default as it would be written."""
-    needed_before = [f"#   {variable(name, 'CAREEN')}: {setting.help}" for name, setting in SETTINGS.items() if setting.bootstrap]
+    needed_before = [
+        f"#   {variable(name, 'CAREEN')}: {setting.help}" for name, setting in SETTINGS.items() if setting.bootstrap
+    ]
     blocks = [_setting_block(name) for name, setting in SETTINGS.items() if not setting.bootstrap]
     return (
         SETTINGS_HEAD
         + "#\n# Known before this file can be read, and so set on the DaemonSet itself:\n"
-        + "\n".join(needed_before) + "\n"
+        + "\n".join(needed_before)
+        + "\n"
         + CONFIG_MAP_HEAD
         + textwrap.indent("\n".join(blocks), "    ")
     )
@@ -103,7 +119,10 @@ def settings_file() -> str:
 def _setting_block(name: str) -> str:
     setting = SETTINGS[name]
     meaning = setting.help if setting.is_live else f"{setting.help} (A change needs a restart of the agents.)"
-    return "\n".join(textwrap.wrap(meaning, 112, initial_indent="# ", subsequent_indent="# ")) + f"\n#{flag(name)}: {_default(name)}\n"
+    return (
+        "\n".join(textwrap.wrap(meaning, 112, initial_indent="# ", subsequent_indent="# "))
+        + f"\n#{flag(name)}: {_default(name)}\n"
+    )
 
 
 def _default(name: str) -> str:

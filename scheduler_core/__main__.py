@@ -15,11 +15,19 @@ _CASES_AT_A_TIME = 8
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Reads cases from standard input and writes answers to standard output, in order. 2 means that a line was no case."""
-    parser = argparse.ArgumentParser(prog="python -m scheduler_core", description="kube-scheduler's decisions, reproduced.")
+    """Reads cases from standard input and writes answers to standard output, in order. 2 means that a line was
+    no case."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scheduler_core", description="kube-scheduler's decisions, reproduced."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     judge = commands.add_parser("judge", help="judge cases: a JSON line in, an answer line out")
-    judge.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many Python processes share the work (default: one per core)")
+    judge.add_argument(
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="how many Python processes share the work (default: one per core)",
+    )
     options = parser.parse_args(arguments)
     if options.processes < 1:
         parser.error("--processes must be at least 1")

@@ -5,10 +5,10 @@
     choose     one left: that one. Several: PreScore, Score, NormalizeScore, extenders; the highest total wins
     commit     Reserve, Permit, PreBind, Bind, PostBind: `commit` runs them for callers that place the pod
 
-Every node is searched and scored. The real scheduler stops early in clusters of 100 nodes and more, from a start that depends on what it did before
-(pkg/scheduler/schedule_one.go); with percentageOfNodesToScore 100 and parallelism 1 it decides as this cycle does. `CycleResult.sample` says
-where it may have stopped before it saw every node that fits.
-"""
+Every node is searched and scored. The real scheduler stops early in clusters of 100 nodes and more, from a
+start that depends on what it did before (pkg/scheduler/schedule_one.go); with percentageOfNodesToScore 100 and
+parallelism 1 it decides as this cycle does. `CycleResult.sample` says where it may have stopped before it saw
+every node that fits."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Scheduler:
         plugins: Mapping[str, Factory] | None = None,
         transport: Callable[[ExtenderSettings], Transport] | None = None,
     ) -> None:
-        """`plugins` are factories beside those in the tree, by name; a profile must enable them. `transport` is the way to each extender, HTTP as a rule.
+        """`plugins` are factories beside those in the tree, by name; a profile must enable them. `transport` is
+        the way to each extender, HTTP as a rule.
 
-        Raises ConfigurationError when the configuration names plugins that do not exist or do not serve a point, ExtenderError when an extender's
-        address or certificates cannot be used.
-        """
+        Raises ConfigurationError when the configuration names plugins that do not exist or do not serve a
+        point, ExtenderError when an extender's address or certificates cannot be used."""
         self.configuration = configuration or Configuration()
         self.kube_version = KubeVersion.parse(kube_version) if isinstance(kube_version, str) else kube_version
         self.rules = RequestRules(
@@ -77,15 +77,27 @@ class Scheduler:
         )
         self.extenders = ExtenderChain.connect(self.configuration.extenders, transport or _over_http)
         factories = register(IN_TREE, plugins or {})
-        self._runners = {p.scheduler_name: Runner(self._plugin_set(p, index, factories)) for index, p in enumerate(self.configuration.profiles)}
+        self._runners = {
+            p.scheduler_name: Runner(self._plugin_set(p, index, factories))
+            for index, p in enumerate(self.configuration.profiles)
+        }
 
     def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
         defaults = tuple(p for p in default_plugins(self.kube_version) if p.name in factories)
-        built = {name: factories[name](profile.plugin_args(name, self.kube_version), self.kube_version) for name in profile.plugins.needed(defaults) if name in factories}
+        built = {
+            name: factories[name](profile.plugin_args(name, self.kube_version), self.kube_version)
+            for name in profile.plugins.needed(defaults)
+            if name in factories
+        }
         preemption = built.get("DefaultPreemption")
         if self.extenders and isinstance(preemption, DefaultPreemption):
             built["DefaultPreemption"] = replace(preemption, extenders=self.extenders)
-        lists = effective_plugins(profile.plugins, defaults, lambda name, point: name in built and serves(built[name], point), where=f"profiles[{index}].plugins")
+        lists = effective_plugins(
+            profile.plugins,
+            defaults,
+            lambda name, point: name in built and serves(built[name], point),
+            where=f"profiles[{index}].plugins",
+        )
         return PluginSet(built, lists.by_point, lists.weights)
 
     @property
@@ -100,11 +112,13 @@ class Scheduler:
             raise NoProfileError(f"pod {pod.key}: no profile schedules for {pod.spec.scheduler_name!r}")
         return runner
 
-    def schedule(self, snapshot: Snapshot, pod: Pod, *, nominated: Nominated = _NOBODY, honors_nomination: bool = True) -> CycleResult:
+    def schedule(
+        self, snapshot: Snapshot, pod: Pod, *, nominated: Nominated = _NOBODY, honors_nomination: bool = True
+    ) -> CycleResult:
         """Where the pod would go now, and why not elsewhere. The snapshot does not change.
 
-        `nominated`: pods that preemption promised a node, by node name. `honors_nomination`: the pod's own nominated node is tried first and
-        alone. Raises NoProfileError for a pod that is another scheduler's.
+        `nominated`: pods that preemption promised a node, by node name. `honors_nomination`: the pod's own
+        nominated node is tried first and alone. Raises NoProfileError for a pod that is another scheduler's.
         """
         runner = self.runner(pod)
         nodes = NodeList(snapshot, None, self.rules)
@@ -114,12 +128,27 @@ class Scheduler:
         try:
             return self._decide(runner, state, pod, nodes, nominated=nominated, honors_nomination=honors_nomination)
         except CycleError as failure:
-            return CycleResult(pod, _sealed(Diagnosis(nodes, prefilter=Verdict(Code.ERROR, (str(failure),), failure.plugin))), error=str(failure))
+            return CycleResult(
+                pod,
+                _sealed(Diagnosis(nodes, prefilter=Verdict(Code.ERROR, (str(failure),), failure.plugin))),
+                error=str(failure),
+            )
 
-    def _decide(self, runner: Runner, state: CycleState, pod: Pod, nodes: NodeList, *, nominated: Nominated, honors_nomination: bool) -> CycleResult:
+    def _decide(
+        self,
+        runner: Runner,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeList,
+        *,
+        nominated: Nominated,
+        honors_nomination: bool,
+    ) -> CycleResult:
         diagnosis = runner.search(state, pod, nodes, nominated)
         if honors_nomination and self._nominated_node_passes(pod, diagnosis):
-            return CycleResult(pod, diagnosis, node=pod.nominated_node_name, best=(pod.nominated_node_name,), state=state)
+            return CycleResult(
+                pod, diagnosis, node=pod.nominated_node_name, best=(pod.nominated_node_name,), state=state
+            )
         sample = self._sample(pod, diagnosis)
         self._ask_extenders(pod, diagnosis)
         passed = diagnosis.passed
@@ -129,13 +158,16 @@ class Scheduler:
         if len(passed) == 1:
             only = names[passed[0]]
             return CycleResult(pod, diagnosis, node=only, best=(only,), state=state)
-        table = runner.score(state, pod, NodeList(nodes.snapshot, None if len(passed) == len(nodes) else passed, nodes.rules))
+        table = runner.score(
+            state, pod, NodeList(nodes.snapshot, None if len(passed) == len(nodes) else passed, nodes.rules)
+        )
         chosen = self._choose(pod, diagnosis, self._with_extender_scores(pod, table), state)
         # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
         return replace(chosen, sample=sample) if sample and len(chosen.best) < len(passed) else chosen
 
     def _sample(self, pod: Pod, diagnosis: Diagnosis) -> Sample | None:
-        """What the real scheduler looks at where it is less than all that passed the filters. Extenders see only what it found."""
+        """What the real scheduler looks at where it is less than all that passed the filters. Extenders see
+        only what it found."""
         searched = len(diagnosis.searched)
         if searched < FEWEST_NODES:
             return None
@@ -145,7 +177,8 @@ class Scheduler:
         return Sample(wanted, feasible) if feasible > wanted else None
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
-        """Whether the pod's nominated node, asked first and alone, lets it in; an extender that fails here only costs the node its first refusal."""
+        """Whether the pod's nominated node, asked first and alone, lets it in; an extender that fails here only
+        costs the node its first refusal."""
         columns = diagnosis.nodes.snapshot.columns
         row = columns.row_of.get(pod.nominated_node_name)
         if row is None or row not in diagnosis.passed:
@@ -153,7 +186,8 @@ class Scheduler:
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
     def _ask_extenders(self, pod: Pod, diagnosis: Diagnosis) -> None:
-        """Puts the extenders' refusals into the diagnosis; a node about which one says nothing at all is out as well."""
+        """Puts the extenders' refusals into the diagnosis; a node about which one says nothing at all is out as
+        well."""
         if not self.extenders:
             return
         columns = diagnosis.nodes.snapshot.columns
@@ -191,11 +225,23 @@ class Scheduler:
         objects = plan.applied_to(snapshot.objects)
         return placed.with_objects(claims=objects.claims, volumes=objects.volumes)
 
-    def _give_up(self, runner: Runner, state: CycleState, pod: Pod, diagnosis: Diagnosis, nominated: Nominated) -> CycleResult:
+    def _give_up(
+        self, runner: Runner, state: CycleState, pod: Pod, diagnosis: Diagnosis, nominated: Nominated
+    ) -> CycleResult:
         if not runner.has_post_filters:
-            return CycleResult(pod, diagnosis, sentence=diagnosis.sentence(), nomination=Nomination(clears=True), state=state)
-        result = runner.post_filter(state, pod, FailedSearch(nodes=diagnosis.nodes, diagnosis=diagnosis, runner=runner, nominated=nominated))
-        return CycleResult(pod, diagnosis, sentence=diagnosis.sentence(result.verdict.message), nomination=result.nomination, state=state)
+            return CycleResult(
+                pod, diagnosis, sentence=diagnosis.sentence(), nomination=Nomination(clears=True), state=state
+            )
+        result = runner.post_filter(
+            state, pod, FailedSearch(nodes=diagnosis.nodes, diagnosis=diagnosis, runner=runner, nominated=nominated)
+        )
+        return CycleResult(
+            pod,
+            diagnosis,
+            sentence=diagnosis.sentence(result.verdict.message),
+            nomination=result.nomination,
+            state=state,
+        )
 
     def _choose(self, pod: Pod, diagnosis: Diagnosis, table: ScoreTable, state: CycleState) -> CycleResult:
         highest = np.flatnonzero(table.total == table.total.max())
@@ -212,7 +258,8 @@ class Scheduler:
 
 
 def first_of_heap(totals: Scores) -> int:
-    """Which of several highest totals the scheduler takes since 1.35: the root after Go's heap.Init over the list of nodes.
+    """Which of several highest totals the scheduler takes since 1.35: the root after Go's heap.Init over the
+    list of nodes.
 
     A place keeps its node unless a child is higher; of two equally high children the left one rises.
     """
@@ -262,10 +309,10 @@ class Sample:
 class CycleResult:
     """What the cycle decided about one pod. Per-node answers are worked out when they are asked for.
 
-    `node` None: it fits nowhere now. `best`: all nodes of the highest total, sorted; which of them the real scheduler takes can depend on chance.
-    `sentence`: its words when nothing fits. `error`: a plugin could not answer. `sample`: the real scheduler looks at fewer nodes than fit, so
-    that it may take one that is not in `best`; None when it sees them all.
-    """
+    `node` None: it fits nowhere now. `best`: all nodes of the highest total, sorted; which of them the real
+    scheduler takes can depend on chance. `sentence`: its words when nothing fits. `error`: a plugin could not
+    answer. `sample`: the real scheduler looks at fewer nodes than fit, so that it may take one that is not in
+    `best`; None when it sees them all."""
 
     pod: Pod
     diagnosis: Diagnosis
@@ -295,7 +342,8 @@ class CycleResult:
 
     @cached_property
     def unknown(self) -> str:
-        """What this library declined to guess about any node: then `node` is not to be relied on, set or not. Empty when all is known."""
+        """What this library declined to guess about any node: then `node` is not to be relied on, set or not.
+        Empty when all is known."""
         verdict = self.diagnosis.first_of(Code.UNKNOWN)
         return verdict.message if verdict else ""
 
@@ -311,7 +359,8 @@ class CycleResult:
 
     @property
     def runner_up(self) -> tuple[str, int] | None:
-        """The next best node after all of `best`, the first by name of several, with its total; None when there is none."""
+        """The next best node after all of `best`, the first by name of several, with its total; None when there
+        is none."""
         if self.table is None:
             return None
         total = self.table.total
@@ -340,7 +389,9 @@ class ScoresByName(Mapping[str, NodeScores]):
 
     def __getitem__(self, node_name: str) -> NodeScores:
         place = self._place[node_name]
-        return NodeScores(int(self._table.total[place]), {name: int(scores[place]) for name, scores in self._table.by_plugin.items()})
+        return NodeScores(
+            int(self._table.total[place]), {name: int(scores[place]) for name, scores in self._table.by_plugin.items()}
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._place)

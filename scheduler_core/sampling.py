@@ -1,7 +1,7 @@
 """How many feasible nodes kube-scheduler looks for before it stops searching.
 
-Source: numFeasibleNodesToFind in pkg/scheduler/schedule_one.go, v1.36. Where the search begins depends on every pod that was scheduled
-before, so which nodes it finds cannot be told from outside; how many it looks for can.
+Source: numFeasibleNodesToFind in pkg/scheduler/schedule_one.go, v1.36. Where the search begins depends on every
+pod that was scheduled before, so which nodes it finds cannot be told from outside; how many it looks for can.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ _LEAST_PERCENTAGE = 5
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """Of so many nodes that PreFilter left. `percentage` is percentageOfNodesToScore of the profile; 0 means adaptive."""
+    """Of so many nodes that PreFilter left. `percentage` is percentageOfNodesToScore of the profile; 0 means
+    adaptive."""
     if nodes < FEWEST_NODES:
         return nodes
     share = percentage or max(_LEAST_PERCENTAGE, 50 - nodes // 125)

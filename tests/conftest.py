@@ -17,13 +17,44 @@ from hypothesis import HealthCheck, settings
 # all tests, so that none of them needs its own.
 _PREFIXES = ("CAREEN_", "_CAREEN_", "KURED_", "KUBERNETES_", "LC_")
 _NAMES = {
-    "KUBECONFIG", "KUBE_EDITOR", "KUBECTL_EXTERNAL_DIFF",
-    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC",
-    "TZ", "PYTHONTZPATH", "LANG", "LANGUAGE",
-    "COLUMNS", "LINES", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "PAGER",
-    "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDEVMODE", "PYTHONASYNCIODEBUG",
-    "MAKEFLAGS", "MAKELEVEL", "MFLAGS",
+    "KUBECONFIG",
+    "KUBE_EDITOR",
+    "KUBECTL_EXTERNAL_DIFF",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NETRC",
+    "TZ",
+    "PYTHONTZPATH",
+    "LANG",
+    "LANGUAGE",
+    "COLUMNS",
+    "LINES",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
+    "PAGER",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONWARNINGS",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "PYTHONDEVMODE",
+    "PYTHONASYNCIODEBUG",
+    "MAKEFLAGS",
+    "MAKELEVEL",
+    "MFLAGS",
 }
 
 
@@ -31,7 +62,7 @@ def _isolate() -> None:
     for name in [name for name in os.environ if name in _NAMES or name.startswith(_PREFIXES)]:
         del os.environ[name]
     os.environ["LC_ALL"] = "C.UTF-8"
-    os.environ["HOME"] = tempfile.mkdtemp(prefix="careen-tests-home-")     # where nobody has a ~/.kube/config
+    os.environ["HOME"] = tempfile.mkdtemp(prefix="careen-tests-home-")  # where nobody has a ~/.kube/config
     atexit.register(shutil.rmtree, os.environ["HOME"], ignore_errors=True)
     time.tzset()
 

@@ -39,7 +39,8 @@ async def until(condition: Callable[[], Any], what: Callable[[], str] = lambda: 
 
 
 def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: "") -> int:
-    """The exit code of a process whose output goes elsewhere; one that does not end is killed and its words are shown."""
+    """The exit code of a process whose output goes elsewhere; one that does not end is killed and its words are
+    shown."""
     try:
         wait_until(lambda: process.poll() is not None, lambda: f"the end of {process.args!r}; it said:\n{so_far()}")
     except AssertionError:
@@ -55,7 +56,9 @@ def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subp
         given, output, errors = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
         given.write(input or "")
         given.seek(0)
-        process = subprocess.Popen(command, stdin=given, stdout=how.pop("stdout", output), stderr=errors, text=True, **how)
+        process = subprocess.Popen(
+            command, stdin=given, stdout=how.pop("stdout", output), stderr=errors, text=True, **how
+        )
 
         def said() -> tuple[str, str]:
             for file in (output, errors):
@@ -72,6 +75,7 @@ def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subp
 
 
 def growing(seconds: float) -> Iterator[float]:
-    """Deadlines for a test whose subject is a deadline: the first one that leaves the rest of the story its time will do."""
+    """Deadlines for a test whose subject is a deadline: the first one that leaves the rest of the story its
+    time will do."""
     for power in range(6):
         yield seconds * 4**power

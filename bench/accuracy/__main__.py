@@ -1,8 +1,8 @@
 """How often forecasts are right, on a real control plane: `make bench-accuracy`.
 
-Clusters are drawn from seeds (tests/cluster/harness/measures/varied.py). Node after node is forecast, drained for real right afterwards, and given
-back; then every landing is looked up in what was said. The rows differ in who drains and in how the scheduler is configured.
-"""
+Clusters are drawn from seeds (tests/cluster/harness/measures/varied.py). Node after node is forecast, drained
+for real right afterwards, and given back; then every landing is looked up in what was said. The rows differ in
+who drains and in how the scheduler is configured."""
 
 from __future__ import annotations
 
@@ -21,25 +21,46 @@ from tests.cluster.harness.measures.varied import NAMESPACE, VariedCluster, vari
 
 INTRODUCTION = """# How often forecasts are right, measured
 
-Written by `make bench-accuracy` on {cores} cores. Nodes of clusters drawn from seeds are forecast, drained for real right afterwards on the real
-control plane, and given back. *In order*: drains in which evictions and replacements came in the order that forecasts count on. *Single best*: pods
-of whom one node alone was named. *Mean set*: nodes named for a pod. *Superseded*: pods that their controller had not replaced when the node came
-back (a Job waits longer after each eviction; what it makes during a later drain is no landing of that one). *Pending*: pods said to find no room, or
-to wait out the reboot, and pods seen without a node."""
+Written by `make bench-accuracy` on {cores} cores. Nodes of clusters drawn from seeds are forecast, drained for real
+right afterwards on the real control plane, and given back. *In order*: drains in which evictions and replacements
+came in the order that forecasts count on. *Single best*: pods of whom one node alone was named. *Mean set*: nodes
+named for a pod. *Superseded*: pods that their controller had not replaced when the node came back (a Job waits
+longer after each eviction; what it makes during a later drain is no landing of that one). *Pending*: pods said to
+find no room, or to wait out the reboot, and pods seen without a node."""
 
-HEADER = ("cluster", "drains", "in order", "pods", "inside the set", "single best", "equal to it", "where in order", "mean set", "superseded", "pending: said, seen")
-DEFAULT_SCHEDULER = {key: value for key, value in SCHEDULER_SETTINGS.items() if key not in ("parallelism", "percentageOfNodesToScore")}
+HEADER = (
+    "cluster",
+    "drains",
+    "in order",
+    "pods",
+    "inside the set",
+    "single best",
+    "equal to it",
+    "where in order",
+    "mean set",
+    "superseded",
+    "pending: said, seen",
+)
+DEFAULT_SCHEDULER = {
+    key: value for key, value in SCHEDULER_SETTINGS.items() if key not in ("parallelism", "percentageOfNodesToScore")
+}
 ENGINES: Mapping[str, tuple[str, Engine, Mapping[str, Any]]] = {
     "careen": ("careen's drain, scheduler with parallelism 1 and percentage 100", careen_engine(), SCHEDULER_SETTINGS),
     "default": ("careen's drain, scheduler as it comes", careen_engine(), DEFAULT_SCHEDULER),
-    "ten": ("careen's drain with --drain-parallel=10, scheduler with parallelism 1 and percentage 100", careen_engine(10), SCHEDULER_SETTINGS),
+    "ten": (
+        "careen's drain with --drain-parallel=10, scheduler with parallelism 1 and percentage 100",
+        careen_engine(10),
+        SCHEDULER_SETTINGS,
+    ),
     "kubectl": ("kubectl drain, scheduler with parallelism 1 and percentage 100", kubectl_engine(), SCHEDULER_SETTINGS),
 }
 
 
 def main() -> None:
     """Prints a table for each engine."""
-    parser = argparse.ArgumentParser(prog="python -m bench.accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--engine", action="append", choices=list(ENGINES), help="repeatable; otherwise all")
     parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23, 24, 25], help="of the clusters")
     parser.add_argument("--drains", type=int, default=6, help="nodes drained in each cluster")
@@ -52,9 +73,13 @@ def main() -> None:
         print(f"\n## {title}\n", *table(rows), *misses(rows), f"\n{time.time() - began:.0f} s.", sep="\n", flush=True)
 
 
-def measured(engine: Engine, scheduler: Mapping[str, Any], seeds: Sequence[int], drains: int) -> Iterator[tuple[str, Score]]:
+def measured(
+    engine: Engine, scheduler: Mapping[str, Any], seeds: Sequence[int], drains: int
+) -> Iterator[tuple[str, Score]]:
     """A score for each cluster, all on one control plane."""
-    with a_control_plane("accuracy", lambda folder, guardian: ControlPlane(folder, guardian=guardian, scheduler=scheduler)) as plane:
+    with a_control_plane(
+        "accuracy", lambda folder, guardian: ControlPlane(folder, guardian=guardian, scheduler=scheduler)
+    ) as plane:
         for seed in seeds:
             cluster = varied_cluster(seed)
             yield f"{seed}: {len(cluster.nodes)} nodes", score_of(plane, engine, cluster, drains)
@@ -69,7 +94,11 @@ def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains
     for node in random.Random(cluster.seed).sample(cluster.node_names, drains):
         one = score(drainer.drain(node))
         result.add(one)
-        print(f"{cluster.seed} {node}: {one.inside} of {one.pods} inside{''.join(f'; {miss}' for miss in one.misses)}", file=sys.stderr, flush=True)
+        print(
+            f"{cluster.seed} {node}: {one.inside} of {one.pods} inside{''.join(f'; {miss}' for miss in one.misses)}",
+            file=sys.stderr,
+            flush=True,
+        )
     sweep(plane.admin, NAMESPACE)
     return result
 
@@ -86,7 +115,13 @@ def table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
 
 
 def _cells(each: Score) -> Iterator[str]:
-    yield from (str(each.drains), str(each.drains_in_order), str(each.pods), _share(each.inside, each.pods), str(each.single))
+    yield from (
+        str(each.drains),
+        str(each.drains_in_order),
+        str(each.pods),
+        _share(each.inside, each.pods),
+        str(each.single),
+    )
     yield from (_share(each.single_equal, each.single), _share(each.single_equal_in_order, each.single_in_order))
     yield from (f"{each.mean_size:.2f}", str(each.superseded), f"{each.pending_said}, {each.pending_seen}")
 
@@ -102,7 +137,10 @@ def misses(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
         yield "\nMisses:\n"
     for name, miss in found:
         said = " + ".join("|".join(nodes) for nodes in miss.said)
-        yield f"* {name.partition(':')[0]} {miss.node}, {miss.owner}: said {said}, went to {' + '.join(miss.went) or 'nowhere'}: {miss.reason}"
+        yield (
+            f"* {name.partition(':')[0]} {miss.node}, {miss.owner}: said {said}, went to "
+            f"{' + '.join(miss.went) or 'nowhere'}: {miss.reason}"
+        )
 
 
 if __name__ == "__main__":

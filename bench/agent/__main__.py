@@ -1,4 +1,5 @@
-"""Figures of one resident agent against the embedded API server: memory, requests when idle, seconds from the need to the taint.
+"""Figures of one resident agent against the embedded API server: memory, requests when idle, seconds from the
+need to the taint.
 
     python -m bench.agent [--idle-seconds 600] [--taints 10]
 
@@ -30,7 +31,21 @@ from drydock.server.testing import RunningServer, server_in_thread
 NODE = "bench-node"
 NAMESPACE = "careen"
 TAINT = "careen.dev/reboot"
-PACKAGES = ("kopf", "kubernetes", "aiohttp", "pydantic", "prometheus_client", "tenacity", "click", "msgspec", "yaml", "requests", "prometheus_api_client", "numpy", "rich")
+PACKAGES = (
+    "kopf",
+    "kubernetes",
+    "aiohttp",
+    "pydantic",
+    "prometheus_client",
+    "tenacity",
+    "click",
+    "msgspec",
+    "yaml",
+    "requests",
+    "prometheus_api_client",
+    "numpy",
+    "rich",
+)
 
 
 @dataclass(frozen=True)
@@ -51,11 +66,35 @@ def memory_of(pid: int) -> Memory:
 def seed(server: RunningServer) -> None:
     """A Node, the DaemonSet that carries the lock, and the ConfigMap the agent watches."""
     server.seed(
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": {}}, "spec": {}, "status": {
-            "nodeInfo": {"bootID": "boot-1"}, "conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}},
-        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "careen", "namespace": NAMESPACE}, "spec": {
-            "selector": {"matchLabels": {"app": "careen"}}, "template": {"metadata": {"labels": {"app": "careen"}}, "spec": {"containers": [{"name": "agent", "image": "careen"}]}}}},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": NAMESPACE}, "data": {"config.yaml": ""}},
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": NODE, "labels": {}},
+            "spec": {},
+            "status": {
+                "nodeInfo": {"bootID": "boot-1"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+            },
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "careen", "namespace": NAMESPACE},
+            "spec": {
+                "selector": {"matchLabels": {"app": "careen"}},
+                "template": {
+                    "metadata": {"labels": {"app": "careen"}},
+                    "spec": {"containers": [{"name": "agent", "image": "careen"}]},
+                },
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": NAMESPACE},
+            "data": {"config.yaml": ""},
+        },
     )
 
 
@@ -66,8 +105,21 @@ def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: st
     (folder / "boot_id").write_text("boot-1\n")
     kubeconfig = server.write_kubeconfig(folder / "kubeconfig", user="agent")
     command = [
-        sys.executable, "-m", "careen", "agent", f"--node-id={NODE}", f"--kubeconfig={kubeconfig}", f"--host-root={folder}", f"--boot-id-file={folder / 'boot_id'}",
-        "--host-exec=direct", "--reboot-command=/bin/false", f"--ds-namespace={NAMESPACE}", "--ds-name=careen", "--metrics-host=127.0.0.1", "--metrics-port=0", *flags,
+        sys.executable,
+        "-m",
+        "careen",
+        "agent",
+        f"--node-id={NODE}",
+        f"--kubeconfig={kubeconfig}",
+        f"--host-root={folder}",
+        f"--boot-id-file={folder / 'boot_id'}",
+        "--host-exec=direct",
+        "--reboot-command=/bin/false",
+        f"--ds-namespace={NAMESPACE}",
+        "--ds-name=careen",
+        "--metrics-host=127.0.0.1",
+        "--metrics-port=0",
+        *flags,
     ]
     with (folder / "agent.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **environment})
@@ -87,11 +139,15 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
             while not is_ready(port):
                 time.sleep(0.005)
             seconds.append(processor_seconds(process.pid))
-    print(f"processor time until the first turn, s  {min(seconds):.2f} / {statistics.median(seconds):.2f} / {max(seconds):.2f}   (least / median / greatest of {times})")
+    print(
+        f"processor time until the first turn, s  {min(seconds):.2f} / {statistics.median(seconds):.2f} / "
+        f"{max(seconds):.2f}   (least / median / greatest of {times})"
+    )
 
 
 def processor_seconds(pid: int) -> float:
-    """User and system time of all threads, from /proc/PID/stat; the fields are counted behind the name in parentheses."""
+    """User and system time of all threads, from /proc/PID/stat; the fields are counted behind the name in
+    parentheses."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -135,7 +191,11 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
 
 def imports(log: str) -> None:
     """Which large packages a running agent has loaded, and which it has not, from its PYTHONPROFILEIMPORTTIME lines."""
-    loaded = {line.rsplit("|", 1)[1].strip().split(".")[0] for line in log.splitlines() if line.startswith("import time:") and "|" in line}
+    loaded = {
+        line.rsplit("|", 1)[1].strip().split(".")[0]
+        for line in log.splitlines()
+        if line.startswith("import time:") and "|" in line
+    }
     print(f"packages loaded                         {', '.join(name for name in PACKAGES if name in loaded)}")
     print(f"packages not loaded                     {', '.join(name for name in PACKAGES if name not in loaded)}")
 
@@ -170,7 +230,10 @@ def taints(server: RunningServer, folder: Path, times: int) -> None:
             sentinel.unlink()
             wait_until_tainted(server, expected=False)
     imports((folder / "agent.log").read_text())
-    print(f"need to taint while blocked, s          {min(leads):.1f} / {statistics.median(leads):.1f} / {max(leads):.1f}   (least / median / greatest of {times})")
+    print(
+        f"need to taint while blocked, s          {min(leads):.1f} / {statistics.median(leads):.1f} / "
+        f"{max(leads):.1f}   (least / median / greatest of {times})"
+    )
 
 
 def main() -> None:
@@ -179,7 +242,11 @@ def main() -> None:
     parser.add_argument("--taints", type=int, default=10)
     arguments = parser.parse_args()
     print(shlex.join([Path(sys.executable).name, "-m", "bench.agent", *sys.argv[1:]]))
-    for measure in (start, lambda server, folder: idle(server, folder, arguments.idle_seconds), lambda server, folder: taints(server, folder, arguments.taints)):
+    for measure in (
+        start,
+        lambda server, folder: idle(server, folder, arguments.idle_seconds),
+        lambda server, folder: taints(server, folder, arguments.taints),
+    ):
         with server_in_thread() as server, tempfile.TemporaryDirectory() as folder:
             seed(server)
             measure(server, Path(folder))

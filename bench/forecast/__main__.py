@@ -2,10 +2,10 @@
 
     python -m bench.forecast [--nodes 100 --nodes 5000] [--from files] [--runs 3]
 
-Measured is the whole command, `careen forecast NODE`, from the start of its process to its end: seconds by the clock, processor seconds of the command
-and its child together, and the largest resident set of either. Then the requests and bytes of the lists, and what two forecasts leave in the agent.
-Modules have their bytecode, as pip and the image leave it; `--without-bytecode` is a fresh clone on which none may be written.
-"""
+Measured is the whole command, `careen forecast NODE`, from the start of its process to its end: seconds by the
+clock, processor seconds of the command and its child together, and the largest resident set of either. Then the
+requests and bytes of the lists, and what two forecasts leave in the agent. Modules have their bytecode, as pip
+and the image leave it; `--without-bytecode` is a fresh clone on which none may be written."""
 
 from __future__ import annotations
 
@@ -52,11 +52,24 @@ def main() -> None:
     """Prints a row for each cluster and source, then what was asked of the server and what stayed in the agent."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, action="append", help="repeatable; otherwise 100 and 5000")
-    parser.add_argument("--from", dest="sources", action="append", choices=["files", "server"], help="repeatable; otherwise both; the server needs Go")
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        action="append",
+        choices=["files", "server"],
+        help="repeatable; otherwise both; the server needs Go",
+    )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-forecast", help="keeps clusters for the next run")
-    parser.add_argument("--without-bytecode", action="store_true", help="every module of careen is compiled in every run")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "careen-bench-forecast",
+        help="keeps clusters for the next run",
+    )
+    parser.add_argument(
+        "--without-bytecode", action="store_true", help="every module of careen is compiled in every run"
+    )
     given = parser.parse_args()
     environment = _environment(given.folder / "bytecode", has_bytecode=not given.without_bytecode)
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, median of {given.runs}\n")
@@ -66,7 +79,7 @@ def main() -> None:
         cluster.write(folder, nodes=nodes, seed=given.seed)
         for source in given.sources or ["files", "server"]:
             with (from_files if source == "files" else from_server)(folder) as (arguments, told):
-                cost(arguments, environment)         # writes the bytecode, and has the files read once
+                cost(arguments, environment)  # writes the bytecode, and has the files read once
                 rows.append(_row(nodes, source, [cost(arguments, environment) for _ in range(given.runs)]))
                 for line in (*told, left_behind(arguments)):
                     print(f"{nodes:,} nodes, {source}: {line}", flush=True)
@@ -78,13 +91,22 @@ def _row(nodes: int, source: str, costs: list[Cost]) -> list[str]:
         return median(values)
 
     return [
-        f"{nodes:,}", f"{nodes * cluster.PODS_PER_NODE:,}", source, f"{middle(each.seconds for each in costs):.1f}",
-        f"{middle(each.processor_seconds for each in costs):.1f}", f"{max(each.peak_mib for each in costs):.0f}", str(costs[0].pods),
+        f"{nodes:,}",
+        f"{nodes * cluster.PODS_PER_NODE:,}",
+        source,
+        f"{middle(each.seconds for each in costs):.1f}",
+        f"{middle(each.processor_seconds for each in costs):.1f}",
+        f"{max(each.peak_mib for each in costs):.0f}",
+        str(costs[0].pods),
     ]
 
 
 def _environment(folder: Path, *, has_bytecode: bool) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    }
     return inherited | ({"PYTHONPYCACHEPREFIX": str(folder)} if has_bytecode else {"PYTHONDONTWRITEBYTECODE": "1"})
 
 
@@ -96,7 +118,7 @@ def cost(arguments: list[str], environment: dict[str, str]) -> Cost:
         process = subprocess.Popen(command, stdout=output, env=environment)
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(status)     # the process is reaped: nobody else may wait for it
+        process.returncode = os.waitstatus_to_exitcode(status)  # the process is reaped: nobody else may wait for it
         if process.returncode not in (0, 3):
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
         output.seek(0)
@@ -107,10 +129,17 @@ def cost(arguments: list[str], environment: dict[str, str]) -> Cost:
 def left_behind(arguments: list[str]) -> str:
     """The agent's resident memory before a forecast and after one and two, and the peak of its children."""
     flag, value = arguments[0].removeprefix("--").replace("from", "dump"), arguments[1]
-    told = json.loads(subprocess.run([sys.executable, "-m", "bench.forecast.resident", NODE, f"--{flag}", value], check=True, capture_output=True).stdout)
+    told = json.loads(
+        subprocess.run(
+            [sys.executable, "-m", "bench.forecast.resident", NODE, f"--{flag}", value], check=True, capture_output=True
+        ).stdout
+    )
     before, first, second = told["resident_mib"]
     numpy = "with numpy in it" if told["has_numpy"] else "without numpy"
-    return f"agent {before} MiB before, {first} after one forecast, {second} after two, {numpy}; its child at most {told['peak_of_children_mib']} MiB"
+    return (
+        f"agent {before} MiB before, {first} after one forecast, {second} after two, {numpy}; its child at "
+        f"most {told['peak_of_children_mib']} MiB"
+    )
 
 
 @contextmanager
@@ -129,7 +158,9 @@ def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
     from bench.forecast.store import FilledControlPlane
     from tests.cluster.harness.machines.control_plane import a_control_plane
 
-    with a_control_plane("bench-forecast", lambda place, guardian: FilledControlPlane(place, bodies(folder), guardian=guardian)) as plane:
+    with a_control_plane(
+        "bench-forecast", lambda place, guardian: FilledControlPlane(place, bodies(folder), guardian=guardian)
+    ) as plane:
         kubeconfig = plane.folder / "admin.kubeconfig"
         yield ["--kubeconfig", str(kubeconfig)], [asyncio.run(asked(kubeconfig))]
 
@@ -150,7 +181,10 @@ async def asked(kubeconfig: Path) -> str:
     took = time.monotonic() - began
     transport.close()
     pods = sum(1 for path, _ in counted if path.endswith("/pods"))
-    return f"{len(counted)} requests ({pods} pages of pods), {sum(size for _, size in counted):,} bytes of JSON; reading alone {took:.1f} s"
+    return (
+        f"{len(counted)} requests ({pods} pages of pods), {sum(size for _, size in counted):,} bytes of "
+        f"JSON; reading alone {took:.1f} s"
+    )
 
 
 def bodies(folder: Path) -> Iterator[bytes]:

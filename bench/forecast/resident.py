@@ -1,8 +1,8 @@
-"""What a forecast leaves in the agent that asked for it: `python -m bench.forecast.resident NODE --dump FILE | --kubeconfig FILE`.
+"""What a forecast leaves in the agent that asked for it: `python -m bench.forecast.resident NODE --dump FILE |
+--kubeconfig FILE`.
 
-Imports what a resident agent imports of it, asks for two forecasts, each in its child process limited to 1 GiB, and prints its own resident memory
-before and after each, and the children's peak, as JSON.
-"""
+Imports what a resident agent imports of it, asks for two forecasts, each in its child process limited to 1 GiB,
+and prints its own resident memory before and after each, and the children's peak, as JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,16 @@ def main() -> None:
             sys.exit(f"no forecast was made: {answer.why}")
         resident.append(_resident_mib())
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    print(json.dumps({"resident_mib": resident, "peak_of_children_mib": round(peak), "pods": len(answer[0].pods), "has_numpy": "numpy" in sys.modules}))
+    print(
+        json.dumps(
+            {
+                "resident_mib": resident,
+                "peak_of_children_mib": round(peak),
+                "pods": len(answer[0].pods),
+                "has_numpy": "numpy" in sys.modules,
+            }
+        )
+    )
 
 
 def _resident_mib() -> float:

@@ -1,8 +1,7 @@
 """An etcd filled with the bench's cluster before an API server starts on it: 150,000 pods in minutes and not in hours.
 
-Objects are stored as JSON, which an API server reads as well as its own protobuf; what it serves is the same. No controllers, no scheduler: nothing
-changes while it is listed.
-"""
+Objects are stored as JSON, which an API server reads as well as its own protobuf; what it serves is the same.
+No controllers, no scheduler: nothing changes while it is listed."""
 
 from __future__ import annotations
 
@@ -19,8 +18,14 @@ import urllib3
 from tests.cluster.harness.machines.control_plane import ControlPlane
 from tests.cluster.harness.machines.processes import Guardian
 
-_PLACES = {"NodeList": "minions", "PodList": "pods", "NamespaceList": "namespaces", "ServiceList": "services/specs", "ReplicaSetList": "replicasets"}
-_PER_REQUEST = 100       # etcd takes at most 128 operations and 1.5 MiB at once
+_PLACES = {
+    "NodeList": "minions",
+    "PodList": "pods",
+    "NamespaceList": "namespaces",
+    "ServiceList": "services/specs",
+    "ReplicaSetList": "replicasets",
+}
+_PER_REQUEST = 100  # etcd takes at most 128 operations and 1.5 MiB at once
 
 
 class FilledControlPlane(ControlPlane):
@@ -70,7 +75,17 @@ def _wait_for(http: urllib3.PoolManager, etcd: str, patience_seconds: float = 60
 def _puts(page: dict[str, Any]) -> Iterator[dict[str, Any]]:
     kind = page["kind"].removesuffix("List")
     for item in page["items"]:
-        meta = {"creationTimestamp": "2026-01-01T00:00:00Z", **{key: value for key, value in item["metadata"].items() if key != "resourceVersion"}}
+        meta = {
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            **{key: value for key, value in item["metadata"].items() if key != "resourceVersion"},
+        }
         stored = {"kind": kind, "apiVersion": page["apiVersion"], **item, "metadata": meta}
-        key = "/".join(part for part in ("/registry", _PLACES[page["kind"]], meta.get("namespace"), meta["name"]) if part)
-        yield {"requestPut": {"key": b64encode(key.encode()).decode(), "value": b64encode(json.dumps(stored).encode()).decode()}}
+        key = "/".join(
+            part for part in ("/registry", _PLACES[page["kind"]], meta.get("namespace"), meta["name"]) if part
+        )
+        yield {
+            "requestPut": {
+                "key": b64encode(key.encode()).decode(),
+                "value": b64encode(json.dumps(stored).encode()).decode(),
+            }
+        }

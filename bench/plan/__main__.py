@@ -2,9 +2,8 @@
 
     python -m bench.plan [--nodes 200] [--order oldest] [--concurrency 4]
 
-The cluster is that of the scheduler's bench (30 pods a node) with nobody cordoned; it is read from a dump, as `careen plan --from` reads it,
-and its pages are kept in a folder for the next run.
-"""
+The cluster is that of the scheduler's bench (30 pods a node) with nobody cordoned; it is read from a dump, as
+`careen plan --from` reads it, and its pages are kept in a folder for the next run."""
 
 from __future__ import annotations
 
@@ -39,13 +38,18 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--concurrency", type=int, default=4)
-    parser.add_argument("--order", action="append", choices=[line.value for line in Order], help="repeatable; otherwise all")
+    parser.add_argument(
+        "--order", action="append", choices=[line.value for line in Order], help="repeatable; otherwise all"
+    )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan")
     given = parser.parse_args()
     dump = _dump(given.folder / f"{given.nodes}-{given.seed}", nodes=given.nodes, seed=given.seed)
     began = time.perf_counter()
     snapshot = read_dump(io.BytesIO(dump)).snapshot
-    print(f"{len(snapshot.nodes)} nodes, {len(snapshot.placed_pods)} pods, {given.concurrency} at a time; read in {time.perf_counter() - began:.1f} s")
+    print(
+        f"{len(snapshot.nodes)} nodes, {len(snapshot.placed_pods)} pods, {given.concurrency} at a time; read "
+        f"in {time.perf_counter() - began:.1f} s"
+    )
     rows = [_row(snapshot, Order(order), given.concurrency) for order in given.order or [line.value for line in Order]]
     print(table(HEADER, rows))
     print(f"largest resident set: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
@@ -55,9 +59,25 @@ def _row(snapshot: Snapshot, line: Order, concurrency: int) -> list[str]:
     views = [NodeView(name=node.name, uid=node.uid, resource_version="", labels=node.labels) for node in snapshot.nodes]
     rules = RolloutRules(views, Policy(node_name="-", concurrency=concurrency, order=line))
     began, cpu = time.perf_counter(), time.process_time()
-    made = simulate_rollout(snapshot, snapshot.node_names, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=keys.DEFAULT_TAINT_KEY)
+    made = simulate_rollout(
+        snapshot,
+        snapshot.node_names,
+        Scheduler(),
+        rules,
+        begins=BEGINS,
+        durations=Durations(),
+        taint_key=keys.DEFAULT_TAINT_KEY,
+    )
     took, used = time.perf_counter() - began, time.process_time() - cpu
-    return [line.value, f"{took:.1f}", f"{used:.1f}", str(len(made.reboots)), str(len(made.moves)), str(made.double_moves), f"{made.pending_seconds:.0f}"]
+    return [
+        line.value,
+        f"{took:.1f}",
+        f"{used:.1f}",
+        str(len(made.reboots)),
+        str(len(made.moves)),
+        str(made.double_moves),
+        f"{made.pending_seconds:.0f}",
+    ]
 
 
 def _dump(folder: Path, *, nodes: int, seed: int) -> bytes:
@@ -68,7 +88,8 @@ def _dump(folder: Path, *, nodes: int, seed: int) -> bytes:
 
 
 def _uncordoned(folder: Path) -> Iterator[bytes]:
-    """The bench's cluster has cordoned nodes, which would count as down for the whole roll-out and use up a small concurrency."""
+    """The bench's cluster has cordoned nodes, which would count as down for the whole roll-out and use up a
+    small concurrency."""
     for path in sorted(folder.glob("*.json")):
         page = json.loads(path.read_bytes())
         for item in page["items"] if page["kind"] == "NodeList" else ():

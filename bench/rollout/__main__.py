@@ -1,10 +1,10 @@
 """A roll-out over 12 nodes on a real control plane, measured, for any agent: `make bench-rollout`.
 
 Nodes have 8 cpu and 32 Gi in 3 zones, 99 pods of 7 controllers, 5 budgets, zone spread on two, required host
-anti-affinity on two, one StatefulSet, 2 DaemonSets; 65 % of the cpu is requested. Pods start in 3 s and stop in 1 s, a boot
-takes 5 s (`--boot`). All sentinels appear at t0; the clock stops when every node is back, schedulable, and nobody holds
-the lock. With `--seed` another cluster of that kind is drawn, and its pods lie alike whenever the seed is the same.
-"""
+anti-affinity on two, one StatefulSet, 2 DaemonSets; 65 % of the cpu is requested. Pods start in 3 s and stop in
+1 s, a boot takes 5 s (`--boot`). All sentinels appear at t0; the clock stops when every node is back,
+schedulable, and nobody holds the lock. With `--seed` another cluster of that kind is drawn, and its pods lie
+alike whenever the seed is the same."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from tests.cluster.harness.measures.figures import Spread, spread
 
 # A shorter period costs requests and gains nothing.
 KURED_FLAGS = (
-    "--node-id={node} --ds-namespace={namespace} --ds-name={daemonset} --reboot-sentinel={sentinel} --reboot-method=command "
+    "--node-id={node} --ds-namespace={namespace} --ds-name={daemonset} --reboot-sentinel={sentinel} "
+    "--reboot-method=command "
     "--reboot-command={reboot_command} --period=10s --metrics-host=127.0.0.1 --metrics-port={port}"
 )
 KURED_TAINT = "--prefer-no-schedule-taint=weave.works/kured-node-reboot"
@@ -40,7 +41,9 @@ POD_TIMES = PodTimes(start_seconds=3.0, stop_seconds=1.0)
 def main() -> int:
     options = _options()
     if os.geteuid() != 0:
-        print("bench-rollout gives each agent namespaces of its own, as a container has: run it as root", file=sys.stderr)
+        print(
+            "bench-rollout gives each agent namespaces of its own, as a container has: run it as root", file=sys.stderr
+        )
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     results = []
@@ -56,15 +59,31 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.rollout", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--agent", help="command of an agent; placeholders: see tests/cluster/harness/machines/agents.py. Default: this repository's careen")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.rollout", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--agent",
+        help="command of an agent; placeholders: see tests/cluster/harness/machines/agents.py. Default: this "
+        "repository's careen",
+    )
     parser.add_argument("--kured", type=Path, help="a kured program, run with the flags that suit it best")
-    parser.add_argument("--identity", choices=("careen", "kured"), help="whose DaemonSet and rights the --agent uses (default: careen's)")
-    parser.add_argument("--flags", default="", help="flags to add to the agent's; where one stands twice, this one counts")
+    parser.add_argument(
+        "--identity",
+        choices=("careen", "kured"),
+        help="whose DaemonSet and rights the --agent uses (default: careen's)",
+    )
+    parser.add_argument(
+        "--flags", default="", help="flags to add to the agent's; where one stands twice, this one counts"
+    )
     parser.add_argument("--seed", type=int, default=0, help="which cluster; 0 is the reference")
     parser.add_argument("--asking", type=int, default=NODES, help="how many of the 12 hosts ask")
     parser.add_argument("--boot", type=float, default=5.0, help="seconds that a host takes to boot")
-    parser.add_argument("--warm-up", type=float, help="seconds between the start of the agents and t0 (kured: its start delay is up to 90 s)")
+    parser.add_argument(
+        "--warm-up",
+        type=float,
+        help="seconds between the start of the agents and t0 (kured: its start delay is up to 90 s)",
+    )
     parser.add_argument("--limit", type=float, default=1800, help="give up after this many seconds")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", help="write every figure there too, after each run")
@@ -75,7 +94,13 @@ def _options() -> argparse.Namespace:
 def _trial(options: argparse.Namespace) -> Trial:
     is_kured = bool(options.kured) or options.identity == "kured"
     template = options.agent or (f"{options.kured} {KURED_FLAGS} {KURED_TAINT}" if options.kured else careen_template())
-    warm_up = options.warm_up if options.warm_up is not None else KURED_WARM_UP_SECONDS if is_kured else CAREEN_WARM_UP_SECONDS
+    warm_up = (
+        options.warm_up
+        if options.warm_up is not None
+        else KURED_WARM_UP_SECONDS
+        if is_kured
+        else CAREEN_WARM_UP_SECONDS
+    )
     return Trial(
         sample=sample(options.seed, options.asking),
         identity=KURED if is_kured else CAREEN,
@@ -87,13 +112,18 @@ def _trial(options: argparse.Namespace) -> Trial:
 
 
 def _run(trial: Trial, *, keep: bool) -> Result:
-    with a_control_plane("rollout", lambda folder, guardian: ControlPlane(folder, guardian=guardian, pods=POD_TIMES), keeps_logs=keep) as plane:
+    with a_control_plane(
+        "rollout", lambda folder, guardian: ControlPlane(folder, guardian=guardian, pods=POD_TIMES), keeps_logs=keep
+    ) as plane:
         return measure(trial, plane)
 
 
 def _rows(result: Result) -> list[str]:
     figures, requests = result.rollout, result.requests
-    verbs, calls = (", ".join(f"{asked} {count}" for asked, count in counts.items()) for counts in (requests.by_verb, requests.by_call))
+    verbs, calls = (
+        ", ".join(f"{asked} {count}" for asked, count in counts.items())
+        for counts in (requests.by_verb, requests.by_call)
+    )
     table = [
         ("finished", "yes" if result.finished else "NO"),
         ("wall, s", f"{figures.wall:.0f}"),
@@ -124,7 +154,9 @@ def _rows(result: Result) -> list[str]:
         ("agent private memory then, MiB", _memories(result.working, "private")),
         ("agent crashes", str(result.crashes)),
     ]
-    return [f"{name:<44} {value}" for name, value in table] + ["(three figures with slashes: least / median / greatest)"]
+    return [f"{name:<44} {value}" for name, value in table] + [
+        "(three figures with slashes: least / median / greatest)"
+    ]
 
 
 def _medians(results: Sequence[Result]) -> list[str]:
@@ -138,7 +170,10 @@ def _medians(results: Sequence[Result]) -> list[str]:
         "max nodes down at once": [one.most_down for one in figures],
         "API requests": [result.requests.total for result in results],
     }
-    return [f"of {len(results)} runs (least / median / greatest)", *(f"{name:<44} {_spread(spread(values))}" for name, values in rows.items())]
+    return [
+        f"of {len(results)} runs (least / median / greatest)",
+        *(f"{name:<44} {_spread(spread(values))}" for name, values in rows.items()),
+    ]
 
 
 def _memories(memories: Iterable[Memory], which: str) -> str:

@@ -1,4 +1,5 @@
-"""Roll-outs of several agents over the same clusters, side by side: a table, a plot, and what the difference is worth. Pure."""
+"""Roll-outs of several agents over the same clusters, side by side: a table, a plot, and what the difference is
+worth. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ PANELS = (
 
 
 def tables(runs: Sequence[Run], agents: Mapping[str, str], nodes: int) -> str:
-    """Markdown, a part for each number of `nodes` that ask. `agents` gives the columns in their order: key of the runs -> heading."""
+    """Markdown, a part for each number of `nodes` that ask. `agents` gives the columns in their order: key of
+    the runs -> heading."""
     parts = []
     for asking in scenarios(runs):
         title = f"All {nodes} nodes ask" if asking == nodes else f"{asking} of the {nodes} nodes ask"
@@ -107,7 +109,9 @@ def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
     """Repeat moves of the one less those of the other, for each seed that both have rolled over."""
     repeat = {(run.agent, run.seed): run.repeat for run in runs}
     seeds = sorted({run.seed for run in runs})
-    return [repeat[one, seed] - repeat[other, seed] for seed in seeds if (one, seed) in repeat and (other, seed) in repeat]
+    return [
+        repeat[one, seed] - repeat[other, seed] for seed in seeds if (one, seed) in repeat and (other, seed) in repeat
+    ]
 
 
 def chance_of(pairs: Sequence[int]) -> float:
@@ -116,18 +120,24 @@ def chance_of(pairs: Sequence[int]) -> float:
     With n pairs it is never below 2 / 2**n, so five pairs cannot show less than 6 %.
     """
     seen = abs(sum(pairs))
-    drawn = [abs(sum(sign * pair for sign, pair in zip(signs, pairs, strict=True))) for signs in product((1, -1), repeat=len(pairs))]
+    drawn = [
+        abs(sum(sign * pair for sign, pair in zip(signs, pairs, strict=True)))
+        for signs in product((1, -1), repeat=len(pairs))
+    ]
     return sum(each >= seen for each in drawn) / len(drawn)
 
 
 def plot(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
-    """An SVG: a row for each figure, a panel in it for each number of nodes that ask; in the panel a column for each agent, a
-    line for each seed, a bar at the median. Axes begin at zero and are the same along a row."""
+    """An SVG: a row for each figure, a panel in it for each number of nodes that ask; in the panel a column for
+    each agent, a line for each seed, a bar at the median. Axes begin at zero and are the same along a row."""
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds, asked = sorted({run.seed for run in runs}), scenarios(runs)
     width, height = len(asked) * WIDTH, len(PANELS) * HEIGHT + 30
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
+            'font-size="11">'
+        ),
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for row, figure in enumerate(PANELS):
@@ -135,15 +145,23 @@ def plot(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
         for column, asking in enumerate(asked):
             parts.append(f'<g transform="translate({column * WIDTH},{row * HEIGHT})">')
             some = [run for run in runs if run.asking == asking]
-            parts += [*_panel(figure, f"{figure.name}: {asking} nodes ask", some, agents=shown, seeds=seeds, top=top), "</g>"]
+            parts += [
+                *_panel(figure, f"{figure.name}: {asking} nodes ask", some, agents=shown, seeds=seeds, top=top),
+                "</g>",
+            ]
     for place, seed in enumerate(seeds):
         x = MARGIN + place * 60
-        parts.append(f'<circle cx="{x}" cy="{height - 18}" r="4" fill="{_ink(place)}"/><text x="{x + 8}" y="{height - 14}">seed {seed}</text>')
+        parts.append(
+            f'<circle cx="{x}" cy="{height - 18}" r="4" fill="{_ink(place)}"/><text x="{x + 8}" '
+            f'y="{height - 14}">seed {seed}</text>'
+        )
     parts.append(f'<text x="{MARGIN + len(seeds) * 60}" y="{height - 14}">bar: median</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _panel(figure: Figure, title: str, runs: Sequence[Run], *, agents: Mapping[str, str], seeds: Sequence[int], top: float) -> list[str]:
+def _panel(
+    figure: Figure, title: str, runs: Sequence[Run], *, agents: Mapping[str, str], seeds: Sequence[int], top: float
+) -> list[str]:
     values = {(run.agent, run.seed): value for run in runs if (value := figure.of(run)) is not None}
 
     def place(column: int, value: float, number: float = (len(seeds) - 1) / 2) -> tuple[float, float]:
@@ -157,19 +175,28 @@ def _panel(figure: Figure, title: str, runs: Sequence[Run], *, agents: Mapping[s
         parts.append(f'<line x1="{MARGIN}" y1="{y:.1f}" x2="{WIDTH - MARGIN / 2}" y2="{y:.1f}" stroke="#ddd"/>')
         parts.append(f'<text x="{MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{top * step / 4:g}</text>')
     for number, seed in enumerate(seeds):
-        points = [place(column, values[key, seed], number) for column, key in enumerate(agents) if (key, seed) in values]
-        parts.append(f'<polyline fill="none" stroke="{_ink(number)}" stroke-opacity="0.35" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}"/>')
+        points = [
+            place(column, values[key, seed], number) for column, key in enumerate(agents) if (key, seed) in values
+        ]
+        parts.append(
+            f'<polyline fill="none" stroke="{_ink(number)}" stroke-opacity="0.35" '
+            f'points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}"/>'
+        )
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{_ink(number)}"/>' for x, y in points]
     for column, (key, heading) in enumerate(agents.items()):
         x, _ = place(column, 0)
         for line, words in enumerate(heading.split(", ")):
-            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - MARGIN + 16 + 13 * line}" text-anchor="middle">{words}</text>')
+            parts.append(
+                f'<text x="{x:.1f}" y="{HEIGHT - MARGIN + 16 + 13 * line}" text-anchor="middle">{words}</text>'
+            )
         mine = [value for (agent, _), value in values.items() if agent == key]
         if not mine:
             parts.append(f'<text x="{x:.1f}" y="{HEIGHT - MARGIN - 6}" text-anchor="middle" fill="#777">none</text>')
             continue
         _, y = place(column, median(mine))
-        parts.append(f'<line x1="{x - 18:.1f}" y1="{y:.1f}" x2="{x + 18:.1f}" y2="{y:.1f}" stroke="black" stroke-width="2"/>')
+        parts.append(
+            f'<line x1="{x - 18:.1f}" y1="{y:.1f}" x2="{x + 18:.1f}" y2="{y:.1f}" stroke="black" stroke-width="2"/>'
+        )
     return parts
 
 

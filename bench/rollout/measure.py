@@ -62,7 +62,10 @@ def _prepare(cluster: Cluster, trial: Trial) -> list[Host]:
     for file in [Path(__file__).with_name("kured.yaml")] if identity is KURED else manifest_files():
         cluster.apply_file(file)
     command = by_template(cluster.plane, trial.template, namespace=identity.namespace, daemonset=identity.daemonset)
-    hosts = [Host(name=name, zone=zone, folder=cluster.folder / "hosts" / name, boot_seconds=trial.boot_seconds) for name, zone in nodes()]
+    hosts = [
+        Host(name=name, zone=zone, folder=cluster.folder / "hosts" / name, boot_seconds=trial.boot_seconds)
+        for name, zone in nodes()
+    ]
     cluster.start_fleet(hosts, command)
     cluster.apply(*sample.daemons())
     if sample.seed:

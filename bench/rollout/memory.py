@@ -38,7 +38,8 @@ def agent_memory(host: Host) -> Memory | None:
 
 
 class Sampler:
-    """Looks every few seconds; keeps for each host the greatest it has seen. A child process (a forecast) shows here too."""
+    """Looks every few seconds; keeps for each host the greatest it has seen. A child process (a forecast) shows
+    here too."""
 
     def __init__(self, hosts: Mapping[str, Host], every_seconds: float = 3.0) -> None:
         self.greatest: dict[str, Memory] = {}

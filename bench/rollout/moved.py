@@ -1,9 +1,9 @@
 """How often pods move: the same roll-outs by careen with and without its early taint, and by kured: `make bench-moved`.
 
-Each roll-out has a control plane of its own. Those of careen go two at a time, the two variants of one seed beside each other;
-those of kured five at a time, because a kured waits for a minute after each boot. What was measured is kept in
-bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and plot from it again.
-"""
+Each roll-out has a control plane of its own. Those of careen go two at a time, the two variants of one seed
+beside each other; those of kured five at a time, because a kured waits for a minute after each boot. What was
+measured is kept in bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and
+plot from it again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,12 @@ VARIANTS = (
     Variant(key="careen", heading="careen", group="careen"),
     Variant(key="careen-untainted", heading="careen, no taint", group="careen", flags="--prefer-no-schedule-taint="),
     Variant(key="kured", heading="kured, with taint", group="kured"),
-    Variant(key="kured-untainted", heading="kured, no taint, period 1m", group="kured", flags="--prefer-no-schedule-taint= --period=1m"),
+    Variant(
+        key="kured-untainted",
+        heading="kured, no taint, period 1m",
+        group="kured",
+        flags="--prefer-no-schedule-taint= --period=1m",
+    ),
 )
 AT_ONCE = {"careen": 2, "kured": 5}
 HEADINGS = {variant.key: variant.heading for variant in VARIANTS}
@@ -58,7 +63,11 @@ def main() -> int:
     options = _options()
     if not options.draw:
         kept = _Kept(options.results)
-        wanted = [variant for variant in VARIANTS if variant.key in options.agents and (options.kured or variant.group != "kured")]
+        wanted = [
+            variant
+            for variant in VARIANTS
+            if variant.key in options.agents and (options.kured or variant.group != "kured")
+        ]
         if not options.kured:
             print("the kured columns are left out: KURED_BIN names no kured program")
         for asking in options.asking:
@@ -71,13 +80,19 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.rollout.moved", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.rollout.moved", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kured", type=Path, help="a kured program; without one its columns are left out")
     parser.add_argument("--agents", nargs="+", choices=HEADINGS, default=list(HEADINGS), help="only these")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--asking", type=int, nargs="+", default=[NODES, 8], help="how many of the nodes want a reboot")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="rows of these agents and seeds are replaced in this file")
-    parser.add_argument("--draw", action="store_true", help="measure nothing; write the page's table and plot from the results")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, help="rows of these agents and seeds are replaced in this file"
+    )
+    parser.add_argument(
+        "--draw", action="store_true", help="measure nothing; write the page's table and plot from the results"
+    )
     return parser.parse_args()
 
 
@@ -117,7 +132,9 @@ def _trial(run: Run) -> tuple[str, int, int]:
     return run.agent, run.seed, run.asking
 
 
-def _roll_out_all(variants: Iterable[Variant], seeds: Sequence[int], asking: int, kured: Path | None, kept: _Kept) -> None:
+def _roll_out_all(
+    variants: Iterable[Variant], seeds: Sequence[int], asking: int, kured: Path | None, kept: _Kept
+) -> None:
     groups: dict[str, list[Variant]] = {}
     for variant in variants:
         groups.setdefault(variant.group, []).append(variant)
@@ -125,18 +142,35 @@ def _roll_out_all(variants: Iterable[Variant], seeds: Sequence[int], asking: int
     starting = threading.Lock()
     for group, members in groups.items():
         # careen: both variants of a seed beside each other. kured: all seeds of a variant, which take equally long.
-        order = [(seed, variant) for seed in seeds for variant in members] if group == "careen" else [(seed, variant) for variant in members for seed in seeds]
+        order = (
+            [(seed, variant) for seed in seeds for variant in members]
+            if group == "careen"
+            else [(seed, variant) for variant in members for seed in seeds]
+        )
         for seed, variant in order:
             pools[group].submit(_roll_out, variant, seed, asking, kured=kured, kept=kept, starting=starting)
     for pool in pools.values():
         pool.shutdown()
 
 
-def _roll_out(variant: Variant, seed: int, asking: int, *, kured: Path | None, kept: _Kept, starting: threading.Lock) -> None:
+def _roll_out(
+    variant: Variant, seed: int, asking: int, *, kured: Path | None, kept: _Kept, starting: threading.Lock
+) -> None:
     with starting:
         time.sleep(_SECONDS_BETWEEN_STARTS)
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, "-m", "bench.rollout", "--seed", str(seed), "--asking", str(asking), "--json", file.name, f"--flags={variant.flags}"]
+        command = [
+            sys.executable,
+            "-m",
+            "bench.rollout",
+            "--seed",
+            str(seed),
+            "--asking",
+            str(asking),
+            "--json",
+            file.name,
+            f"--flags={variant.flags}",
+        ]
         command += ["--kured", str(kured)] if variant.group == "kured" else []
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         text = Path(file.name).read_text()
@@ -145,7 +179,10 @@ def _roll_out(variant: Variant, seed: int, asking: int, *, kured: Path | None, k
         return
     run = run_of(variant.key, seed, asking, json.loads(text)[0])
     kept.add(run)
-    print(f"{variant.heading}, seed {seed}, {asking} ask: {run.moves} moves, {run.repeat} again, {run.wall:.0f} s", flush=True)
+    print(
+        f"{variant.heading}, seed {seed}, {asking} ask: {run.moves} moves, {run.repeat} again, {run.wall:.0f} s",
+        flush=True,
+    )
 
 
 def run_of(agent: str, seed: int, asking: int, result: dict[str, Any]) -> Run:

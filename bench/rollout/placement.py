@@ -1,8 +1,8 @@
 """Where the pods lie when a roll-out begins: chosen by scheduler_core, with a seed where nodes are equally good.
 
-kube-scheduler draws lots among equals, so the same workloads lie differently every time, and two roll-outs differ by that
-alone. Here the real scheduler stands still until every pod is placed; everything after that is its own work.
-"""
+kube-scheduler draws lots among equals, so the same workloads lie differently every time, and two roll-outs
+differ by that alone. Here the real scheduler stands still until every pod is placed; everything after that is
+its own work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.cluster.harness.api import Object
 from tests.cluster.harness.cluster import Cluster
 from tests.cluster.harness.workloads import SHOP
 
-# What a decision about these workloads depends on: collection -> kind and version, which lists leave out of their items.
+# What a decision about these workloads depends on: collection -> kind and version, which lists leave out of
+# their items.
 _LOOKED_AT = {
     "/api/v1/nodes": ("Node", "v1"),
     "/api/v1/pods": ("Pod", "v1"),
@@ -29,7 +30,9 @@ _LOOKED_AT = {
 }
 
 
-def places(objects: Iterable[Mapping[str, Any]], waiting: Sequence[Object], chance: random.Random) -> list[tuple[Object, str]]:
+def places(
+    objects: Iterable[Mapping[str, Any]], waiting: Sequence[Object], chance: random.Random
+) -> list[tuple[Object, str]]:
     """A node for each waiting pod, one after another. `objects` is the cluster; its pods are those that have a node."""
     scheduler, snapshot = Scheduler(), load_objects(objects)
     placed = []
@@ -46,12 +49,14 @@ def places(objects: Iterable[Mapping[str, Any]], waiting: Sequence[Object], chan
 def place_all(cluster: Cluster, workloads: Sequence[Object], seed: int) -> None:
     """Applies the workloads and places their pods, until all are ready."""
     chance = random.Random(f"placement {seed}")
-    at_once = sum({"Deployment": item["spec"].get("replicas", 0), "StatefulSet": 1}.get(item["kind"], 0) for item in workloads)
+    at_once = sum(
+        {"Deployment": item["spec"].get("replicas", 0), "StatefulSet": 1}.get(item["kind"], 0) for item in workloads
+    )
     order = [item["metadata"]["name"] for item in workloads]
     with _scheduler_stands_still(cluster):
         cluster.apply(*workloads)
-        # All at once and in one order, or the lots would fall with the controllers' timing. Only a StatefulSet's later pods
-        # come one by one, each when the one before is ready.
+        # All at once and in one order, or the lots would fall with the controllers' timing. Only a
+        # StatefulSet's later pods come one by one, each when the one before is ready.
         cluster.wait_for("the controllers have made their pods", lambda: len(_waiting(cluster, order)) == at_once, 180)
 
         def next_ones_placed() -> bool:
@@ -88,5 +93,10 @@ def _objects(cluster: Cluster) -> list[Object]:
 
 
 def _bind(cluster: Cluster, pod: str, node: str) -> None:
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
     cluster.admin.create(f"/api/v1/namespaces/{SHOP}/pods/{pod}/binding", body)

@@ -1,8 +1,8 @@
 """The cluster that is rolled over: 12 nodes in 3 zones, 7 controllers, 5 budgets. What it is exactly, a seed says.
 
-Seed 0 is the reference: 99 pods, 65 % of the cpu requested, every host asks at the same instant. Any other seed draws the
-replicas, the requests and the order in which the hosts ask, within bounds that leave room for one node to be away.
-"""
+Seed 0 is the reference: 99 pods, 65 % of the cpu requested, every host asks at the same instant. Any other seed
+draws the replicas, the requests and the order in which the hosts ask, within bounds that leave room for one
+node to be away."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ class Sample:
 
 
 def sample(seed: int, asking: int = NODES) -> Sample:
-    """The same seed gives the same cluster for every agent. `asking`: how many of the hosts ask, the first ones of the seed's order."""
+    """The same seed gives the same cluster for every agent. `asking`: how many of the hosts ask, the first ones
+    of the seed's order."""
     names = [name for name, _ in nodes()]
     if seed == 0:
         return Sample(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))
@@ -110,7 +111,9 @@ def sample(seed: int, asking: int = NODES) -> Sample:
     while not LEAST_LOAD <= load(sizes) <= GREATEST_LOAD:
         sizes = _drawn(chance)
     chance.shuffle(names)
-    return Sample(seed=seed, sizes=sizes, asks={name: place * SECONDS_BETWEEN_HOSTS for place, name in enumerate(names[:asking])})
+    return Sample(
+        seed=seed, sizes=sizes, asks={name: place * SECONDS_BETWEEN_HOSTS for place, name in enumerate(names[:asking])}
+    )
 
 
 def nodes() -> list[tuple[str, str]]:

@@ -1,11 +1,12 @@
-"""The roll-outs of `make bench-moved`, simulated many times: what the soft taint and the order are worth when chance is averaged out.
+"""The roll-outs of `make bench-moved`, simulated many times: what the soft taint and the order are worth when
+chance is averaged out.
 
     python -m bench.rollout.simulated [--seeds 0 1 2 3 4 5] [--lots 20] [--asking 12]
 
-Each lot places the seed's pods anew and draws the order in which its nodes go; the roll-out is then simulated with the taint and
-without, and with the taint in the order in which careen's agents would go. With `--asking 6` only the first six of the drawn order want a reboot, and the
-others can take their pods. scheduler_core decides every landing as kube-scheduler would; budgets, timing and agents are left out.
-"""
+Each lot places the seed's pods anew and draws the order in which its nodes go; the roll-out is then simulated
+with the taint and without, and with the taint in the order in which careen's agents would go. With `--asking 6`
+only the first six of the drawn order want a reboot, and the others can take their pods. scheduler_core decides
+every landing as kube-scheduler would; budgets, timing and agents are left out."""
 
 from __future__ import annotations
 
@@ -38,12 +39,19 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}], "phase": "Running"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.rollout.simulated", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.rollout.simulated",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4, 5])
     parser.add_argument("--lots", type=int, default=20, help="placements and orders for each seed")
     parser.add_argument("--asking", type=int, default=NODES, help="how many of the nodes want a reboot")
     given = parser.parse_args()
-    print("| seed | no taint | taint | difference, 95 % | taint, careen's order | difference, 95 % |\n|---|---|---|---|---|---|")
+    print(
+        "| seed | no taint | taint | difference, 95 % | taint, careen's order | difference, 95 % "
+        "|\n|---|---|---|---|---|---|"
+    )
     everything: list[Lot] = []
     for seed in given.seeds:
         lots = [one_lot(sample(seed), lot, asking=given.asking) for lot in range(given.lots)]
@@ -54,7 +62,8 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lot:
-    """Repeat moves from one placement: in an order drawn by chance without the taint and with it, and with it in careen's order."""
+    """Repeat moves from one placement: in an order drawn by chance without the taint and with it, and with it
+    in careen's order."""
 
     plain: int
     tainted: int
@@ -77,26 +86,40 @@ def one_lot(drawn: Sample, lot: int, *, asking: int = NODES) -> Lot:
 
 def as_agents_go(snapshot: Snapshot) -> RolloutRules:
     """The agents' own order for needs that come together; forecasts refuse nothing."""
-    views = [NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes]
+    views = [
+        NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes
+    ]
     return RolloutRules(views, Policy(node_name="any", forecast=ForecastPolicy.OFF), moves=movable_pods(snapshot))
 
 
 def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, taint_key: str | None) -> int:
     """Of one roll-out over these nodes, one after another."""
-    made = simulate_rollout(snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=taint_key)
+    made = simulate_rollout(
+        snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=taint_key
+    )
     assert len(made.reboots) == len(asking), "the simulated roll-out did not finish"
     return made.double_moves
 
 
 def row(title: str, lots: Sequence[Lot]) -> str:
     """Means, and each step's difference with the interval that holds the true mean 19 times in 20."""
-    means = [fmean(column) for column in ([lot.plain for lot in lots], [lot.tainted for lot in lots], [lot.ordered for lot in lots])]
-    by_taint, by_order = difference([lot.tainted - lot.plain for lot in lots]), difference([lot.ordered - lot.tainted for lot in lots])
+    means = [
+        fmean(column)
+        for column in ([lot.plain for lot in lots], [lot.tainted for lot in lots], [lot.ordered for lot in lots])
+    ]
+    by_taint, by_order = (
+        difference([lot.tainted - lot.plain for lot in lots]),
+        difference([lot.ordered - lot.tainted for lot in lots]),
+    )
     return f"| {title} | {means[0]:.1f} | {means[1]:.1f} | {by_taint} | {means[2]:.1f} | {by_order} |"
 
 
 def difference(differences: Sequence[int]) -> str:
-    half = NormalDist().inv_cdf(0.975) * stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else float("nan")
+    half = (
+        NormalDist().inv_cdf(0.975) * stdev(differences) / len(differences) ** 0.5
+        if len(differences) > 1
+        else float("nan")
+    )
     return f"{fmean(differences):+.1f} ± {half:.1f}"
 
 
@@ -127,7 +150,9 @@ def placed(drawn: Sample, chance: random.Random) -> Snapshot:
     objects = [*_nodes(), *(pod for name, _ in nodes() for pod in _daemons(drawn, name)), *_owners(drawn)]
     waiting = [pod for item in drawn.workloads() if item["kind"] != "PodDisruptionBudget" for pod in _pods(item)]
     if not drawn.seed:
-        chance.shuffle(waiting)          # the reference's controllers make their pods side by side; those of other seeds are placed in one order
+        chance.shuffle(
+            waiting
+        )  # the reference's controllers make their pods side by side; those of other seeds are placed in one order
     bound = [{**pod, "spec": {**pod["spec"], "nodeName": node}} for pod, node in places(objects, waiting, chance)]
     return load_objects([*objects, *bound])
 
@@ -138,7 +163,11 @@ def _nodes() -> list[Object]:
         {
             "kind": "Node",
             "apiVersion": "v1",
-            "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}},
+            "metadata": {
+                "name": name,
+                "uid": name,
+                "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone},
+            },
             "status": {**READY, "allocatable": allocatable},
         }
         for name, zone in nodes()
@@ -146,16 +175,26 @@ def _nodes() -> list[Object]:
 
 
 def _owners(drawn: Sample) -> list[Object]:
-    """Of the pods, as the scheduler looks at them for its default spread: a Deployment's pods belong to a ReplicaSet."""
+    """Of the pods, as the scheduler looks at them for its default spread: a Deployment's pods belong to a
+    ReplicaSet."""
     return [
-        {"kind": _owner_kind(item), "apiVersion": "apps/v1", "metadata": {**item["metadata"], "uid": item["metadata"]["name"]}, "spec": item["spec"]}
+        {
+            "kind": _owner_kind(item),
+            "apiVersion": "apps/v1",
+            "metadata": {**item["metadata"], "uid": item["metadata"]["name"]},
+            "spec": item["spec"],
+        }
         for item in drawn.workloads()
         if item["kind"] != "PodDisruptionBudget"
     ]
 
 
 def _daemons(drawn: Sample, node: str) -> list[Object]:
-    return [_pod(item, f"{item['metadata']['name']}-{node}", nodeName=node) for item in drawn.daemons() if item["kind"] == "DaemonSet"]
+    return [
+        _pod(item, f"{item['metadata']['name']}-{node}", nodeName=node)
+        for item in drawn.daemons()
+        if item["kind"] == "DaemonSet"
+    ]
 
 
 def _pods(item: Object) -> list[Object]:
@@ -168,7 +207,13 @@ def _pod(item: Object, name: str, **spec: Any) -> Object:
     return {
         "kind": "Pod",
         "apiVersion": "v1",
-        "metadata": {"name": name, "uid": name, "namespace": SHOP, "labels": template["metadata"]["labels"], "ownerReferences": [reference]},
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "namespace": SHOP,
+            "labels": template["metadata"]["labels"],
+            "ownerReferences": [reference],
+        },
         "spec": {**template["spec"], "schedulerName": "default-scheduler", **spec},
         "status": READY,
     }

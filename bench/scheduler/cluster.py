@@ -28,7 +28,16 @@ def write(directory: Path, *, nodes: int, seed: int) -> None:
     d = random.Random(f"{seed}:{nodes}")
     applications = _applications(nodes)
     _pages(directory, "0-nodes", "v1", "NodeList", (_node(d, i) for i in range(nodes)))
-    _pages(directory, "1-namespaces", "v1", "NamespaceList", ({"metadata": {"name": f"team-{i}", "labels": {"kubernetes.io/metadata.name": f"team-{i}"}}} for i in range(20)))
+    _pages(
+        directory,
+        "1-namespaces",
+        "v1",
+        "NamespaceList",
+        (
+            {"metadata": {"name": f"team-{i}", "labels": {"kubernetes.io/metadata.name": f"team-{i}"}}}
+            for i in range(20)
+        ),
+    )
     _pages(directory, "2-services", "v1", "ServiceList", (_service(a) for a in range(applications)))
     _pages(directory, "3-replicasets", "apps/v1", "ReplicaSetList", (_replica_set(a) for a in range(applications)))
     _pages(directory, "4-pods", "v1", "PodList", _placed(d, nodes, applications))
@@ -47,7 +56,8 @@ def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
 
 
 def _applications(nodes: int) -> int:
-    """Enough of them that one that keeps away from itself has nodes left in a small cluster too; the same number of each kind."""
+    """Enough of them that one that keeps away from itself has nodes left in a small cluster too; the same
+    number of each kind."""
     wanted = max(200, nodes * PODS_PER_NODE // REPLICAS)
     return wanted - wanted % len(KINDS)
 
@@ -75,25 +85,62 @@ def _pages(directory: Path, stem: str, api: str, kind: str, items: Iterator[dict
 
 
 def _page(path: Path, api: str, kind: str, items: list[dict[str, Any]]) -> None:
-    path.write_text(json.dumps({"kind": kind, "apiVersion": api, "metadata": {"resourceVersion": "1"}, "items": items}, separators=(",", ":")))
+    path.write_text(
+        json.dumps(
+            {"kind": kind, "apiVersion": api, "metadata": {"resourceVersion": "1"}, "items": items},
+            separators=(",", ":"),
+        )
+    )
 
 
 def _node(d: random.Random, i: int) -> dict[str, Any]:
     zone = f"zone-{i % 3}"
     size = d.choice((32, 48, 64))
-    room = {"cpu": f"{size - 1}920m", "memory": f"{size * 4 * 1048576 - 2000000}Ki", "pods": "110", "ephemeral-storage": "94477937300"}
-    labels = {HOSTNAME: node_name(i), ZONE: zone, "topology.kubernetes.io/region": "region", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": f"m{size}"}
+    room = {
+        "cpu": f"{size - 1}920m",
+        "memory": f"{size * 4 * 1048576 - 2000000}Ki",
+        "pods": "110",
+        "ephemeral-storage": "94477937300",
+    }
+    labels = {
+        HOSTNAME: node_name(i),
+        ZONE: zone,
+        "topology.kubernetes.io/region": "region",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": f"m{size}",
+    }
     spec: dict[str, Any] = {"podCIDR": "10.0.0.0/24"}
     if d.random() < 0.02:
         spec["unschedulable"] = True
         spec["taints"] = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
     elif d.random() < 0.05:
-        spec["taints"] = [{"key": "dedicated", "value": "batch", "effect": d.choice(("NoSchedule", "PreferNoSchedule"))}]
-    images = [{"names": [_image(app), f"registry.example/app-{app}@sha256:{app:064x}"], "sizeBytes": 50_000_000 + app % 40 * 20_000_000} for app in d.sample(range(200), 20)]
-    conditions = [{"type": kind, "status": "True" if kind == "Ready" else "False", "reason": "Kubelet", "message": "kubelet says so", "lastHeartbeatTime": "2026-01-01T00:00:00Z",
-                   "lastTransitionTime": "2026-01-01T00:00:00Z"} for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")]
-    return {"metadata": {"name": node_name(i), "uid": f"uid-{i}", "labels": labels, "managedFields": _MANAGED}, "spec": spec,
-            "status": {"capacity": room, "allocatable": room, "images": images, "conditions": conditions}}
+        spec["taints"] = [
+            {"key": "dedicated", "value": "batch", "effect": d.choice(("NoSchedule", "PreferNoSchedule"))}
+        ]
+    images = [
+        {
+            "names": [_image(app), f"registry.example/app-{app}@sha256:{app:064x}"],
+            "sizeBytes": 50_000_000 + app % 40 * 20_000_000,
+        }
+        for app in d.sample(range(200), 20)
+    ]
+    conditions = [
+        {
+            "type": kind,
+            "status": "True" if kind == "Ready" else "False",
+            "reason": "Kubelet",
+            "message": "kubelet says so",
+            "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
+    ]
+    return {
+        "metadata": {"name": node_name(i), "uid": f"uid-{i}", "labels": labels, "managedFields": _MANAGED},
+        "spec": spec,
+        "status": {"capacity": room, "allocatable": room, "images": images, "conditions": conditions},
+    }
 
 
 def _image(app: int) -> str:
@@ -105,13 +152,22 @@ def _namespace(app: int) -> str:
 
 
 def _service(app: int) -> dict[str, Any]:
-    return {"metadata": {"name": f"app-{app}", "namespace": _namespace(app)}, "spec": {"selector": {"app": f"app-{app}"}, "ports": [{"port": 80}]}}
+    return {
+        "metadata": {"name": f"app-{app}", "namespace": _namespace(app)},
+        "spec": {"selector": {"app": f"app-{app}"}, "ports": [{"port": 80}]},
+    }
 
 
 def _replica_set(app: int) -> dict[str, Any]:
     labels = {"app": f"app-{app}", "pod-template-hash": "5d4f"}
-    return {"metadata": {"name": f"app-{app}-5d4f", "namespace": _namespace(app), "uid": f"rs-{app}"},
-            "spec": {"replicas": REPLICAS, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": _image(app)}]}}}}
+    return {
+        "metadata": {"name": f"app-{app}-5d4f", "namespace": _namespace(app), "uid": f"rs-{app}"},
+        "spec": {
+            "replicas": REPLICAS,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": _image(app)}]}},
+        },
+    }
 
 
 def _placed(d: random.Random, nodes: int, applications: int) -> Iterator[dict[str, Any]]:
@@ -130,44 +186,165 @@ def _pod(app: int, suffix: str) -> dict[str, Any]:
     kind = KINDS[app % len(KINDS)]
     labels = {"app": f"app-{app}", "pod-template-hash": "5d4f", "kind": kind}
     name = f"app-{app}-5d4f-{suffix}"
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"app-{app}-5d4f", "uid": f"rs-{app}", "controller": True, "blockOwnerDeletion": True}
-    container = {"name": "c", "image": _image(app), "imagePullPolicy": "IfNotPresent", "resources": {"requests": {"cpu": f"{(app % 8 + 1) * 50}m", "memory": f"{(app % 5 + 1) * 256}Mi"}, "limits": {"memory": "2Gi"}},
-                 "env": [{"name": f"SETTING_{i}", "value": f"value-{i}"} for i in range(6)], "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-                 "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 1, "successThreshold": 1, "failureThreshold": 3},
-                 "volumeMounts": [{"name": "kube-api-access", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}]}
-    spec: dict[str, Any] = {"containers": [container], "restartPolicy": "Always", "serviceAccountName": "default", "schedulerName": "default-scheduler", "priority": 0, "dnsPolicy": "ClusterFirst",
-                            "enableServiceLinks": True, "preemptionPolicy": "PreemptLowerPriority", "securityContext": {}, "terminationGracePeriodSeconds": 30, "volumes": [_TOKEN], "tolerations": _TOLERATIONS}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": f"app-{app}-5d4f",
+        "uid": f"rs-{app}",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    container = {
+        "name": "c",
+        "image": _image(app),
+        "imagePullPolicy": "IfNotPresent",
+        "resources": {
+            "requests": {"cpu": f"{(app % 8 + 1) * 50}m", "memory": f"{(app % 5 + 1) * 256}Mi"},
+            "limits": {"memory": "2Gi"},
+        },
+        "env": [{"name": f"SETTING_{i}", "value": f"value-{i}"} for i in range(6)],
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "readinessProbe": {
+            "httpGet": {"path": "/ready", "port": 8080, "scheme": "HTTP"},
+            "periodSeconds": 10,
+            "timeoutSeconds": 1,
+            "successThreshold": 1,
+            "failureThreshold": 3,
+        },
+        "volumeMounts": [
+            {"name": "kube-api-access", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+        ],
+    }
+    spec: dict[str, Any] = {
+        "containers": [container],
+        "restartPolicy": "Always",
+        "serviceAccountName": "default",
+        "schedulerName": "default-scheduler",
+        "priority": 0,
+        "dnsPolicy": "ClusterFirst",
+        "enableServiceLinks": True,
+        "preemptionPolicy": "PreemptLowerPriority",
+        "securityContext": {},
+        "terminationGracePeriodSeconds": 30,
+        "volumes": [_TOKEN],
+        "tolerations": _TOLERATIONS,
+    }
     spec |= _wishes(kind, app)
-    return {"metadata": {"name": name, "generateName": f"app-{app}-5d4f-", "namespace": _namespace(app), "uid": f"pod-{name}", "labels": labels, "ownerReferences": [owner],
-                         "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "1", "managedFields": _MANAGED}, "spec": spec}
+    return {
+        "metadata": {
+            "name": name,
+            "generateName": f"app-{app}-5d4f-",
+            "namespace": _namespace(app),
+            "uid": f"pod-{name}",
+            "labels": labels,
+            "ownerReferences": [owner],
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "resourceVersion": "1",
+            "managedFields": _MANAGED,
+        },
+        "spec": spec,
+    }
 
 
 def _wishes(kind: str, app: int) -> dict[str, Any]:
     own = {"matchLabels": {"app": f"app-{app}"}}
     if kind == "spread":
-        return {"topologySpreadConstraints": [{"maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": own},
-                                              {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": own}]}
+        return {
+            "topologySpreadConstraints": [
+                {"maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": own},
+                {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": own},
+            ]
+        }
     if kind == "anti-affinity":
-        return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": HOSTNAME, "labelSelector": own}]}}}
+        return {
+            "affinity": {
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": HOSTNAME, "labelSelector": own}]
+                }
+            }
+        }
     if kind == "preferred-affinity":
         other = {"matchLabels": {"app": f"app-{app + 1}"}}
-        return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 50, "podAffinityTerm": {"topologyKey": ZONE, "labelSelector": other}}]},
-                             "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": {"topologyKey": HOSTNAME, "labelSelector": own}}]}}}
+        return {
+            "affinity": {
+                "podAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 50, "podAffinityTerm": {"topologyKey": ZONE, "labelSelector": other}}
+                    ]
+                },
+                "podAntiAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 100, "podAffinityTerm": {"topologyKey": HOSTNAME, "labelSelector": own}}
+                    ]
+                },
+            }
+        }
     return {}
 
 
 def _running(pod: dict[str, Any], number: int) -> dict[str, Any]:
-    conditions = [{"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": "2026-01-01T00:00:05Z"} for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")]
-    container = {"name": "c", "image": pod["spec"]["containers"][0]["image"], "imageID": f"registry.example/app@sha256:{number:064x}", "containerID": f"containerd://{number:064x}", "ready": True, "started": True,
-                 "restartCount": 0, "state": {"running": {"startedAt": "2026-01-01T00:00:04Z"}}, "lastState": {}, "resources": pod["spec"]["containers"][0]["resources"],
-                 "allocatedResources": pod["spec"]["containers"][0]["resources"]["requests"]}
-    return {"phase": "Running", "conditions": conditions, "hostIP": "10.1.2.3", "podIP": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", "qosClass": "Burstable", "startTime": "2026-01-01T00:00:01Z", "containerStatuses": [container]}
+    conditions = [
+        {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": "2026-01-01T00:00:05Z"}
+        for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    ]
+    container = {
+        "name": "c",
+        "image": pod["spec"]["containers"][0]["image"],
+        "imageID": f"registry.example/app@sha256:{number:064x}",
+        "containerID": f"containerd://{number:064x}",
+        "ready": True,
+        "started": True,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": "2026-01-01T00:00:04Z"}},
+        "lastState": {},
+        "resources": pod["spec"]["containers"][0]["resources"],
+        "allocatedResources": pod["spec"]["containers"][0]["resources"]["requests"],
+    }
+    return {
+        "phase": "Running",
+        "conditions": conditions,
+        "hostIP": "10.1.2.3",
+        "podIP": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
+        "qosClass": "Burstable",
+        "startTime": "2026-01-01T00:00:01Z",
+        "containerStatuses": [container],
+    }
 
 
-_TOKEN = {"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": [
-    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}, {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-    {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}}]}}
-_TOLERATIONS = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300} for key in ("not-ready", "unreachable")]
-_MANAGED = [{"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
-             "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:app": {}, "f:kind": {}}}, "f:spec": {f"f:field{i}": {} for i in range(12)}, "f:status": {f"f:field{i}": {".": {}, "f:part": {}} for i in range(8)}}}
-            for manager in ("kube-controller-manager", "kubelet")]
+_TOKEN = {
+    "name": "kube-api-access",
+    "projected": {
+        "defaultMode": 420,
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {
+                "downwardAPI": {
+                    "items": [
+                        {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+                    ]
+                }
+            },
+        ],
+    },
+}
+_TOLERATIONS = [
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for key in ("not-ready", "unreachable")
+]
+_MANAGED = [
+    {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {
+            "f:metadata": {"f:labels": {".": {}, "f:app": {}, "f:kind": {}}},
+            "f:spec": {f"f:field{i}": {} for i in range(12)},
+            "f:status": {f"f:field{i}": {".": {}, "f:part": {}} for i in range(8)},
+        },
+    }
+    for manager in ("kube-controller-manager", "kubelet")
+]

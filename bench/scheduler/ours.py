@@ -63,7 +63,13 @@ def drain(pages: str, node: str, rounds: str) -> None:
     for _ in range(int(rounds)):
         start = time.process_time()
         (forecast,) = simulate_drain(snapshot, (node,), made_at="2026-01-01T00:00:00Z")
-        _print({"seconds": time.process_time() - start, "pods": len(forecast.pods), "landed": sum(bool(pod.landing) for pod in forecast.pods)})
+        _print(
+            {
+                "seconds": time.process_time() - start,
+                "pods": len(forecast.pods),
+                "landed": sum(bool(pod.landing) for pod in forecast.pods),
+            }
+        )
 
 
 def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]:
@@ -83,7 +89,17 @@ def _load(pages: str) -> Snapshot:
     took, processor = time.perf_counter() - start, time.process_time() - processor
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     gc.collect()
-    _print({"load_seconds": took, "processor_seconds": processor, "peak_bytes": peak, "after_bytes": _resident(), "before_bytes": before, "nodes": len(snapshot.nodes), "pods": len(snapshot.placed_pods)})
+    _print(
+        {
+            "load_seconds": took,
+            "processor_seconds": processor,
+            "peak_bytes": peak,
+            "after_bytes": _resident(),
+            "before_bytes": before,
+            "nodes": len(snapshot.nodes),
+            "pods": len(snapshot.placed_pods),
+        }
+    )
     return snapshot
 
 

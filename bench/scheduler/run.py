@@ -41,11 +41,23 @@ def main() -> int:
         lines.append(text)
 
     say("# scheduler_core beside kube-scheduler\n")
-    say(f"`make bench-scheduler`, seed {options.seed}, {_machine()}. One core each, processor time; every node filtered, every feasible node scored; no sampling, no API calls.")
-    say(f"kube-scheduler: its own Go packages, {_version()}. {cluster.PODS_PER_NODE} pods a node. {PODS} pods are judged, a quarter each with spread constraints, required anti-affinity,")
+    say(
+        f"`make bench-scheduler`, seed {options.seed}, {_machine()}. One core each, processor time; every "
+        "node filtered, every feasible node scored; no sampling, no API calls."
+    )
+    say(
+        f"kube-scheduler: its own Go packages, {_version()}. {cluster.PODS_PER_NODE} pods a node. {PODS} pods "
+        "are judged, a quarter each with spread constraints, required anti-affinity,"
+    )
     say("preferred (anti-)affinity and nothing special, each of an application of its own.\n")
-    say("*cold*: the very first answer after loading, which counts the cluster once. *new*: the first answer for an application nobody asked about before (mean; without the very first of each kind).")
-    say(f"*again*: the {ROUNDS - 1} answers after that (mean), which is also how kube-scheduler is timed. *placed*: one after the other, each put on its node before the next is judged (mean).\n")
+    say(
+        "*cold*: the very first answer after loading, which counts the cluster once. *new*: the first answer "
+        "for an application nobody asked about before (mean; without the very first of each kind)."
+    )
+    say(
+        f"*again*: the {ROUNDS - 1} answers after that (mean), which is also how kube-scheduler is timed. "
+        "*placed*: one after the other, each put on its node before the next is judged (mean).\n"
+    )
     growth, wrong = _growth(options, sizes, say)
     _loading(options, say)
     _draining(options, say)
@@ -65,23 +77,36 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _growth(options: argparse.Namespace, sizes: Sequence[int], say: Callable[[str], None]) -> tuple[dict[str, list[tuple[float, float]]], int]:
+def _growth(
+    options: argparse.Namespace, sizes: Sequence[int], say: Callable[[str], None]
+) -> tuple[dict[str, list[tuple[float, float]]], int]:
     """The table over cluster sizes; at the main size also by kind of pod."""
-    say("## One pod\n\n| nodes | pods | kube-scheduler ms | ours, again ms | ratio | ours, new ms | ours, placed ms | ours, cold ms | answers |\n|---:|---:|---:|---:|---:|---:|---:|---:|---|")
+    say(
+        "## One pod\n\n| nodes | pods | kube-scheduler ms | ours, again ms | ratio | ours, new ms | ours, "
+        "placed ms | ours, cold ms | answers |\n|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+    )
     growth: dict[str, list[tuple[float, float]]] = {"kube-scheduler": [], "scheduler_core": []}
     wrong, by_kind = 0, []
     for size in sizes:
         theirs, ours, placed = _both(options, size)
-        differing = sum(bool(differences(want["answer"], got["answer"])) for want, got in zip(theirs, ours, strict=True))
+        differing = sum(
+            bool(differences(want["answer"], got["answer"])) for want, got in zip(theirs, ours, strict=True)
+        )
         wrong += differing
         real, again = _again(theirs), _again(ours)
         for name, value in zip(growth, (real, again), strict=True):
             growth[name].append((size, value))
         same = "all equal" if not differing else f"{differing} of {len(ours)} differ"
-        say(f"| {size:,} | {size * cluster.PODS_PER_NODE:,} | {real:.2f} | {again:.2f} | {real / again:.0f} | {_new(ours[len(cluster.KINDS):]):.2f} | {placed:.2f} | {ours[0]['seconds'][0] * 1000:.0f} | {same} |")
+        say(
+            f"| {size:,} | {size * cluster.PODS_PER_NODE:,} | {real:.2f} | {again:.2f} | {real / again:.0f} | "
+            f"{_new(ours[len(cluster.KINDS) :]):.2f} | {placed:.2f} | {ours[0]['seconds'][0] * 1000:.0f} | {same} |"
+        )
         if size == options.size:
             by_kind = [(kind, _only(theirs, kind), _only(ours, kind)) for kind in cluster.KINDS]
-    say(f"\n![growth](growth.svg)\n\nAt {options.size:,} nodes, by kind of pod:\n\n| kind | kube-scheduler ms | ours, again ms | ours, new ms |\n|---|---:|---:|---:|")
+    say(
+        f"\n![growth](growth.svg)\n\nAt {options.size:,} nodes, by kind of pod:\n\n| kind | kube-scheduler ms "
+        "| ours, again ms | ours, new ms |\n|---|---:|---:|---:|"
+    )
     for kind, theirs, ours in by_kind:
         say(f"| {kind} | {_again(theirs):.2f} | {_again(ours):.2f} | {_new(ours[1:]):.2f} |")
     return growth, wrong
@@ -92,15 +117,24 @@ def _loading(options: argparse.Namespace, say: Callable[[str], None]) -> None:
     loads = [_run(_ours("cycles", pages, _pods(options, options.size), 0), options.core)[0] for _ in range(3)]
     one = sorted(loads, key=lambda load: load["processor_seconds"])[1]
     raw = sum(path.stat().st_size for path in pages.glob("*.json"))
-    say(f"\n## Loading\n\n{one['nodes']:,} nodes and {one['pods']:,} pods from {raw / 1e6:.0f} MB of raw API pages in a new process (median of 3): **{one['processor_seconds']:.1f} s** of processor time ({one['load_seconds']:.1f} s by the clock), "
-        f"peak {one['peak_bytes'] / 2**20:.0f} MiB resident, {one['after_bytes'] / 2**20:.0f} MiB after loading ({one['before_bytes'] / 2**20:.0f} MiB before).")
+    say(
+        f"\n## Loading\n\n{one['nodes']:,} nodes and {one['pods']:,} pods from {raw / 1e6:.0f} MB of raw API "
+        f"pages in a new process (median of 3): **{one['processor_seconds']:.1f} s** of processor time "
+        f"({one['load_seconds']:.1f} s by the clock), "
+        f"peak {one['peak_bytes'] / 2**20:.0f} MiB resident, {one['after_bytes'] / 2**20:.0f} MiB after "
+        f"loading ({one['before_bytes'] / 2**20:.0f} MiB before)."
+    )
 
 
 def _draining(options: argparse.Namespace, say: Callable[[str], None]) -> None:
     _load, *drains = _run(_ours("drain", _pages(options, options.size), _node_to_drain(options), 6), options.core)
     warm = statistics.median(one["seconds"] for one in drains[1:])
-    say(f"\n## Draining\n\nA drain of one node with {drains[0]['pods']} pods ({drains[0]['landed']} of them find a place), each placed before the next is judged, {options.size:,} nodes: first {drains[0]['seconds'] * 1000:.0f} ms, "
-        f"then **{warm * 1000:.0f} ms** (median of {len(drains) - 1}).")
+    say(
+        f"\n## Draining\n\nA drain of one node with {drains[0]['pods']} pods ({drains[0]['landed']} of them "
+        f"find a place), each placed before the next is judged, {options.size:,} nodes: first "
+        f"{drains[0]['seconds'] * 1000:.0f} ms, "
+        f"then **{warm * 1000:.0f} ms** (median of {len(drains) - 1})."
+    )
 
 
 def _node_to_drain(options: argparse.Namespace) -> str:
@@ -139,7 +173,14 @@ def _ours(what: str, *arguments: object) -> list[str]:
 def _run(command: list[str], core: int) -> Runs:
     """The lines a measured process prints; it has one core and one thread."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOMAXPROCS"), "1")
-    ran = subprocess.run(command, stdout=subprocess.PIPE, check=True, env={**os.environ, **threads}, preexec_fn=lambda: os.sched_setaffinity(0, {core}), timeout=3600)
+    ran = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        check=True,
+        env={**os.environ, **threads},
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+        timeout=3600,
+    )
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
@@ -156,13 +197,22 @@ def _only(runs: Runs, kind: str) -> Runs:
 
 
 def _machine() -> str:
-    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), platform.machine())
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
     return f"{model}, Python {platform.python_version()}"
 
 
 def _version() -> str:
     modules = Path(__file__).parents[2] / "tests" / "oracle" / "go.mod"
-    return next(line.split()[-1] for line in modules.read_text().splitlines() if line.strip().startswith("k8s.io/kubernetes "))
+    return next(
+        line.split()[-1] for line in modules.read_text().splitlines() if line.strip().startswith("k8s.io/kubernetes ")
+    )
 
 
 if __name__ == "__main__":

@@ -25,11 +25,21 @@ RULES: tuple[Rule, ...] = (
     # First what could hurt workloads, then what could halt or litter the fleet.
     Rule("nodes-down", "never more nodes down than allowed", rules_of_the_node.never_more_nodes_down_than_allowed),
     Rule("claim", "no reboot without the node's own live claim", rules_of_the_lock.no_reboot_without_its_own_claim),
-    Rule("drained", "no reboot of a node that is not drained", rules_of_the_node.no_reboot_of_a_node_that_is_not_drained),
+    Rule(
+        "drained", "no reboot of a node that is not drained", rules_of_the_node.no_reboot_of_a_node_that_is_not_drained
+    ),
     Rule("eviction", "pods leave by eviction, so that budgets are asked", rules_of_the_node.pods_leave_by_eviction),
     Rule("hold", "held nodes are left alone", rules_of_the_node.held_nodes_are_left_alone),
-    Rule("release", "claims are given back only when it is safe", rules_of_the_lock.claims_are_given_back_only_when_it_is_safe),
-    Rule("settled", "displaced workloads are well before the claim goes on", rules_of_the_workloads.workloads_are_well_before_the_claim_goes_on),
+    Rule(
+        "release",
+        "claims are given back only when it is safe",
+        rules_of_the_lock.claims_are_given_back_only_when_it_is_safe,
+    ),
+    Rule(
+        "settled",
+        "displaced workloads are well before the claim goes on",
+        rules_of_the_workloads.workloads_are_well_before_the_claim_goes_on,
+    ),
     Rule("claims", "never more claims than allowed", rules_of_the_lock.never_more_claims_than_allowed),
     Rule("theft", "no living claim is stolen", rules_of_the_lock.no_claim_is_stolen),
     Rule("own-node", "agents write their own node only", rules_of_the_node.agents_write_their_own_node_only),
@@ -52,5 +62,7 @@ class BrokenRule:
 
 def judge(evidence: Evidence) -> list[BrokenRule]:
     """The broken rules in the order of the table; empty when every rule held."""
-    found = [BrokenRule(rule=rule, breaches=tuple(sorted(rule.breaches(evidence), key=lambda b: b.at))) for rule in RULES]
+    found = [
+        BrokenRule(rule=rule, breaches=tuple(sorted(rule.breaches(evidence), key=lambda b: b.at))) for rule in RULES
+    ]
     return [broken for broken in found if broken.breaches]

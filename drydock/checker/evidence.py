@@ -46,7 +46,8 @@ class HostEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything a verdict rests on. `is_complete` is false for a roll-out that was stopped on purpose before its end."""
+    """Everything a verdict rests on. `is_complete` is false for a roll-out that was stopped on purpose before
+    its end."""
 
     writes: Sequence[Write]
     host_log: Sequence[HostEvent]
@@ -54,7 +55,7 @@ class Evidence:
     daemon_set: tuple[str, str] = ("careen", "careen")
     taint_seconds: float = 10.0
     is_complete: bool = True
-    seen_until: float = 0.0            # when somebody looked last: silence after the last write counts too
+    seen_until: float = 0.0  # when somebody looked last: silence after the last write counts too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,9 @@ def is_cordoned(node: Mapping[str, Any]) -> bool:
 
 
 def is_ready(node: Mapping[str, Any]) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ())
+    return any(
+        c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ()
+    )
 
 
 def boot_id_of(node: Mapping[str, Any]) -> str:
@@ -106,7 +109,8 @@ def claim_on(node: Mapping[str, Any]) -> str:
 
 
 def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
-    """Node -> claim id of every holder in the lock; a holder without an id has an empty one. None for what somebody made unreadable."""
+    """Node -> claim id of every holder in the lock; a holder without an id has an empty one. None for what
+    somebody made unreadable."""
     text = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(LOCK_ANNOTATION)
     if not text:
         return {}
@@ -114,12 +118,15 @@ def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
         lock = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    rows = [row for row in lock.get("locks", [lock]) or () if isinstance(row, dict) and isinstance(row.get("nodeID"), str)]
+    rows = [
+        row for row in lock.get("locks", [lock]) or () if isinstance(row, dict) and isinstance(row.get("nodeID"), str)
+    ]
     return {row["nodeID"]: str(row.get("id", "")) for row in rows if row["nodeID"] not in ("", "manual")}
 
 
 def lock_writes(evidence: Evidence) -> Iterator[tuple[Write, dict[str, str], dict[str, str]]]:
-    """Every change of who holds: the write, the holders before and after. While it cannot be read nobody can tell that it changed."""
+    """Every change of who holds: the write, the holders before and after. While it cannot be read nobody can
+    tell that it changed."""
     known: dict[str, str] = {}
     for write in writes_to(evidence, "daemonsets"):
         if write.key == evidence.daemon_set and (after := claims_in(write.after)) is not None:

@@ -20,13 +20,26 @@ from drydock.checker.evidence import (
 def every_need_is_tainted_in_time(evidence: Evidence) -> Iterator[Breach]:
     """The node's own agent taints it within the limit, whatever else keeps the node waiting."""
     for need in (e for e in evidence.host_log if e.what == "need"):
-        times = [w.at for w in writes_to(evidence, "nodes") if w.key[1] == need.host and agent_node(w.actor) == need.host and w.at >= need.at
-                 and TAINT in {(key, effect) for key, effect, _ in taints_of(w.after)}]
+        times = [
+            w.at
+            for w in writes_to(evidence, "nodes")
+            if w.key[1] == need.host
+            and agent_node(w.actor) == need.host
+            and w.at >= need.at
+            and TAINT in {(key, effect) for key, effect, _ in taints_of(w.after)}
+        ]
         end = max((evidence.seen_until, *(w.at for w in evidence.writes)))
         if times and times[0] - need.at > evidence.taint_seconds:
-            yield Breach(at=times[0], sentence=f"{need.host} was tainted {times[0] - need.at:.1f} s after it asked for a reboot, the limit is {evidence.taint_seconds:.0f} s")
+            yield Breach(
+                at=times[0],
+                sentence=f"{need.host} was tainted {times[0] - need.at:.1f} s after it asked for a reboot, "
+                f"the limit is {evidence.taint_seconds:.0f} s",
+            )
         if not times and end - need.at > evidence.taint_seconds:
-            yield Breach(at=end, sentence=f"{need.host} was not tainted at all in the {end - need.at:.1f} s after it asked for a reboot")
+            yield Breach(
+                at=end,
+                sentence=f"{need.host} was not tainted at all in the {end - need.at:.1f} s after it asked for a reboot",
+            )
 
 
 def one_reboot_for_each_need(evidence: Evidence) -> Iterator[Breach]:
@@ -38,7 +51,11 @@ def one_reboot_for_each_need(evidence: Evidence) -> Iterator[Breach]:
         if event.what == "asked":
             reboots[event.host] += 1
             if reboots[event.host] > needs[event.host]:
-                yield Breach(at=event.at, sentence=f"{event.host} was told to reboot {reboots[event.host]} times for {needs[event.host]} needs")
+                yield Breach(
+                    at=event.at,
+                    sentence=f"{event.host} was told to reboot {reboots[event.host]} times for "
+                    f"{needs[event.host]} needs",
+                )
 
 
 def every_node_comes_round(evidence: Evidence) -> Iterator[Breach]:

@@ -24,16 +24,26 @@ from drydock.checker.evidence import (
 def never_more_claims_than_allowed(evidence: Evidence) -> Iterator[Breach]:
     for write, _, after in lock_writes(evidence):
         if len(after) > evidence.concurrency:
-            yield Breach(at=write.at, sentence=f"{', '.join(sorted(after))} hold claims at once, the limit is {evidence.concurrency}")
+            yield Breach(
+                at=write.at,
+                sentence=f"{', '.join(sorted(after))} hold claims at once, the limit is {evidence.concurrency}",
+            )
 
 
 def no_claim_is_stolen(evidence: Evidence) -> Iterator[Breach]:
     """An entry may be taken out by its own node's agent, or by anybody once its Node carries no such claim."""
     for write, before, after in lock_writes(evidence):
-        taken = [node for node, claim in before.items() if after.get(node) != claim and agent_node(write.actor) not in ("", node)]
+        taken = [
+            node
+            for node, claim in before.items()
+            if after.get(node) != claim and agent_node(write.actor) not in ("", node)
+        ]
         for node in taken:
             if claim_on(_node_at(evidence, node, write.at)) == before[node]:
-                yield Breach(at=write.at, sentence=f"the agent of {agent_node(write.actor)} took the claim of {node}, which was alive")
+                yield Breach(
+                    at=write.at,
+                    sentence=f"the agent of {agent_node(write.actor)} took the claim of {node}, which was alive",
+                )
 
 
 def claims_are_given_back_only_when_it_is_safe(evidence: Evidence) -> Iterator[Breach]:
@@ -71,7 +81,9 @@ def _node_at(evidence: Evidence, name: str, at: float) -> Mapping[str, Any]:
 
 def _cordoner(evidence: Evidence, name: str, at: float) -> str:
     """Who set the cordon that stands on the node at that instant."""
-    cordons = [write for write in writes_to(evidence, "nodes") if write.key[1] == name and write.at <= at and write.cordons]
+    cordons = [
+        write for write in writes_to(evidence, "nodes") if write.key[1] == name and write.at <= at and write.cordons
+    ]
     return cordons[-1].actor if cordons else ""
 
 
@@ -82,8 +94,14 @@ def no_reboot_without_its_own_claim(evidence: Evidence) -> Iterator[Breach]:
     lock = {id(write): after for write, _, after in lock_writes(evidence)}
     for event in events(evidence):
         if isinstance(event, HostEvent):
-            if event.what == "asked" and (event.host not in holders or holders[event.host] not in ("", claims.get(event.host, ""))):
-                yield Breach(at=event.at, sentence=f"{event.host} was told to reboot while the lock held no claim of its own ({_named(holders)})")
+            if event.what == "asked" and (
+                event.host not in holders or holders[event.host] not in ("", claims.get(event.host, ""))
+            ):
+                yield Breach(
+                    at=event.at,
+                    sentence=f"{event.host} was told to reboot while the lock held no claim of its own "
+                    f"({_named(holders)})",
+                )
         elif id(event) in lock:
             holders = lock[id(event)]
         elif event.plural == "nodes":

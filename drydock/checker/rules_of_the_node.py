@@ -46,16 +46,29 @@ def never_more_nodes_down_than_allowed(evidence: Evidence) -> Iterator[Breach]:
         else:
             continue
         # A Node that somebody deleted is nobody's to count, unless its host is on its way through a reboot.
-        if name not in rebooting and name in nodes and (not nodes[name] or (not is_cordoned(nodes[name]) and is_ready(nodes[name]))):
+        if (
+            name not in rebooting
+            and name in nodes
+            and (not nodes[name] or (not is_cordoned(nodes[name]) and is_ready(nodes[name])))
+        ):
             ours.discard(name)
         if len(ours) > evidence.concurrency:
-            yield Breach(at=event.at, sentence=f"{', '.join(sorted(ours))} were down at once, the limit is {evidence.concurrency}")
+            yield Breach(
+                at=event.at,
+                sentence=f"{', '.join(sorted(ours))} were down at once, the limit is {evidence.concurrency}",
+            )
         others = {n for n, since in down_since.items() if n not in ours and event.at - since > _COUNTED_BEFORE_SECONDS}
         if _is_cordon_by_agent(event) and len(ours) + len(others) > evidence.concurrency:
-            yield Breach(at=event.at, sentence=f"{name} was cordoned while {', '.join(sorted(others | ours - {name}))} were down, the limit is {evidence.concurrency}")
+            yield Breach(
+                at=event.at,
+                sentence=f"{name} was cordoned while {', '.join(sorted(others | ours - {name}))} were down, "
+                f"the limit is {evidence.concurrency}",
+            )
 
 
-def _follow_node(write: Write, nodes: dict[str, Mapping[str, Any]], down_since: dict[str, float], ours: set[str]) -> None:
+def _follow_node(
+    write: Write, nodes: dict[str, Mapping[str, Any]], down_since: dict[str, float], ours: set[str]
+) -> None:
     name = write.key[1]
     nodes[name] = write.after
     if _is_cordon_by_agent(write):
@@ -78,9 +91,15 @@ def no_reboot_of_a_node_that_is_not_drained(evidence: Evidence) -> Iterator[Brea
             if event.plural == "pods":
                 pods[event.key] = event.after
         elif event.what == "asked":
-            left = sorted("/".join(key) for key, pod in pods.items() if (pod.get("spec") or {}).get("nodeName") == event.host and _must_go(pod))
+            left = sorted(
+                "/".join(key)
+                for key, pod in pods.items()
+                if (pod.get("spec") or {}).get("nodeName") == event.host and _must_go(pod)
+            )
             if left:
-                yield Breach(at=event.at, sentence=f"{event.host} was told to reboot with {', '.join(left)} still on it")
+                yield Breach(
+                    at=event.at, sentence=f"{event.host} was told to reboot with {', '.join(left)} still on it"
+                )
 
 
 def _must_go(pod: Mapping[str, Any]) -> bool:
@@ -98,7 +117,11 @@ def what_others_set_stays(evidence: Evidence) -> Iterator[Breach]:
         for mark in before - after:
             setter = setters.pop((name, mark), "")
             if agent_node(write.actor) and write.after and not agent_node(setter):
-                yield Breach(at=write.at, sentence=f"the agent of {agent_node(write.actor)} took {mark} from {name}, which {setter or 'somebody else'} had set")
+                yield Breach(
+                    at=write.at,
+                    sentence=f"the agent of {agent_node(write.actor)} took {mark} from {name}, which "
+                    f"{setter or 'somebody else'} had set",
+                )
         for mark in after - before:
             setters[name, mark] = write.actor
 
@@ -117,14 +140,21 @@ def agents_write_their_own_node_only(evidence: Evidence) -> Iterator[Breach]:
         if agent and write.plural == "nodes" and write.key[1] != agent:
             yield Breach(at=write.at, sentence=f"the agent of {agent} wrote the Node {write.key[1]}")
         if agent and write.plural == "pods" and (write.before.get("spec") or {}).get("nodeName", "") != agent:
-            yield Breach(at=write.at, sentence=f"the agent of {agent} touched the pod {'/'.join(write.key)}, which is not on its node")
+            yield Breach(
+                at=write.at,
+                sentence=f"the agent of {agent} touched the pod {'/'.join(write.key)}, which is not on its node",
+            )
 
 
 def pods_leave_by_eviction(evidence: Evidence) -> Iterator[Breach]:
     """A plain deletion asks no budget."""
     for write in writes_to(evidence, "pods"):
         if agent_node(write.actor) and write.verb == "delete":
-            yield Breach(at=write.at, sentence=f"the agent of {agent_node(write.actor)} deleted the pod {'/'.join(write.key)} instead of evicting it")
+            yield Breach(
+                at=write.at,
+                sentence=f"the agent of {agent_node(write.actor)} deleted the pod {'/'.join(write.key)} "
+                "instead of evicting it",
+            )
 
 
 def held_nodes_are_left_alone(evidence: Evidence) -> Iterator[Breach]:
@@ -147,7 +177,9 @@ def waiting_nodes_say_why(evidence: Evidence) -> Iterator[Breach]:
     for write in writes_to(evidence, "nodes"):
         metadata = write.after.get("metadata") or {}
         annotations = metadata.get("annotations") or {}
-        missing = [key for key in ("careen.dev/phase", "careen.dev/reason", "careen.dev/since") if not annotations.get(key)]
+        missing = [
+            key for key in ("careen.dev/phase", "careen.dev/reason", "careen.dev/since") if not annotations.get(key)
+        ]
         if agent_node(write.actor) and (metadata.get("labels") or {}).get("careen.dev/reboot") and missing:
             yield Breach(at=write.at, sentence=f"{write.key[1]} is marked and does not say {', '.join(missing)}")
 

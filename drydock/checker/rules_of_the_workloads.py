@@ -13,13 +13,16 @@ _READ_BEFORE_SECONDS = 5.0
 
 
 def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[Breach]:
-    """At the release after a reboot each owner of displaced pods has as many ready pods as when the node was cordoned. Jobs are work and may end."""
+    """At the release after a reboot each owner of displaced pods has as many ready pods as when the node was
+    cordoned. Jobs are work and may end."""
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):
         for node in given_back(write, before, after):
             since = max((c.at for c in cordons if c.key[1] == node and c.at <= write.at), default=write.at)
-            boots = [e.at for e in evidence.host_log if e.host == node and e.what == "booted" and since <= e.at <= write.at]
+            boots = [
+                e.at for e in evidence.host_log if e.host == node and e.what == "booted" and since <= e.at <= write.at
+            ]
             if not boots:
                 continue
             # What was displaced was gone by then, so an older count would be that of before the drain.
@@ -27,7 +30,11 @@ def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[
             for owner, name in sorted(_displaced(evidence, node, since, write.at).items()):
                 had, has = _at(ready[owner], since), _most_between(ready[owner], seen_from, write.at)
                 if has < had:
-                    yield Breach(at=write.at, sentence=f"the claim of {node} was given back while {name} had {has} ready pods, {had} before its drain")
+                    yield Breach(
+                        at=write.at,
+                        sentence=f"the claim of {node} was given back while {name} had {has} ready pods, "
+                        f"{had} before its drain",
+                    )
 
 
 Timeline = list[tuple[float, int]]
@@ -50,7 +57,9 @@ def _ready_over_time(evidence: Evidence) -> dict[str, Timeline]:
 
 def _serves(pod: Mapping[str, Any]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return "deletionTimestamp" not in (pod.get("metadata") or {}) and any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return "deletionTimestamp" not in (pod.get("metadata") or {}) and any(
+        c["type"] == "Ready" and c["status"] == "True" for c in conditions
+    )
 
 
 def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
@@ -62,8 +71,13 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _displaced(evidence: Evidence, node: str, since: float, until: float) -> dict[str, str]:
-    """Owners that keep a number of pods running. A Job's pods run to an end of their own, so fewer of them are no loss."""
-    evicted = [w for w in writes_to(evidence, "pods") if w.verb == "evict" and agent_node(w.actor) == node and since <= w.at <= until]
+    """Owners that keep a number of pods running. A Job's pods run to an end of their own, so fewer of them are
+    no loss."""
+    evicted = [
+        w
+        for w in writes_to(evidence, "pods")
+        if w.verb == "evict" and agent_node(w.actor) == node and since <= w.at <= until
+    ]
     return {uid: name for uid, name in (_owner(w.before) for w in evicted) if uid and not name.startswith("Job ")}
 
 

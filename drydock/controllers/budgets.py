@@ -14,30 +14,52 @@ from drydock.server.store import Content
 from drydock.server.verbs import Verbs, with_condition
 
 _BUDGETS = resource_named("poddisruptionbudgets")
-_SCALED = tuple(resource_named(plural) for plural in ("deployments", "replicasets", "statefulsets", "replicationcontrollers"))
+_SCALED = tuple(
+    resource_named(plural) for plural in ("deployments", "replicasets", "statefulsets", "replicationcontrollers")
+)
 _ACTOR = "system:disruption-controller"
 # disruption.go DeletionTimeout: an eviction that deleted nothing within this time is counted no longer.
 _DELETION_TIMEOUT = timedelta(minutes=2)
 
 
 def reconcile(verbs: Verbs) -> float | None:
-    waiting = [_reconcile_one(verbs, stored.content) for stored in verbs.store.items(_BUDGETS.storage) if not is_going(stored.content)]
+    waiting = [
+        _reconcile_one(verbs, stored.content)
+        for stored in verbs.store.items(_BUDGETS.storage)
+        if not is_going(stored.content)
+    ]
     return _DELETION_TIMEOUT.total_seconds() if any(waiting) else None
 
 
 def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
     """Write the budget's status; true while evictions are counted whose pods still stand."""
     matches = label_selector_from_object(budget["spec"].get("selector"))
-    pods = [p.content for p in verbs.store.items(PODS.storage, budget["metadata"]["namespace"]) if matches(p.content["metadata"].get("labels") or {})]
+    pods = [
+        p.content
+        for p in verbs.store.items(PODS.storage, budget["metadata"]["namespace"])
+        if matches(p.content["metadata"].get("labels") or {})
+    ]
     counted = [p for p in pods if p["status"].get("phase") not in ("Succeeded", "Failed")]
     disrupted = _still_disrupted(verbs, budget, counted)
     healthy = sum(1 for p in counted if not is_going(p) and p["metadata"]["name"] not in disrupted and pod_is_ready(p))
     expected, desired = _expected_and_desired(verbs, budget, counted)
     allowed = max(0, healthy - desired) if expected > 0 else 0
-    conditions = with_condition((budget.get("status") or {}).get("conditions") or [], "DisruptionAllowed", "True" if allowed else "False", verbs.now(),
-                                reason="SufficientPods" if allowed else "InsufficientPods")
-    status = {"disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired, "expectedPods": expected,
-              "observedGeneration": budget["metadata"]["generation"], "disruptedPods": disrupted, "conditions": conditions}
+    conditions = with_condition(
+        (budget.get("status") or {}).get("conditions") or [],
+        "DisruptionAllowed",
+        "True" if allowed else "False",
+        verbs.now(),
+        reason="SufficientPods" if allowed else "InsufficientPods",
+    )
+    status = {
+        "disruptionsAllowed": allowed,
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "expectedPods": expected,
+        "observedGeneration": budget["metadata"]["generation"],
+        "disruptedPods": disrupted,
+        "conditions": conditions,
+    }
     write_status(verbs, "poddisruptionbudgets", budget, status, _ACTOR)
     return bool(disrupted)
 
@@ -69,7 +91,12 @@ def _amount(value: int | str, of: int) -> int:
 
 def _scale(verbs: Verbs, pods: list[Content]) -> int:
     """The replicas that the pods' controllers want, each controller once; a Deployment speaks for its ReplicaSet."""
-    owners = {uid: content for r in _SCALED for content in (s.content for s in verbs.store.items(r.storage)) if (uid := content["metadata"]["uid"])}
+    owners = {
+        uid: content
+        for r in _SCALED
+        for content in (s.content for s in verbs.store.items(r.storage))
+        if (uid := content["metadata"]["uid"])
+    }
     wanted: dict[str, int] = {}
     for pod in pods:
         owner = owners.get(controller_uid(pod))
@@ -79,4 +106,8 @@ def _scale(verbs: Verbs, pods: list[Content]) -> int:
     return sum(wanted.values())
 
 
-CONTROLLER = Controller(name="disruption", watches=("poddisruptionbudgets", "pods", "deployments", "replicasets", "statefulsets"), reconcile=reconcile)
+CONTROLLER = Controller(
+    name="disruption",
+    watches=("poddisruptionbudgets", "pods", "deployments", "replicasets", "statefulsets"),
+    reconcile=reconcile,
+)

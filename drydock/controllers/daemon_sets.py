@@ -27,9 +27,14 @@ _NODES = resource_named("nodes")
 _ACTOR = "system:daemonset-controller"
 
 # daemon/util/daemonset_util.go AddOrUpdateDaemonPodTolerations.
-_TOLERATED = (("node.kubernetes.io/not-ready", "NoExecute"), ("node.kubernetes.io/unreachable", "NoExecute"),
-              ("node.kubernetes.io/disk-pressure", "NoSchedule"), ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-              ("node.kubernetes.io/pid-pressure", "NoSchedule"), ("node.kubernetes.io/unschedulable", "NoSchedule"))
+_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
 
 
 def reconcile(verbs: Verbs) -> None:
@@ -45,7 +50,11 @@ def _reconcile_one(verbs: Verbs, owner: Content) -> None:
     by_node: dict[str, list[Content]] = {}
     for pod in pods_of(verbs, owner):
         by_node.setdefault(_node_of(pod), []).append(pod)
-    eligible = [n.content["metadata"]["name"] for n in verbs.store.items(_NODES.storage) if _wants_daemon(n.content, template["spec"])]
+    eligible = [
+        n.content["metadata"]["name"]
+        for n in verbs.store.items(_NODES.storage)
+        if _wants_daemon(n.content, template["spec"])
+    ]
     for node in eligible:
         pods = by_node.get(node, [])
         for pod in pods:
@@ -56,7 +65,9 @@ def _reconcile_one(verbs: Verbs, owner: Content) -> None:
             verbs.create(PODS, namespace, {**made, "spec": _pinned(made["spec"], node)}, actor=_ACTOR)
     for node, pods in by_node.items():
         # Two on one node: the older stays. A node that will have none any more loses its pod.
-        for pod in sorted((p for p in pods if not is_going(p)), key=lambda p: p["metadata"]["creationTimestamp"])[1 if node in eligible else 0:]:
+        for pod in sorted((p for p in pods if not is_going(p)), key=lambda p: p["metadata"]["creationTimestamp"])[
+            1 if node in eligible else 0 :
+        ]:
             verbs.delete(PODS, namespace, pod["metadata"]["name"], DeleteOptions(), actor=_ACTOR)
     _write_status(verbs, owner, eligible)
 
@@ -78,30 +89,46 @@ def _wants_daemon(node: Content, spec: Mapping[str, Any]) -> bool:
 
 
 def _repels(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
-    return not any(t.get("effect", "") in ("", taint["effect"]) and t.get("key", "") in ("", taint["key"])
-                   and (t.get("operator") == "Exists" or t.get("value", "") == taint.get("value", "")) for t in tolerations)
+    return not any(
+        t.get("effect", "") in ("", taint["effect"])
+        and t.get("key", "") in ("", taint["key"])
+        and (t.get("operator") == "Exists" or t.get("value", "") == taint.get("value", ""))
+        for t in tolerations
+    )
 
 
 def _pinned(spec: Mapping[str, Any], node: str) -> Object:
     """The node is named by affinity, not by nodeName: the scheduler places daemons since 1.12."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    affinity = {**(spec.get("affinity") or {}), "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    affinity = {
+        **(spec.get("affinity") or {}),
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}},
+    }
     return {**spec, "affinity": affinity}
 
 
 def _node_of(pod: Content) -> str:
     if pod["spec"].get("nodeName"):
         return str(pod["spec"]["nodeName"])
-    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
     return str(terms[0]["matchFields"][0]["values"][0])
 
 
 def _write_status(verbs: Verbs, owner: Content, eligible: list[str]) -> None:
     placed = [p for p in pods_of(verbs, owner) if is_active(p) and p["spec"].get("nodeName") in eligible]
     ready = count(placed, pod_is_ready)
-    status = {"desiredNumberScheduled": len(eligible), "currentNumberScheduled": len(placed), "numberReady": ready, "numberAvailable": ready,
-              "updatedNumberScheduled": len(placed), "numberUnavailable": len(eligible) - ready, "numberMisscheduled": 0,
-              "observedGeneration": owner["metadata"]["generation"]}
+    status = {
+        "desiredNumberScheduled": len(eligible),
+        "currentNumberScheduled": len(placed),
+        "numberReady": ready,
+        "numberAvailable": ready,
+        "updatedNumberScheduled": len(placed),
+        "numberUnavailable": len(eligible) - ready,
+        "numberMisscheduled": 0,
+        "observedGeneration": owner["metadata"]["generation"],
+    }
     write_status(verbs, "daemonsets", owner, status, _ACTOR)
 
 

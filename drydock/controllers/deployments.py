@@ -1,8 +1,10 @@
-"""Deployments: one ReplicaSet per template, rolled over within surge and unavailability. Source: pkg/controller/deployment."""
+"""Deployments: one ReplicaSet per template, rolled over within surge and unavailability. Source:
+pkg/controller/deployment."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from drydock.controllers.control_loop import Controller
 from drydock.controllers.ownership import (
@@ -32,28 +34,56 @@ def reconcile(verbs: Verbs) -> None:
 
 def _reconcile_one(verbs: Verbs, deployment: Content) -> None:
     namespace, wanted = deployment["metadata"]["namespace"], deployment["spec"]["replicas"]
-    owned = [s.content for s in verbs.store.items(_SETS.storage, namespace) if controller_uid(s.content) == deployment["metadata"]["uid"]]
+    owned = [
+        s.content
+        for s in verbs.store.items(_SETS.storage, namespace)
+        if controller_uid(s.content) == deployment["metadata"]["uid"]
+    ]
     current_hash = template_hash(deployment["spec"]["template"])
     current = next((s for s in owned if s["metadata"]["labels"].get(_HASH) == current_hash), None)
     old = [s for s in owned if s is not current]
     if current is None:
-        current = verbs.create(_SETS, namespace, _set_for(deployment, current_hash, 0 if old else wanted), actor=_ACTOR).content
+        current = verbs.create(
+            _SETS, namespace, _set_for(deployment, current_hash, 0 if old else wanted), actor=_ACTOR
+        ).content
     old_pods_stand = any(pods_of(verbs, s) for s in old)
     for scaled, replicas in _next_sizes(deployment, current, old, old_pods_stand=old_pods_stand):
         if scaled["spec"]["replicas"] != replicas:
-            verbs.change(_SETS, namespace, scaled["metadata"]["name"], lambda obj, n=replicas: {**obj, "spec": {**obj["spec"], "replicas": n}}, actor=_ACTOR)  # type: ignore[misc]
+            verbs.change(
+                _SETS,
+                namespace,
+                scaled["metadata"]["name"],
+                partial(_with_replicas, replicas),
+                actor=_ACTOR,
+            )
     _write_status(verbs, deployment, current, old)
+
+
+def _with_replicas(replicas: int, obj: Object) -> Object:
+    return {**obj, "spec": {**obj["spec"], "replicas": replicas}}
 
 
 def _set_for(deployment: Content, hashed: str, replicas: int) -> Object:
     spec, template = deployment["spec"], deployment["spec"]["template"]
     labels = {**(template["metadata"].get("labels") or {}), _HASH: hashed}
     selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {}), _HASH: hashed}}
-    return {"metadata": {"name": f"{deployment['metadata']['name']}-{hashed}", "labels": labels, "ownerReferences": [owner_reference(deployment)]},
-            "spec": {"replicas": replicas, "selector": selector, "template": {**template, "metadata": {**template["metadata"], "labels": labels}}}}
+    return {
+        "metadata": {
+            "name": f"{deployment['metadata']['name']}-{hashed}",
+            "labels": labels,
+            "ownerReferences": [owner_reference(deployment)],
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": selector,
+            "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
+        },
+    }
 
 
-def _next_sizes(deployment: Content, current: Content, old: list[Content], *, old_pods_stand: bool) -> list[tuple[Content, int]]:
+def _next_sizes(
+    deployment: Content, current: Content, old: list[Content], *, old_pods_stand: bool
+) -> list[tuple[Content, int]]:
     """How large each set should be now: the new one up to the surge, the old ones down to what must stay available."""
     wanted = deployment["spec"]["replicas"]
     if deployment["spec"]["strategy"]["type"] == "Recreate":
@@ -91,14 +121,27 @@ def _write_status(verbs: Verbs, deployment: Content, current: Content, old: list
         return sum(int(s["status"].get(field, 0)) for s in [current, *old])
 
     wanted, available = deployment["spec"]["replicas"], total("availableReplicas")
-    unavailable = _share((deployment["spec"]["strategy"].get("rollingUpdate") or {}).get("maxUnavailable", "25%"), wanted, upwards=False)
+    unavailable = _share(
+        (deployment["spec"]["strategy"].get("rollingUpdate") or {}).get("maxUnavailable", "25%"), wanted, upwards=False
+    )
     enough = available >= wanted - unavailable
-    conditions = with_condition((deployment.get("status") or {}).get("conditions") or [], "Available", "True" if enough else "False", verbs.now(),
-                                reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable")
+    conditions = with_condition(
+        (deployment.get("status") or {}).get("conditions") or [],
+        "Available",
+        "True" if enough else "False",
+        verbs.now(),
+        reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
+    )
     conditions = with_condition(conditions, "Progressing", "True", verbs.now(), reason="NewReplicaSetAvailable")
-    status = {"replicas": total("replicas"), "updatedReplicas": int(current["status"].get("replicas", 0)), "readyReplicas": total("readyReplicas"),
-              "availableReplicas": available, "unavailableReplicas": max(0, wanted - available), "observedGeneration": deployment["metadata"]["generation"],
-              "conditions": conditions}
+    status = {
+        "replicas": total("replicas"),
+        "updatedReplicas": int(current["status"].get("replicas", 0)),
+        "readyReplicas": total("readyReplicas"),
+        "availableReplicas": available,
+        "unavailableReplicas": max(0, wanted - available),
+        "observedGeneration": deployment["metadata"]["generation"],
+        "conditions": conditions,
+    }
     write_status(verbs, "deployments", deployment, status, _ACTOR)
 
 

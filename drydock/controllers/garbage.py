@@ -11,7 +11,22 @@ from drydock.server.kinds.resources import RESOURCE_TYPES, resource_named
 from drydock.server.verbs import DeleteOptions, Verbs
 
 _NODES = resource_named("nodes")
-_KINDS = tuple(r for r in RESOURCE_TYPES if r.plural in ("pods", "replicasets", "deployments", "statefulsets", "daemonsets", "replicationcontrollers", "jobs", "controllerrevisions", "nodes"))
+_KINDS = tuple(
+    r
+    for r in RESOURCE_TYPES
+    if r.plural
+    in (
+        "pods",
+        "replicasets",
+        "deployments",
+        "statefulsets",
+        "daemonsets",
+        "replicationcontrollers",
+        "jobs",
+        "controllerrevisions",
+        "nodes",
+    )
+)
 _ACTOR = "system:garbage-collector"
 
 
@@ -28,4 +43,8 @@ def reconcile(verbs: Verbs) -> None:
             verbs.delete(PODS, item.key[0], item.key[1], DeleteOptions(grace_seconds=0), actor=_ACTOR)
 
 
-CONTROLLER = Controller(name="garbage-collector", watches=("replicasets", "deployments", "statefulsets", "daemonsets", "nodes", "pods"), reconcile=reconcile)
+CONTROLLER = Controller(
+    name="garbage-collector",
+    watches=("replicasets", "deployments", "statefulsets", "daemonsets", "nodes", "pods"),
+    reconcile=reconcile,
+)

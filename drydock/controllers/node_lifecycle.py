@@ -44,18 +44,34 @@ def _keep_taints(verbs: Verbs, node: Content) -> None:
         wanted.append((_UNSCHEDULABLE, "NoSchedule"))
     kept = [t for t in present if (t["key"], t["effect"]) not in _OWN or (t["key"], t["effect"]) in wanted]
     there = {(t["key"], t["effect"]) for t in kept}
-    added: list[dict[str, Any]] = [{"key": key, "effect": effect, "timeAdded": verbs.now()} for key, effect in wanted if (key, effect) not in there]
+    added: list[dict[str, Any]] = [
+        {"key": key, "effect": effect, "timeAdded": verbs.now()} for key, effect in wanted if (key, effect) not in there
+    ]
     if added or len(kept) != len(present):
-        verbs.change(_NODES, "", node["metadata"]["name"], lambda old: {**old, "spec": {**old["spec"], "taints": [*kept, *added]}}, actor=_ACTOR)
+        verbs.change(
+            _NODES,
+            "",
+            node["metadata"]["name"],
+            lambda old: {**old, "spec": {**old["spec"], "taints": [*kept, *added]}},
+            actor=_ACTOR,
+        )
 
 
 def _mark_pods(verbs: Verbs, node_name: str) -> None:
     for stored in verbs.store.items(PODS.storage):
         pod = stored.content
         if pod["spec"].get("nodeName") == node_name and pod_is_ready(pod):
-            conditions = with_condition(pod["status"]["conditions"], "Ready", "False", verbs.now(), reason="NodeNotReady")
-            verbs.change(PODS, stored.key[0], stored.key[1], lambda old, c=conditions: {**old, "status": {**old["status"], "conditions": c}},  # type: ignore[misc]
-                         actor=_ACTOR, subresource="status")
+            conditions = with_condition(
+                pod["status"]["conditions"], "Ready", "False", verbs.now(), reason="NodeNotReady"
+            )
+            verbs.change(
+                PODS,
+                stored.key[0],
+                stored.key[1],
+                lambda old, c=conditions: {**old, "status": {**old["status"], "conditions": c}},  # type: ignore[misc]
+                actor=_ACTOR,
+                subresource="status",
+            )
 
 
 CONTROLLER = Controller(name="node-lifecycle", watches=("nodes", "pods"), reconcile=reconcile)

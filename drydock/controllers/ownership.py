@@ -18,8 +18,14 @@ _SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def owner_reference(owner: Content) -> Object:
-    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
-            "controller": True, "blockOwnerDeletion": True}
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def controller_uid(content: Content) -> str:
@@ -36,7 +42,9 @@ def pods_of(verbs: Verbs, owner: Content) -> list[Content]:
 
 def is_active(pod: Content) -> bool:
     """Neither finished nor going: it counts towards the replicas that are wanted."""
-    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
+    return (
+        pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
+    )
 
 
 def is_going(content: Content) -> bool:
@@ -49,10 +57,15 @@ def template_hash(template: Mapping[str, Any]) -> str:
     return "".join(_SAFE_LETTERS[byte % len(_SAFE_LETTERS)] for byte in digest[:10])
 
 
-def pod_from_template(owner: Content, template: Mapping[str, Any], *, name: str = "", labels: Mapping[str, str] | None = None) -> Object:
+def pod_from_template(
+    owner: Content, template: Mapping[str, Any], *, name: str = "", labels: Mapping[str, str] | None = None
+) -> Object:
     """A pod of the owner: with this name, or one that the server makes from the owner's."""
     given = template.get("metadata") or {}
-    metadata: Object = {"labels": {**(given.get("labels") or {}), **(labels or {})}, "ownerReferences": [owner_reference(owner)]}
+    metadata: Object = {
+        "labels": {**(given.get("labels") or {}), **(labels or {})},
+        "ownerReferences": [owner_reference(owner)],
+    }
     if given.get("annotations"):
         metadata["annotations"] = given["annotations"]
     metadata.update({"name": name} if name else {"generateName": f"{owner['metadata']['name']}-"})
@@ -64,8 +77,14 @@ def write_status(verbs: Verbs, kind: str, content: Content, status: Mapping[str,
     now = content.get("status") or {}
     if any(now.get(key) != value for key, value in status.items()):
         metadata = content["metadata"]
-        verbs.change(resource_named(kind), metadata["namespace"], metadata["name"], lambda old: {**old, "status": {**(old.get("status") or {}), **status}},
-                     actor=actor, subresource="status")
+        verbs.change(
+            resource_named(kind),
+            metadata["namespace"],
+            metadata["name"],
+            lambda old: {**old, "status": {**(old.get("status") or {}), **status}},
+            actor=actor,
+            subresource="status",
+        )
 
 
 def count(pods: Iterable[Content], question: Any) -> int:

@@ -35,15 +35,25 @@ def _reconcile_one(verbs: Verbs, owner: Content) -> None:
     for pod in _first_to_go(active)[: max(0, len(active) - wanted)]:
         verbs.delete(PODS, namespace, pod["metadata"]["name"], DeleteOptions(), actor=_ACTOR)
     ready = count(active, pod_is_ready)
-    status = {"replicas": len(active), "fullyLabeledReplicas": len(active), "readyReplicas": ready, "availableReplicas": ready,
-              "observedGeneration": owner["metadata"]["generation"]}
+    status = {
+        "replicas": len(active),
+        "fullyLabeledReplicas": len(active),
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+        "observedGeneration": owner["metadata"]["generation"],
+    }
     write_status(verbs, "replicasets", owner, status, _ACTOR)
 
 
 def _first_to_go(pods: list[Content]) -> list[Content]:
     """Pods that serve nobody yet before those that do, the youngest first (controller_utils.go ActivePodsWithRanks)."""
-    youngest_first = sorted(pods, key=lambda p: (p["metadata"]["creationTimestamp"], p["metadata"]["name"]), reverse=True)
-    return sorted(youngest_first, key=lambda p: (bool(p["spec"].get("nodeName")), p["status"].get("phase") == "Running", pod_is_ready(p)))
+    youngest_first = sorted(
+        pods, key=lambda p: (p["metadata"]["creationTimestamp"], p["metadata"]["name"]), reverse=True
+    )
+    return sorted(
+        youngest_first,
+        key=lambda p: (bool(p["spec"].get("nodeName")), p["status"].get("phase") == "Running", pod_is_ready(p)),
+    )
 
 
 CONTROLLER = Controller(name="replicaset", watches=("replicasets", "pods"), reconcile=reconcile)

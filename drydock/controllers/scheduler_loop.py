@@ -1,7 +1,7 @@
 """The embedded cluster's scheduler: `scheduler_core` decides, this loop feeds it and binds.
 
-Order comes from scheduler_core's queue, the choice among nodes of equal score from a seed, as the real scheduler draws it.
-"""
+Order comes from scheduler_core's queue, the choice among nodes of equal score from a seed, as the real
+scheduler draws it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,31 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 _ACTOR = "system:kube-scheduler"
 # What decisions depend on; a change of anything else leaves the snapshot as it is.
-_LOOKED_AT = tuple(r for r in RESOURCE_TYPES if r.plural in (
-    "nodes", "pods", "namespaces", "services", "replicationcontrollers", "replicasets", "statefulsets", "poddisruptionbudgets", "persistentvolumeclaims",
-    "persistentvolumes", "storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments", "resourceclaims", "resourceslices", "deviceclasses"))
+_LOOKED_AT = tuple(
+    r
+    for r in RESOURCE_TYPES
+    if r.plural
+    in (
+        "nodes",
+        "pods",
+        "namespaces",
+        "services",
+        "replicationcontrollers",
+        "replicasets",
+        "statefulsets",
+        "poddisruptionbudgets",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "storageclasses",
+        "csinodes",
+        "csidrivers",
+        "csistoragecapacities",
+        "volumeattachments",
+        "resourceclaims",
+        "resourceslices",
+        "deviceclasses",
+    )
+)
 _FLUSH_SECONDS = 1.0
 _SCHEDULER_NAME = "default-scheduler"
 
@@ -79,14 +101,18 @@ class SchedulerLoop:
             self._snapshot = None
         for change in sorted(changed, key=lambda c: c.version):
             if change.storage == PODS.storage:
-                self._take_in_pod(None if change.after is None else change.after.content, f"{change.key[0]}/{change.key[1]}")
+                self._take_in_pod(
+                    None if change.after is None else change.after.content, f"{change.key[0]}/{change.key[1]}"
+                )
         if any(c.storage != PODS.storage or c.after is None for c in foreign):
             self._queue.move_all(FORCE_ACTIVATE, None, None, time.time())
 
     def _take_in_pod(self, content: Content | None, key: str) -> None:
         known = self._known.get(key)
         waits = content is not None and _waits_for_us(content)
-        if known is not None and (content is None or not waits or content["metadata"]["uid"] != known[1]["metadata"]["uid"]):
+        if known is not None and (
+            content is None or not waits or content["metadata"]["uid"] != known[1]["metadata"]["uid"]
+        ):
             self._queue.delete(known[0])
             del self._known[key]
             known = None
@@ -110,7 +136,12 @@ class SchedulerLoop:
             return
         node = self._chance.choice(result.best)
         try:
-            self._verbs.bind(pod.namespace, pod.name, {"metadata": {"uid": pod.uid}, "target": {"kind": "Node", "name": node}}, actor=_ACTOR)
+            self._verbs.bind(
+                pod.namespace,
+                pod.name,
+                {"metadata": {"uid": pod.uid}, "target": {"kind": "Node", "name": node}},
+                actor=_ACTOR,
+            )
         except ApiError:
             # Deleted between the look and the bind; the change that says so is on its way to us.
             self._snapshot = None
@@ -139,7 +170,14 @@ class SchedulerLoop:
                 self._verbs.delete(PODS, namespace, name, DeleteOptions(), actor=_ACTOR)
 
         def edit(old: dict[str, Any]) -> dict[str, Any]:
-            conditions = with_condition(old["status"].get("conditions") or [], "PodScheduled", "False", self._verbs.now(), reason="Unschedulable", message=result.sentence)
+            conditions = with_condition(
+                old["status"].get("conditions") or [],
+                "PodScheduled",
+                "False",
+                self._verbs.now(),
+                reason="Unschedulable",
+                message=result.sentence,
+            )
             nominated = {"nominatedNodeName": nomination.node} if nomination is not None else {}
             return {**old, "status": {**old["status"], "conditions": conditions, **nominated}}
 
@@ -150,5 +188,8 @@ class SchedulerLoop:
 
 
 def _waits_for_us(content: Content) -> bool:
-    return not content["spec"].get("nodeName") and content["spec"].get("schedulerName") == _SCHEDULER_NAME and is_active(content)
-
+    return (
+        not content["spec"].get("nodeName")
+        and content["spec"].get("schedulerName") == _SCHEDULER_NAME
+        and is_active(content)
+    )

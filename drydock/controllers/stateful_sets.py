@@ -1,4 +1,5 @@
-"""StatefulSets: pods with ordinals, made one after another and never two of one name. Source: pkg/controller/statefulset.
+"""StatefulSets: pods with ordinals, made one after another and never two of one name. Source:
+pkg/controller/statefulset.
 
 Volume claim templates are not followed: nothing in the embedded cluster provides storage.
 """
@@ -39,8 +40,16 @@ def _reconcile_one(verbs: Verbs, owner: Content) -> None:
     active = [p for p in pods_of(verbs, owner) if is_active(p)]
     ready = count(active, pod_is_ready)
     current = count(active, lambda p: p["metadata"]["labels"].get("controller-revision-hash") == revision)
-    status = {"replicas": len(active), "readyReplicas": ready, "availableReplicas": ready, "currentReplicas": current, "updatedReplicas": current,
-              "currentRevision": revision, "updateRevision": revision, "observedGeneration": owner["metadata"]["generation"]}
+    status = {
+        "replicas": len(active),
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+        "currentReplicas": current,
+        "updatedReplicas": current,
+        "currentRevision": revision,
+        "updateRevision": revision,
+        "observedGeneration": owner["metadata"]["generation"],
+    }
     write_status(verbs, "statefulsets", owner, status, _ACTOR)
 
 
@@ -58,7 +67,11 @@ def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: 
             verbs.delete(PODS, owner["metadata"]["namespace"], name, DeleteOptions(), actor=_ACTOR)
         if pod is None:
             ordinal = name.rpartition("-")[2]
-            labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": ordinal, "controller-revision-hash": revision}
+            labels = {
+                "statefulset.kubernetes.io/pod-name": name,
+                "apps.kubernetes.io/pod-index": ordinal,
+                "controller-revision-hash": revision,
+            }
             made = pod_from_template(owner, owner["spec"]["template"], name=name, labels=labels)
             made["spec"] = {**made["spec"], "hostname": name, "subdomain": owner["spec"].get("serviceName", "")}
             pod = verbs.create(PODS, owner["metadata"]["namespace"], made, actor=_ACTOR).content
@@ -68,7 +81,9 @@ def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: 
 
 def _shrink(verbs: Verbs, owner: Content, existing: dict[str, Content]) -> None:
     """Take away what is too much, the highest ordinal first and one at a time."""
-    surplus = sorted((n for n in existing if n not in _names(owner)), key=lambda n: int(n.rpartition("-")[2]), reverse=True)
+    surplus = sorted(
+        (n for n in existing if n not in _names(owner)), key=lambda n: int(n.rpartition("-")[2]), reverse=True
+    )
     if surplus and not is_going(existing[surplus[0]]):
         verbs.delete(PODS, owner["metadata"]["namespace"], surplus[0], DeleteOptions(), actor=_ACTOR)
 

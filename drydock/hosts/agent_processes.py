@@ -53,10 +53,37 @@ class AgentProcesses:
         self._starting = asyncio.Semaphore(_STARTS_AT_ONCE)
 
     def add(self, host: SimulatedHost) -> None:
-        config = write_kubeconfig(self._folder / f"{host.name}.kubeconfig", self._url, user=agent_user(host.name), namespace="careen")
-        command = [*_dies_with_us(), sys.executable, "-m", "careen", "agent", "--node-id", host.name, "--kubeconfig", str(config), "--host-root", str(host.root),
-                   "--boot-id-file", str(host.boot_id_file), "--reboot-sentinel", SENTINEL, "--host-exec", "direct", "--reboot-command", host.reboot_command,
-                   "--ds-namespace", "careen", "--ds-name", "careen", "--metrics-port", "0", *self._extra]
+        config = write_kubeconfig(
+            self._folder / f"{host.name}.kubeconfig", self._url, user=agent_user(host.name), namespace="careen"
+        )
+        command = [
+            *_dies_with_us(),
+            sys.executable,
+            "-m",
+            "careen",
+            "agent",
+            "--node-id",
+            host.name,
+            "--kubeconfig",
+            str(config),
+            "--host-root",
+            str(host.root),
+            "--boot-id-file",
+            str(host.boot_id_file),
+            "--reboot-sentinel",
+            SENTINEL,
+            "--host-exec",
+            "direct",
+            "--reboot-command",
+            host.reboot_command,
+            "--ds-namespace",
+            "careen",
+            "--ds-name",
+            "careen",
+            "--metrics-port",
+            "0",
+            *self._extra,
+        ]
         self._agents[host.name] = _Agent(host=host, command=command, log=self._folder / f"{host.name}.log")
 
     def start(self, name: str) -> None:
@@ -107,13 +134,21 @@ class AgentProcesses:
             with agent.log.open("ab") as log:
                 # A session of its own: whatever the agent starts goes with it when its host goes down.
                 agent.process = await asyncio.create_subprocess_exec(
-                    *agent.command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=agent.host.root, env=_environment())
+                    *agent.command,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    cwd=agent.host.root,
+                    env=_environment(),
+                )
             await asyncio.sleep(_START_SHARE_SECONDS)
         return await agent.process.wait()
 
 
 def _dies_with_us() -> list[str]:
-    """A prefix that makes the kernel end an agent whose demo was killed without a chance to clean up; empty where there is none."""
+    """A prefix that makes the kernel end an agent whose demo was killed without a chance to clean up; empty
+    where there is none."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
 
@@ -131,5 +166,3 @@ def _kill_group(process: asyncio.subprocess.Process | None) -> None:
         return
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-
-

@@ -18,7 +18,9 @@ _CRASH_EVERY_SECONDS = (3.0, 8.0)
 _OUTAGE_AFTER_SECONDS, _OUTAGE_SECONDS = 6.0, 3.0
 
 
-def edit_node(cluster: EmbeddedCluster, name: str, edit: Callable[[dict[str, Any]], dict[str, Any]], *, actor: str = _PERSON) -> None:
+def edit_node(
+    cluster: EmbeddedCluster, name: str, edit: Callable[[dict[str, Any]], dict[str, Any]], *, actor: str = _PERSON
+) -> None:
     cluster.api.verbs.change(_NODES, "", name, edit, actor=actor)
 
 
@@ -46,7 +48,13 @@ def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
     """Marks of other people's, which have to be there afterwards too."""
     name = node_names(count)[-1]
     edit_node(cluster, name, lambda node: with_taint(node, "example.com/spot", "PreferNoSchedule"))
-    edit_node(cluster, name, lambda node: with_label(with_annotation(node, "example.com/note", "ask the storage team first"), "example.com/rack", "r7"))
+    edit_node(
+        cluster,
+        name,
+        lambda node: with_label(
+            with_annotation(node, "example.com/note", "ask the storage team first"), "example.com/rack", "r7"
+        ),
+    )
 
 
 async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
@@ -73,14 +81,18 @@ async def cordon_a_finished_node_for_a_while(cluster: EmbeddedCluster, count: in
 def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
     node = cluster.api.verbs.read(_NODES, "", name).content
     is_back = any(e.host == name and e.what == "ready" for e in cluster.hosts.log)
-    return is_back and "careen.dev/reboot" not in (node["metadata"].get("labels") or {}) and not node["spec"].get("unschedulable")
+    return (
+        is_back
+        and "careen.dev/reboot" not in (node["metadata"].get("labels") or {})
+        and not node["spec"].get("unschedulable")
+    )
 
 
 async def crash_agents(crash: Callable[[str], object], names: list[str], chance: random.Random) -> None:
     """Kill one agent after another, whatever it is doing, until cancelled.
 
-    Each agent is left alone for twice as long as the time before: where starting one takes longer than the pause, a fleet of one would never work.
-    """
+    Each agent is left alone for twice as long as the time before: where starting one takes longer than the
+    pause, a fleet of one would never work."""
     loop = asyncio.get_running_loop()
     spared_until: dict[str, float] = {}
     spell: dict[str, float] = {}

@@ -43,7 +43,8 @@ class Kubelets:
                 self._look_at(stored.content, rebooted=True)
 
     def node_is_down(self, name: str) -> None:
-        """Nobody reports for the node any more. It turns not ready at once, where a real one takes 40 s to be missed."""
+        """Nobody reports for the node any more. It turns not ready at once, where a real one takes 40 s to be
+        missed."""
         self._up.discard(name)
         self._report(name, ready=False, boot_id="")
 
@@ -71,8 +72,13 @@ class Kubelets:
 
         def edit(node: dict[str, Any]) -> dict[str, Any]:
             status = dict(node["status"])
-            status["conditions"] = with_condition(status.get("conditions") or [], "Ready", "True" if ready else "False", self._verbs.now(),
-                                                  reason="KubeletReady" if ready else "NodeStatusNeverUpdated")
+            status["conditions"] = with_condition(
+                status.get("conditions") or [],
+                "Ready",
+                "True" if ready else "False",
+                self._verbs.now(),
+                reason="KubeletReady" if ready else "NodeStatusNeverUpdated",
+            )
             if boot_id:
                 status["nodeInfo"] = {**(status.get("nodeInfo") or {}), "bootID": boot_id}
             return {**node, "status": status}
@@ -103,7 +109,11 @@ class Kubelets:
     def _now(self, what: str, key: Key, uid: str) -> None:
         self._under_way.discard((uid, what))
         stored = self._verbs.store.get(PODS.storage, key)
-        if stored is None or stored.content["metadata"]["uid"] != uid or stored.content["spec"].get("nodeName") not in self._up:
+        if (
+            stored is None
+            or stored.content["metadata"]["uid"] != uid
+            or stored.content["spec"].get("nodeName") not in self._up
+        ):
             return
         if what == "stop":
             self._verbs.delete(PODS, key[0], key[1], DeleteOptions(grace_seconds=0, uid=uid), actor=_ACTOR)
@@ -120,8 +130,16 @@ class Kubelets:
         restarts = _restarts(status) + 1 if status.get("phase") == "Running" else 0
         self._addresses += 1
         address = status.get("podIP") or f"10.244.{self._addresses // 250}.{self._addresses % 250 + 1}"
-        status.update(phase="Running", conditions=conditions, podIP=address, podIPs=[{"ip": address}], startTime=status.get("startTime") or self._verbs.now(),
-                      containerStatuses=[_container_status(c, restarts, self._verbs.now()) for c in pod["spec"].get("containers") or []])
+        status.update(
+            phase="Running",
+            conditions=conditions,
+            podIP=address,
+            podIPs=[{"ip": address}],
+            startTime=status.get("startTime") or self._verbs.now(),
+            containerStatuses=[
+                _container_status(c, restarts, self._verbs.now()) for c in pod["spec"].get("containers") or []
+            ],
+        )
         return {**pod, "status": status}
 
 
@@ -131,5 +149,12 @@ def _restarts(status: Mapping[str, Any]) -> int:
 
 def _container_status(container: Mapping[str, Any], restarts: int, now: str) -> dict[str, Any]:
     image = container.get("image", "")
-    return {"name": container["name"], "image": image, "imageID": f"sha256:{image}", "ready": True, "started": True, "restartCount": restarts,
-            "state": {"running": {"startedAt": now}}}
+    return {
+        "name": container["name"],
+        "image": image,
+        "imageID": f"sha256:{image}",
+        "ready": True,
+        "started": True,
+        "restartCount": restarts,
+        "state": {"running": {"startedAt": now}},
+    }

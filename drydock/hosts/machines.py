@@ -21,7 +21,8 @@ SENTINEL = "/var/run/reboot-required"
 _BOOT_ID = "proc/sys/kernel/random/boot_id"
 _ASKED = "reboot-asked"
 _LOOK_SECONDS = 0.05
-# The kernel stamps files from a clock that ticks up to every ten milliseconds: the touch came up to one tick after its stamp.
+# The kernel stamps files from a clock that ticks up to every ten milliseconds: the touch came up to one tick
+# after its stamp.
 _STAMP_TICK_SECONDS = 0.011
 
 What = Literal["need", "asked", "down", "booted", "ready"]
@@ -87,8 +88,16 @@ class Hosts:
     `on_down` and `on_up` are told the host when it stops and when its kubelet runs again.
     """
 
-    def __init__(self, hosts: dict[str, SimulatedHost], timings: Timings, chance: random.Random, *, clock: Callable[[], float],
-                 on_down: Callable[[SimulatedHost], None], on_up: Callable[[SimulatedHost], None]) -> None:
+    def __init__(
+        self,
+        hosts: dict[str, SimulatedHost],
+        timings: Timings,
+        chance: random.Random,
+        *,
+        clock: Callable[[], float],
+        on_down: Callable[[SimulatedHost], None],
+        on_up: Callable[[SimulatedHost], None],
+    ) -> None:
         self.by_name = hosts
         self.log: list[HostRecord] = []
         self._timings = timings
@@ -110,7 +119,7 @@ class Hosts:
             while True:
                 for reboot in self._reboots.values():
                     if reboot.done():
-                        reboot.result()                          # it takes itself off the list when it went well
+                        reboot.result()  # it takes itself off the list when it went well
                 for host in self.by_name.values():
                     if host.is_up and host.name not in self._reboots and host.asked_at() is not None:
                         self._reboots[host.name] = asyncio.create_task(self._reboot(host))
@@ -139,4 +148,6 @@ class Hosts:
         return seconds * self._chance.uniform(1 - self._timings.spread, 1 + self._timings.spread)
 
     def _record(self, host: SimulatedHost, what: What, *, at: float | None = None) -> None:
-        self.log.append(HostRecord(at=self._clock() if at is None else at, host=host.name, what=what, boot_id=host.boot_id))
+        self.log.append(
+            HostRecord(at=self._clock() if at is None else at, host=host.name, what=what, boot_id=host.boot_id)
+        )

@@ -1,8 +1,7 @@
 """Agents that misbehave on purpose, one way for each rule of the judge: `careen demo --break RULE` must then exit 1.
 
-A rogue speaks with an agent's name and touches hosts as an agent would. What it does is the misdeed itself and as little
-else as it takes.
-"""
+A rogue speaks with an agent's name and touches hosts as an agent would. What it does is the misdeed itself and
+as little else as it takes."""
 
 from __future__ import annotations
 
@@ -51,8 +50,8 @@ class Scene:
 class Rogue:
     """A misdeed. `before_the_needs` is done before hosts ask for reboots, `act` as soon as they have.
 
-    `at_the_end` is for rules about what is left when all is over: the roll-out then runs to its end, or out of patience.
-    """
+    `at_the_end` is for rules about what is left when all is over: the roll-out then runs to its end, or out of
+    patience."""
 
     act: Callable[[Scene], Awaitable[None]]
     before_the_needs: Callable[[Scene], None] = lambda _scene: None
@@ -79,7 +78,12 @@ def _holders(scene: Scene) -> list[str]:
 
 def _claim(scene: Scene, name: str) -> None:
     """A claim as it should be: its id on the Node first, then in the lock."""
-    edit_node(scene.cluster, name, lambda node: with_annotation(node, "careen.dev/progress", json.dumps({"version": 1, "claim": f"rogue-{name}"})), actor=agent_user(name))
+    edit_node(
+        scene.cluster,
+        name,
+        lambda node: with_annotation(node, "careen.dev/progress", json.dumps({"version": 1, "claim": f"rogue-{name}"})),
+        actor=agent_user(name),
+    )
     _write_lock(scene, agent_user(name), lambda lock: lock["locks"].append({"nodeID": name, "id": f"rogue-{name}"}))
 
 
@@ -104,12 +108,16 @@ async def _reboot_undrained(scene: Scene) -> None:
 
 async def _delete_a_pod(scene: Scene) -> None:
     pod = next(s for s in scene.cluster.api.store.items(PODS.storage, "shop") if s.content["spec"].get("nodeName"))
-    scene.cluster.api.verbs.delete(PODS, pod.key[0], pod.key[1], DeleteOptions(), actor=agent_user(pod.content["spec"]["nodeName"]))
+    scene.cluster.api.verbs.delete(
+        PODS, pod.key[0], pod.key[1], DeleteOptions(), actor=agent_user(pod.content["spec"]["nodeName"])
+    )
 
 
 async def _cordon_a_held_node(scene: Scene) -> None:
     edit_node(scene.cluster, scene.victim, lambda node: with_annotation(node, "careen.dev/hold", "hands off"))
-    edit_node(scene.cluster, scene.victim, lambda node: with_cordon(node, cordoned=True), actor=agent_user(scene.victim))
+    edit_node(
+        scene.cluster, scene.victim, lambda node: with_cordon(node, cordoned=True), actor=agent_user(scene.victim)
+    )
 
 
 async def _give_back_before_the_boot(scene: Scene) -> None:
@@ -117,19 +125,36 @@ async def _give_back_before_the_boot(scene: Scene) -> None:
     _ask_reboot(scene, scene.victim)
     while all(e.host != scene.victim or e.what != "down" for e in scene.cluster.hosts.log):
         await asyncio.sleep(_LOOK_SECONDS)
-    _write_lock(scene, agent_user(scene.victim), lambda lock: lock.update(locks=[r for r in lock["locks"] if r["nodeID"] != scene.victim]))
+    _write_lock(
+        scene,
+        agent_user(scene.victim),
+        lambda lock: lock.update(locks=[r for r in lock["locks"] if r["nodeID"] != scene.victim]),
+    )
 
 
 async def _give_back_before_the_workloads_are_well(scene: Scene) -> None:
     _claim(scene, scene.victim)
     for name in scene.names:
-        edit_node(scene.cluster, name, lambda node: with_cordon(node, cordoned=True), actor=agent_user(scene.victim) if name == scene.victim else "person")
-    pod = next(s for s in scene.cluster.api.store.items(PODS.storage, "shop") if s.content["spec"].get("nodeName") == scene.victim)
+        edit_node(
+            scene.cluster,
+            name,
+            lambda node: with_cordon(node, cordoned=True),
+            actor=agent_user(scene.victim) if name == scene.victim else "person",
+        )
+    pod = next(
+        s
+        for s in scene.cluster.api.store.items(PODS.storage, "shop")
+        if s.content["spec"].get("nodeName") == scene.victim
+    )
     await _evict(scene, *pod.key)
     _ask_reboot(scene, scene.victim)
     while all(e.host != scene.victim or e.what != "ready" for e in scene.cluster.hosts.log):
         await asyncio.sleep(_LOOK_SECONDS)
-    _write_lock(scene, agent_user(scene.victim), lambda lock: lock.update(locks=[r for r in lock["locks"] if r["nodeID"] != scene.victim]))
+    _write_lock(
+        scene,
+        agent_user(scene.victim),
+        lambda lock: lock.update(locks=[r for r in lock["locks"] if r["nodeID"] != scene.victim]),
+    )
 
 
 async def _evict(scene: Scene, namespace: str, name: str) -> None:
@@ -139,7 +164,7 @@ async def _evict(scene: Scene, namespace: str, name: str) -> None:
         except ApiError as error:
             if error.code != HTTPStatus.TOO_MANY_REQUESTS:
                 raise
-            await asyncio.sleep(_LOOK_SECONDS)                   # its budget has not been counted yet
+            await asyncio.sleep(_LOOK_SECONDS)  # its budget has not been counted yet
         else:
             return
 
@@ -152,16 +177,27 @@ async def _claim_too_many(scene: Scene) -> None:
 
 async def _steal_a_claim(scene: Scene) -> None:
     _claim(scene, scene.victim)
-    _write_lock(scene, agent_user(scene.names[0]), lambda lock: lock.update(locks=[r for r in lock["locks"] if r["nodeID"] != scene.victim]))
+    _write_lock(
+        scene,
+        agent_user(scene.names[0]),
+        lambda lock: lock.update(locks=[r for r in lock["locks"] if r["nodeID"] != scene.victim]),
+    )
 
 
 async def _write_another_node(scene: Scene) -> None:
-    edit_node(scene.cluster, scene.victim, lambda node: with_label(node, "example.com/mine", "now"), actor=agent_user(scene.names[0]))
+    edit_node(
+        scene.cluster,
+        scene.victim,
+        lambda node: with_label(node, "example.com/mine", "now"),
+        actor=agent_user(scene.names[0]),
+    )
 
 
 async def _uncordon_a_persons_cordon(scene: Scene) -> None:
     edit_node(scene.cluster, scene.victim, lambda node: with_cordon(node, cordoned=True))
-    edit_node(scene.cluster, scene.victim, lambda node: with_cordon(node, cordoned=False), actor=agent_user(scene.victim))
+    edit_node(
+        scene.cluster, scene.victim, lambda node: with_cordon(node, cordoned=False), actor=agent_user(scene.victim)
+    )
 
 
 async def _reboot_twice(scene: Scene) -> None:
@@ -196,7 +232,12 @@ async def _mark_without_saying_why(scene: Scene) -> None:
 
 async def _leave_a_label(scene: Scene) -> None:
     _stop_the_agent_of_the_victim(scene)
-    edit_node(scene.cluster, scene.victim, lambda node: with_label(node, "careen.dev/reboot", "required"), actor=agent_user(scene.victim))
+    edit_node(
+        scene.cluster,
+        scene.victim,
+        lambda node: with_label(node, "careen.dev/reboot", "required"),
+        actor=agent_user(scene.victim),
+    )
 
 
 ROGUES: dict[str, Rogue] = {

@@ -34,18 +34,27 @@ from drydock.server.evictions import pod_is_ready
 from drydock.server.faults import FaultPlan, no_faults
 from drydock.server.kinds.resources import BY_KIND, resource_named
 
-CONTROLLERS = (deployments.CONTROLLER, replica_sets.CONTROLLER, stateful_sets.CONTROLLER, daemon_sets.CONTROLLER, budgets.CONTROLLER,
-               node_lifecycle.CONTROLLER, garbage.CONTROLLER)
+CONTROLLERS = (
+    deployments.CONTROLLER,
+    replica_sets.CONTROLLER,
+    stateful_sets.CONTROLLER,
+    daemon_sets.CONTROLLER,
+    budgets.CONTROLLER,
+    node_lifecycle.CONTROLLER,
+    garbage.CONTROLLER,
+)
 _SETTLE_LOOK_SECONDS = 0.1
 
 
 class PartDied(Exception):
-    """A part of the cluster died: it is broken, and so is every conclusion from it. The sentence names the part and the cause."""
+    """A part of the cluster died: it is broken, and so is every conclusion from it. The sentence names the part
+    and the cause."""
 
 
 @dataclass(slots=True, kw_only=True)
 class EmbeddedCluster:
-    """A running cluster; `on_down` and `on_up` may be set to follow the hosts (the demo kills and starts agents there)."""
+    """A running cluster; `on_down` and `on_up` may be set to follow the hosts (the demo kills and starts agents
+    there)."""
 
     api: ApiServer
     hosts: Hosts
@@ -56,11 +65,14 @@ class EmbeddedCluster:
     failure: asyncio.Future[None] | None = None
 
     async def wait_until_settled(self, seconds: float) -> None:
-        """Wait until every pod is bound and ready; `GaveUp` names those that are not when nothing has moved for so long."""
+        """Wait until every pod is bound and ready; `GaveUp` names those that are not when nothing has moved for
+        so long."""
         patience = Patience(seconds)
         while True:
             self.raise_if_broken_down()
-            waiting = [f"{s.key[0]}/{s.key[1]}" for s in self.api.store.items(PODS.storage) if not pod_is_ready(s.content)]
+            waiting = [
+                f"{s.key[0]}/{s.key[1]}" for s in self.api.store.items(PODS.storage) if not pod_is_ready(s.content)
+            ]
             if not waiting and self.api.store.count(PODS.storage):
                 return
             if patience.is_over(len(waiting)):
@@ -74,8 +86,16 @@ class EmbeddedCluster:
 
 
 @contextlib.asynccontextmanager
-async def running_cluster(folder: Path, *, nodes: int, seed: int, timings: Timings | None = None, plan: FaultPlan = no_faults,
-                          port: int = 0, agent_arguments: Sequence[str] = ()) -> AsyncIterator[EmbeddedCluster]:
+async def running_cluster(
+    folder: Path,
+    *,
+    nodes: int,
+    seed: int,
+    timings: Timings | None = None,
+    plan: FaultPlan = no_faults,
+    port: int = 0,
+    agent_arguments: Sequence[str] = (),
+) -> AsyncIterator[EmbeddedCluster]:
     """A cluster of the sample's workloads with all hosts up; leaving the block takes everything down.
 
     The arguments are what careen's DaemonSet says of its agents. The agents themselves are not started here.
@@ -101,7 +121,10 @@ async def running_cluster(folder: Path, *, nodes: int, seed: int, timings: Timin
     for host in by_name.values():
         kubelets.node_is_up(host.name, host.boot_id)
     parts: dict[str, Coroutine[Any, Any, None]] = {
-        "controllers": run_controllers(api.verbs, CONTROLLERS), "kubelets": kubelets.run(), "hosts": hosts.run(), "scheduler": cluster.scheduler.run(),
+        "controllers": run_controllers(api.verbs, CONTROLLERS),
+        "kubelets": kubelets.run(),
+        "hosts": hosts.run(),
+        "scheduler": cluster.scheduler.run(),
     }
     tasks = [asyncio.create_task(part, name=name) for name, part in parts.items()]
     cluster.failure = asyncio.ensure_future(_first_failure(tasks))

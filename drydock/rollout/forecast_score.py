@@ -25,7 +25,11 @@ class ForecastScore:
 
 def score_forecasts(writes: Sequence[Write]) -> ForecastScore | None:
     """The score over all drains; None when no agent wrote a forecast that names pods."""
-    scores = [score for write in writes if write.cordons and agent_node(write.actor) == write.key[1] and (score := _score(write, writes)) is not None]
+    scores = [
+        score
+        for write in writes
+        if write.cordons and agent_node(write.actor) == write.key[1] and (score := _score(write, writes)) is not None
+    ]
     return ForecastScore(hits=sum(s.hits for s in scores), total=sum(s.total for s in scores)) if scores else None
 
 
@@ -34,12 +38,30 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
     if not landing:
         return None
     node = cordon.key[1]
-    end = next((w.at for w in writes if w.plural == "nodes" and w.key[1] == node and w.at > cordon.at and not (w.after.get("spec") or {}).get("unschedulable")), float("inf"))
-    evicted = [w for w in writes if w.plural == "pods" and w.verb == "evict" and agent_node(w.actor) == node and cordon.at <= w.at <= end]
+    end = next(
+        (
+            w.at
+            for w in writes
+            if w.plural == "nodes"
+            and w.key[1] == node
+            and w.at > cordon.at
+            and not (w.after.get("spec") or {}).get("unschedulable")
+        ),
+        float("inf"),
+    )
+    evicted = [
+        w
+        for w in writes
+        if w.plural == "pods" and w.verb == "evict" and agent_node(w.actor) == node and cordon.at <= w.at <= end
+    ]
     owners = {_owner(w.before) for w in evicted}
-    bound = [w for w in writes if w.plural == "pods" and w.verb == "bind" and cordon.at <= w.at <= end and _owner(w.after) in owners]
+    bound = [
+        w
+        for w in writes
+        if w.plural == "pods" and w.verb == "bind" and cordon.at <= w.at <= end and _owner(w.after) in owners
+    ]
     said = [(w, landing["/".join(w.key)]) for w in evicted if "/".join(w.key) in landing]
-    said = [(w, nodes) for w, nodes in said if "…" not in nodes]       # an open set: whatever happens, it was not wrong
+    said = [(w, nodes) for w, nodes in said if "…" not in nodes]  # an open set: whatever happens, it was not wrong
     hits = 0
     for owner in owners:
         places = [w.after["spec"]["nodeName"] for w in bound if _owner(w.after) == owner]

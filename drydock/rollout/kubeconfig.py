@@ -8,12 +8,18 @@ import yaml
 
 
 def write_kubeconfig(path: Path, url: str, *, user: str = "admin", namespace: str = "default", token: str = "") -> Path:
-    """Write the file and return its path; the token is the user's name unless the server was given a table of tokens."""
+    """Write the file and return its path; the token is the user's name unless the server was given a table of
+    tokens."""
     content = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "careen-demo", "preferences": {},
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "careen-demo",
+        "preferences": {},
         "clusters": [{"name": "careen-demo", "cluster": {"server": url}}],
         "users": [{"name": user, "user": {"token": token or user}}],
-        "contexts": [{"name": "careen-demo", "context": {"cluster": "careen-demo", "user": user, "namespace": namespace}}],
+        "contexts": [
+            {"name": "careen-demo", "context": {"cluster": "careen-demo", "user": user, "namespace": namespace}}
+        ],
     }
     path.write_text(yaml.safe_dump(content, sort_keys=False))
     path.chmod(0o600)

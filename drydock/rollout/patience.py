@@ -1,8 +1,8 @@
 """How long to wait on a computer whose speed nobody knows: by its own seconds, and anew after each step forward.
 
-What is waited for here is other processes of the same computer. While sixty others queue for its two processors, each of
-them gets a thirtieth of the time it would have alone, so a limit by the wall clock says nothing about whether it hangs.
-"""
+What is waited for here is other processes of the same computer. While sixty others queue for its two
+processors, each of them gets a thirtieth of the time it would have alone, so a limit by the wall clock says
+nothing about whether it hangs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 
 class GaveUp(Exception):
-    """What was waited for did not come about; the sentence says what that is, after how long, and what is known of the cause."""
+    """What was waited for did not come about; the sentence says what that is, after how long, and what is known
+    of the cause."""
 
 
 def crowding(ours: int = 0) -> float:
@@ -22,7 +23,7 @@ def crowding(ours: int = 0) -> float:
     """
     try:
         return max(1.0, (os.getloadavg()[0] - ours) / len(os.sched_getaffinity(0)))
-    except (OSError, AttributeError):           # a system that counts no load, or has no notion of affinity
+    except (OSError, AttributeError):  # a system that counts no load, or has no notion of affinity
         return 1.0
 
 
@@ -33,7 +34,9 @@ class Patience:
     `progress` that differs from the last one starts the limit anew.
     """
 
-    def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic, crowding: Callable[[], float] = crowding) -> None:
+    def __init__(
+        self, seconds: float, *, clock: Callable[[], float] = time.monotonic, crowding: Callable[[], float] = crowding
+    ) -> None:
         self.seconds = seconds
         self.most_crowded = 1.0
         self._clock = clock
@@ -55,5 +58,9 @@ class Patience:
     @property
     def waited(self) -> str:
         """`after 31 s`, and how crowded the computer was if it was, for the sentence that gives up."""
-        crowd = f" on a computer with {self.most_crowded:.0f} processes for each processor" if self.most_crowded >= 2 else ""
+        crowd = (
+            f" on a computer with {self.most_crowded:.0f} processes for each processor"
+            if self.most_crowded >= 2
+            else ""
+        )
         return f"after {self._looked - self._began:.0f} s{crowd}"

@@ -54,7 +54,9 @@ def read_progress(cluster: EmbeddedCluster, since: float) -> Progress:
     placed = [s.content["spec"].get("nodeName", "") for s in store.items(PODS.storage)]
     booted = {e.host for e in cluster.hosts.log if e.what == "ready" and e.at >= since}
     lines = tuple(_line(s.content, placed, moves, booted) for s in store.items(_NODES.storage))
-    return Progress(seconds=store.clock() - since, nodes=lines, moved=len(moves), moved_twice=sum(move.is_repeat for move in moves))
+    return Progress(
+        seconds=store.clock() - since, nodes=lines, moved=len(moves), moved_twice=sum(move.is_repeat for move in moves)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,12 @@ def evictions(journal: Iterable[Change], since: float) -> list[Move]:
         if change.before is None and change.after is not None:
             born[change.after.content["metadata"]["uid"]] = change.at
         was_going = change.before is not None and "deletionTimestamp" in change.before.content["metadata"]
-        if change.verb == "evict" and change.actor.startswith(AGENT_USER) and not was_going and change.before is not None:
+        if (
+            change.verb == "evict"
+            and change.actor.startswith(AGENT_USER)
+            and not was_going
+            and change.before is not None
+        ):
             content = change.before.content
             repeat = bool(controller_uid(content)) and born.get(content["metadata"]["uid"], 0.0) > since
             moves.append(Move(pod="/".join(change.key), node=content["spec"].get("nodeName", ""), is_repeat=repeat))
@@ -85,14 +92,23 @@ def evictions(journal: Iterable[Change], since: float) -> list[Move]:
 
 def _line(node: Mapping[str, Any], placed: list[str], moves: list[Move], booted: set[str]) -> NodeLine:
     metadata = node["metadata"]
-    annotations = {k.removeprefix(_PREFIX): v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(_PREFIX)}
+    annotations = {
+        k.removeprefix(_PREFIX): v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(_PREFIX)
+    }
     name = metadata["name"]
     conditions = {c["type"]: c["status"] for c in node["status"].get("conditions") or ()}
     return NodeLine(
-        name=name, zone=(metadata.get("labels") or {}).get("topology.kubernetes.io/zone", ""), phase=annotations.get("phase", "Idle"),
-        reason=annotations.get("reason", ""), forecast=forecast_words(annotations.get("forecast", "")), pods=placed.count(name),
-        moved=sum(move.node == name for move in moves), is_ready=conditions.get("Ready") == "True",
-        is_cordoned=bool(node["spec"].get("unschedulable")), is_rebooted=name in booted)
+        name=name,
+        zone=(metadata.get("labels") or {}).get("topology.kubernetes.io/zone", ""),
+        phase=annotations.get("phase", "Idle"),
+        reason=annotations.get("reason", ""),
+        forecast=forecast_words(annotations.get("forecast", "")),
+        pods=placed.count(name),
+        moved=sum(move.node == name for move in moves),
+        is_ready=conditions.get("Ready") == "True",
+        is_cordoned=bool(node["spec"].get("unschedulable")),
+        is_rebooted=name in booted,
+    )
 
 
 def forecast_words(text: str) -> str:

@@ -34,7 +34,8 @@ from drydock.server.kinds.resources import resource_named
 
 _LOOK_SECONDS = 0.25
 _SETTLE_SECONDS = 30.0
-# An agent is up when it has read its own Node: a second of a processor's time. This is how long none may follow the last one.
+# An agent is up when it has read its own Node: a second of a processor's time. This is how long none may follow
+# the last one.
 _AGENT_START_SECONDS = 30.0
 # One that ends by itself this often before it has read its Node will do so the next time too.
 _FUTILE_STARTS = 3
@@ -46,9 +47,9 @@ _ROGUE_SECONDS = 60.0
 class RolloutPlan:
     """What to run.
 
-    `patience_seconds` is how long after the needs, or after the last reboot, the next one may take on a computer that has
-    nothing else to do; with `is_patience_exact`, how long the whole roll-out may take by the clock on the wall.
-    """
+    `patience_seconds` is how long after the needs, or after the last reboot, the next one may take on a
+    computer that has nothing else to do; with `is_patience_exact`, how long the whole roll-out may take by the
+    clock on the wall."""
 
     nodes: int
     seed: int
@@ -83,7 +84,10 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The demo's last line."""
-        parts = [f"{self.rebooted} of {self.nodes} nodes rebooted in {self.seconds:.0f} s", f"{self.moved} pods moved, {self.moved_twice} twice"]
+        parts = [
+            f"{self.rebooted} of {self.nodes} nodes rebooted in {self.seconds:.0f} s",
+            f"{self.moved} pods moved, {self.moved_twice} twice",
+        ]
         if self.forecast is not None:
             parts.append(f"forecast {self.forecast.hits} of {self.forecast.total}")
         broken = ", ".join(broken.rule.name for broken in self.broken)
@@ -115,15 +119,23 @@ class Rollout:
         assert self.agents is not None
         patience = Patience(_AGENT_START_SECONDS)
         expected = {agent_user(name) for name in self.cluster.hosts.by_name}
-        while missing := expected - {r.user for r in self.cluster.api.requests if r.verb == "get" and r.resource == "nodes" and r.code == 200}:
+        while missing := expected - {
+            r.user for r in self.cluster.api.requests if r.verb == "get" and r.resource == "nodes" and r.code == 200
+        }:
             self.cluster.raise_if_broken_down()
             names = sorted(user.removeprefix(AGENT_USER) for user in missing)
             futile = [name for name in names if len(self.agents.crashes.get(name, ())) >= _FUTILE_STARTS]
             if futile:
                 codes = ", ".join(map(str, self.agents.crashes[futile[0]]))
-                raise GaveUp(f"the agent of {futile[0]} ended by itself with the exit codes {codes} before it read its Node; {self._last_words(futile[0])}")
+                raise GaveUp(
+                    f"the agent of {futile[0]} ended by itself with the exit codes {codes} before it read its "
+                    f"Node; {self._last_words(futile[0])}"
+                )
             if patience.is_over(len(missing)):
-                raise GaveUp(f"the agents of {', '.join(names)} did not read their Nodes {patience.waited}; {self._last_words(names[0])}")
+                raise GaveUp(
+                    f"the agents of {', '.join(names)} did not read their Nodes {patience.waited}; "
+                    f"{self._last_words(names[0])}"
+                )
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _last_words(self, name: str) -> str:
@@ -136,7 +148,13 @@ class Rollout:
         """Let every host ask for a reboot and follow until all are back, patience ends, or a rogue has been at work."""
         store = self.cluster.api.store
         rogue = ROGUES.get(self.plan.broken_rule)
-        scene = Scene(cluster=self.cluster, agents=self.agents, nodes=self.plan.nodes, concurrency=self.plan.concurrency, taint_seconds=self._taint_seconds)
+        scene = Scene(
+            cluster=self.cluster,
+            agents=self.agents,
+            nodes=self.plan.nodes,
+            concurrency=self.plan.concurrency,
+            taint_seconds=self._taint_seconds,
+        )
         if rogue is not None:
             rogue.before_the_needs(scene)
         setup_seconds = store.clock() - self._began
@@ -152,7 +170,10 @@ class Rollout:
     async def _disturbed(self) -> AsyncIterator[None]:
         names = list(self.cluster.hosts.by_name)
         count, pace = self.plan.nodes, self.plan.timings
-        jobs = [hold_a_node_for_a_while(self.cluster, count, pace.hold), cordon_a_finished_node_for_a_while(self.cluster, count, pace.persons_cordon)]
+        jobs = [
+            hold_a_node_for_a_while(self.cluster, count, pace.hold),
+            cordon_a_finished_node_for_a_while(self.cluster, count, pace.persons_cordon),
+        ]
         if self.plan.has_faults:
             jobs.append(fail_the_api_server_once(self.cluster))
             if self.agents is not None:
@@ -166,7 +187,8 @@ class Rollout:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, show: Callable[[Progress], None], rogue: Rogue | None, scene: Scene) -> bool:
-        """True when the roll-out came to its own end (or ran out of patience), false when it was stopped behind a rogue."""
+        """True when the roll-out came to its own end (or ran out of patience), false when it was stopped behind
+        a rogue."""
         if rogue is not None and not rogue.at_the_end:
             await self._act(rogue, scene)
             await self._show_for(show, _LAST_LOOK_SECONDS)
@@ -187,7 +209,9 @@ class Rollout:
             while not task.done():
                 self.cluster.raise_if_broken_down()
                 if patience.is_over():
-                    raise GaveUp(f"the rogue against {self.plan.broken_rule} found no chance for its misdeed {patience.waited}")
+                    raise GaveUp(
+                        f"the rogue against {self.plan.broken_rule} found no chance for its misdeed {patience.waited}"
+                    )
                 await asyncio.wait([task], timeout=_LOOK_SECONDS)
             task.result()
         finally:
@@ -201,7 +225,8 @@ class Rollout:
         return read_progress(self.cluster, self.since).rebooted
 
     def _taint_seconds(self) -> float:
-        """The limit for taints, longer where others keep the computer busy: the rule is about agents, not about processors.
+        """The limit for taints, longer where others keep the computer busy: the rule is about agents, not about
+        processors.
 
         Asked while the roll-out runs; what came later is no excuse for what was too late before.
         """
@@ -217,25 +242,60 @@ class Rollout:
         """Every host has rebooted, every node is back without a mark of ours, and nobody holds a claim."""
         progress = read_progress(self.cluster, self.since)
         daemon_set = self.cluster.api.verbs.read(resource_named("daemonsets"), NAMESPACE, "careen").content
-        marked = [s for s in self.cluster.api.store.items(("", "nodes")) if "careen.dev/reboot" in (s.content["metadata"].get("labels") or {})]
-        return all(n.is_rebooted and n.is_ready and not n.is_cordoned for n in progress.nodes) and not marked and not claims_in(daemon_set)
+        marked = [
+            s
+            for s in self.cluster.api.store.items(("", "nodes"))
+            if "careen.dev/reboot" in (s.content["metadata"].get("labels") or {})
+        ]
+        return (
+            all(n.is_rebooted and n.is_ready and not n.is_cordoned for n in progress.nodes)
+            and not marked
+            and not claims_in(daemon_set)
+        )
 
     def _verdict(self, last: Progress, setup_seconds: float, *, is_complete: bool) -> Verdict:
         evidence = self.evidence(is_complete=is_complete)
-        returned = [e.at for e in evidence.writes if e.plural in ("nodes", "daemonsets") and e.actor.startswith(AGENT_USER)]
+        returned = [
+            e.at for e in evidence.writes if e.plural in ("nodes", "daemonsets") and e.actor.startswith(AGENT_USER)
+        ]
         seconds = max(returned, default=self.since) - self.since if is_complete else last.seconds
         return Verdict(
-            nodes=self.plan.nodes, rebooted=last.rebooted, setup_seconds=setup_seconds, seconds=seconds, moved=last.moved, moved_twice=last.moved_twice,
-            forecast=score_forecasts(evidence.writes), broken=tuple(judge(evidence)), crashes=self.agents.crashes if self.agents is not None else {},
-            requests=sum(1 for r in self.cluster.api.requests if r.user.startswith(AGENT_USER) and r.at >= self.since))
+            nodes=self.plan.nodes,
+            rebooted=last.rebooted,
+            setup_seconds=setup_seconds,
+            seconds=seconds,
+            moved=last.moved,
+            moved_twice=last.moved_twice,
+            forecast=score_forecasts(evidence.writes),
+            broken=tuple(judge(evidence)),
+            crashes=self.agents.crashes if self.agents is not None else {},
+            requests=sum(1 for r in self.cluster.api.requests if r.user.startswith(AGENT_USER) and r.at >= self.since),
+        )
 
     def evidence(self, *, is_complete: bool) -> Evidence:
         """The journal and the hosts' log in the judge's own terms."""
-        writes = [Write(at=c.at, actor=c.actor, verb=c.verb, plural=c.storage[1], key=c.key, before={} if c.before is None else c.before.content,
-                        after={} if c.after is None else c.after.content) for c in self.cluster.api.store.journal]
+        writes = [
+            Write(
+                at=c.at,
+                actor=c.actor,
+                verb=c.verb,
+                plural=c.storage[1],
+                key=c.key,
+                before={} if c.before is None else c.before.content,
+                after={} if c.after is None else c.after.content,
+            )
+            for c in self.cluster.api.store.journal
+        ]
         log = [HostEvent(at=e.at, host=e.host, what=e.what, boot_id=e.boot_id) for e in self.cluster.hosts.log]
-        return Evidence(writes=writes, host_log=log, concurrency=self.plan.concurrency, daemon_set=(NAMESPACE, "careen"), taint_seconds=self.plan.taint_seconds * self._crowding, is_complete=is_complete,
-                        seen_until=self.cluster.api.store.clock())
+        return Evidence(
+            writes=writes,
+            host_log=log,
+            concurrency=self.plan.concurrency,
+            daemon_set=(NAMESPACE, "careen"),
+            taint_seconds=self.plan.taint_seconds * self._crowding,
+            is_complete=is_complete,
+            seen_until=self.cluster.api.store.clock(),
+        )
 
 
 @contextlib.asynccontextmanager
@@ -243,8 +303,15 @@ async def running_rollout(plan: RolloutPlan, folder: Path) -> AsyncIterator[Roll
     """A roll-out ready to be set up; leaving the block ends every process and closes every port."""
     suffers = (lambda user: user.startswith(AGENT_USER)) if plan.has_faults else (lambda _user: False)
     arguments = ["--concurrency", str(plan.concurrency), *plan.agent_arguments]
-    async with running_cluster(folder / "hosts", nodes=plan.nodes, seed=plan.seed, timings=plan.timings, plan=seeded_faults(plan.seed, suffers=suffers), port=plan.port,
-                               agent_arguments=arguments) as cluster:
+    async with running_cluster(
+        folder / "hosts",
+        nodes=plan.nodes,
+        seed=plan.seed,
+        timings=plan.timings,
+        plan=seeded_faults(plan.seed, suffers=suffers),
+        port=plan.port,
+        agent_arguments=arguments,
+    ) as cluster:
         agents = None
         if plan.has_agents:
             agents = AgentProcesses(folder, cluster.api.url, extra_arguments=arguments)

@@ -34,43 +34,114 @@ def node_names(count: int) -> list[str]:
 
 def sample_nodes(count: int) -> list[Manifest]:
     """Nodes in three zones; from four nodes on the first is a control plane that takes no ordinary pods."""
-    return [_node(name, index, is_control_plane=count >= 4 and index == 0) for index, name in enumerate(node_names(count))]
+    return [
+        _node(name, index, is_control_plane=count >= 4 and index == 0) for index, name in enumerate(node_names(count))
+    ]
 
 
 def _node(name: str, index: int, *, is_control_plane: bool) -> Manifest:
-    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": _ZONES[index % len(_ZONES)], "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    labels = {
+        "kubernetes.io/hostname": name,
+        "topology.kubernetes.io/zone": _ZONES[index % len(_ZONES)],
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+    }
     spec: Manifest = {}
     if is_control_plane:
         labels["node-role.kubernetes.io/control-plane"] = ""
         spec["taints"] = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
     capacity = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
-    info = {"kubeletVersion": "v1.36.0", "osImage": "Debian GNU/Linux 13 (trixie)", "kernelVersion": "6.12.0", "containerRuntimeVersion": "containerd://2.1.0",
-            "architecture": "amd64", "operatingSystem": "linux", "machineID": f"{index:032x}", "systemUUID": f"{index:032x}", "kubeProxyVersion": "", "bootID": ""}
-    status = {"capacity": capacity, "allocatable": capacity, "nodeInfo": info, "addresses": [{"type": "InternalIP", "address": f"10.0.{index // 250}.{index % 250 + 1}"}, {"type": "Hostname", "address": name}],
-              "conditions": [{"type": "Ready", "status": "False", "reason": "NodeStatusNeverUpdated"}]}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
+    info = {
+        "kubeletVersion": "v1.36.0",
+        "osImage": "Debian GNU/Linux 13 (trixie)",
+        "kernelVersion": "6.12.0",
+        "containerRuntimeVersion": "containerd://2.1.0",
+        "architecture": "amd64",
+        "operatingSystem": "linux",
+        "machineID": f"{index:032x}",
+        "systemUUID": f"{index:032x}",
+        "kubeProxyVersion": "",
+        "bootID": "",
+    }
+    status = {
+        "capacity": capacity,
+        "allocatable": capacity,
+        "nodeInfo": info,
+        "addresses": [
+            {"type": "InternalIP", "address": f"10.0.{index // 250}.{index % 250 + 1}"},
+            {"type": "Hostname", "address": name},
+        ],
+        "conditions": [{"type": "Ready", "status": "False", "reason": "NodeStatusNeverUpdated"}],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": status,
+    }
 
 
 def sample_workloads(nodes: int) -> list[Workload]:
     """About three pods per node and less than half of the cluster's CPU: with two nodes away everything still fits.
 
-    Replicas that must not share a node are so few that two nodes stay free of them; where there are not enough nodes for
-    that, they may share.
-    """
+    Replicas that must not share a node are so few that two nodes stay free of them; where there are not enough
+    nodes for that, they may share."""
     workers = nodes - 1 if nodes >= 4 else nodes
     api, db = max(2, workers // 2), 3 if workers >= 5 else 1
     return [
-        Workload(name="web", kind="Deployment", replicas=workers, cpu="500m", memory="512Mi", unavailable=max(1, workers // 3), pod_extra=_spread_over_zones("web")),
-        Workload(name="api", kind="Deployment", replicas=api, cpu="1", memory="1Gi", unavailable=max(1, workers // 5), pod_extra=_apart("api") if api + 2 <= workers else {}),
+        Workload(
+            name="web",
+            kind="Deployment",
+            replicas=workers,
+            cpu="500m",
+            memory="512Mi",
+            unavailable=max(1, workers // 3),
+            pod_extra=_spread_over_zones("web"),
+        ),
+        Workload(
+            name="api",
+            kind="Deployment",
+            replicas=api,
+            cpu="1",
+            memory="1Gi",
+            unavailable=max(1, workers // 5),
+            pod_extra=_apart("api") if api + 2 <= workers else {},
+        ),
         Workload(name="worker", kind="Deployment", replicas=workers, cpu="1", memory="2Gi"),
-        Workload(name="cache", kind="Deployment", replicas=2, cpu="500m", memory="4Gi", unavailable=1, pod_extra=_rather_apart("cache")),
-        Workload(name="db", kind="StatefulSet", replicas=db, cpu="1500m", memory="4Gi", unavailable=1, pod_extra=_apart("db") if db + 2 <= workers else {}),
+        Workload(
+            name="cache",
+            kind="Deployment",
+            replicas=2,
+            cpu="500m",
+            memory="4Gi",
+            unavailable=1,
+            pod_extra=_rather_apart("cache"),
+        ),
+        Workload(
+            name="db",
+            kind="StatefulSet",
+            replicas=db,
+            cpu="1500m",
+            memory="4Gi",
+            unavailable=1,
+            pod_extra=_apart("db") if db + 2 <= workers else {},
+        ),
         Workload(name="cron", kind="Deployment", replicas=1, cpu="250m", memory="256Mi"),
     ]
 
 
 def _spread_over_zones(app: str) -> Manifest:
-    return {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"app": app}}}]}
+    return {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": app}},
+            }
+        ]
+    }
 
 
 def _apart(app: str) -> Manifest:
@@ -78,7 +149,13 @@ def _apart(app: str) -> Manifest:
 
 
 def _rather_apart(app: str) -> Manifest:
-    return {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": _host_term(app)}]}}}
+    return {
+        "affinity": {
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": _host_term(app)}]
+            }
+        }
+    }
 
 
 def _host_term(app: str) -> Manifest:
@@ -86,7 +163,8 @@ def _host_term(app: str) -> Manifest:
 
 
 def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[Manifest]:
-    """Everything but Nodes, in the order in which it is created; the arguments are those that careen's DaemonSet shows."""
+    """Everything but Nodes, in the order in which it is created; the arguments are those that careen's
+    DaemonSet shows."""
     for namespace in (NAMESPACE, _APPS):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     yield _agents(agent_arguments)
@@ -98,32 +176,58 @@ def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[
 
 
 def _agents(arguments: Sequence[str]) -> Manifest:
-    """careen's own, which says as a real one does what its agents run with: `careen config` and `careen forecast` read it there."""
+    """careen's own, which says as a real one does what its agents run with: `careen config` and `careen
+    forecast` read it there."""
     manifest = daemon_set("careen", NAMESPACE, "50m")
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
-    container |= {"args": ["agent", *arguments], "env": [{"name": "CAREEN_NODE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}
+    container |= {
+        "args": ["agent", *arguments],
+        "env": [{"name": "CAREEN_NODE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+    }
     return manifest
 
 
 def daemon_set(name: str, namespace: str, cpu: str) -> Manifest:
     """A daemon that runs everywhere, also on the control plane."""
     template = _template(name, cpu, "64Mi", {"tolerations": [{"operator": "Exists"}]})
-    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": namespace}, "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": template},
+    }
 
 
 def _workload_objects(workload: Workload, *, has_budgets: bool) -> Iterator[Manifest]:
     labels = {"app": workload.name}
-    spec: Manifest = {"replicas": workload.replicas, "selector": {"matchLabels": labels}, "template": _template(workload.name, workload.cpu, workload.memory, workload.pod_extra)}
+    spec: Manifest = {
+        "replicas": workload.replicas,
+        "selector": {"matchLabels": labels},
+        "template": _template(workload.name, workload.cpu, workload.memory, workload.pod_extra),
+    }
     if workload.kind == "StatefulSet":
         spec["serviceName"] = workload.name
-    yield {"apiVersion": "apps/v1", "kind": workload.kind, "metadata": {"name": workload.name, "namespace": _APPS}, "spec": spec}
+    yield {
+        "apiVersion": "apps/v1",
+        "kind": workload.kind,
+        "metadata": {"name": workload.name, "namespace": _APPS},
+        "spec": spec,
+    }
     if workload.unavailable is not None and has_budgets:
-        yield {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": workload.name, "namespace": _APPS},
-               "spec": {"maxUnavailable": workload.unavailable, "selector": {"matchLabels": labels}}}
+        yield {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": workload.name, "namespace": _APPS},
+            "spec": {"maxUnavailable": workload.unavailable, "selector": {"matchLabels": labels}},
+        }
 
 
 def _template(name: str, cpu: str, memory: str, pod_extra: Manifest) -> Manifest:
-    container = {"name": "main", "image": f"registry.example/{name}:1", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+    container = {
+        "name": "main",
+        "image": f"registry.example/{name}:1",
+        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+    }
     return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container], **pod_extra}}
 
 
@@ -134,7 +238,19 @@ def mirror_pods(node: Manifest, uid: str) -> Iterator[Manifest]:
     name = node["metadata"]["name"]
     for component in ("kube-apiserver", "etcd"):
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid, "controller": True}
-        yield {"apiVersion": "v1", "kind": "Pod",
-               "metadata": {"name": f"{component}-{name}", "namespace": "kube-system", "annotations": {"kubernetes.io/config.mirror": "static", "kubernetes.io/config.source": "file"}, "ownerReferences": [owner]},
-               "spec": {"nodeName": name, "priorityClassName": "system-node-critical", "containers": [{"name": "main", "image": f"registry.example/{component}:1"}],
-                        "tolerations": [{"operator": "Exists", "effect": "NoExecute"}]}}
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{component}-{name}",
+                "namespace": "kube-system",
+                "annotations": {"kubernetes.io/config.mirror": "static", "kubernetes.io/config.source": "file"},
+                "ownerReferences": [owner],
+            },
+            "spec": {
+                "nodeName": name,
+                "priorityClassName": "system-node-critical",
+                "containers": [{"name": "main", "image": f"registry.example/{component}:1"}],
+                "tolerations": [{"operator": "Exists", "effect": "NoExecute"}],
+            },
+        }

@@ -11,7 +11,8 @@ class Timings:
 
     pod_start: float = 0.8
     pod_stop: float = 0.4
-    # From the command to the last sign of life, and from there to the first of the next boot: a fast machine's, so that twelve nodes take less than a minute.
+    # From the command to the last sign of life, and from there to the first of the next boot: a fast machine's,
+    # so that twelve nodes take less than a minute.
     shutdown: float = 0.2
     boot: float = 1.2
     # From the new boot to a kubelet that reports it.

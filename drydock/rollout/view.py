@@ -22,7 +22,12 @@ def line_printer(out: TextIO) -> Callable[[Progress], None]:
         for node in progress.nodes:
             state = (node.phase, node.is_ready, node.is_cordoned)
             if last.get(node.name, ("Idle", True, False)) != state:
-                print(f"{progress.seconds:6.1f} s  {node.name}  {_state_words(node):<28}  {node.reason[:_REASON_WIDTH]}".rstrip(), file=out, flush=True)
+                print(
+                    f"{progress.seconds:6.1f} s  {node.name}  {_state_words(node):<28}  "
+                    f"{node.reason[:_REASON_WIDTH]}".rstrip(),
+                    file=out,
+                    flush=True,
+                )
             last[node.name] = state
 
     return show
@@ -45,7 +50,10 @@ def live_table(console: Console) -> tuple[Live, Callable[[Progress], None]]:
 
 def table_of(progress: Progress) -> Table:
     """The roll-out as a rich table."""
-    title = f"{progress.rebooted} of {len(progress.nodes)} nodes rebooted after {progress.seconds:.0f} s, {progress.moved} pods moved, {progress.moved_twice} twice"
+    title = (
+        f"{progress.rebooted} of {len(progress.nodes)} nodes rebooted after {progress.seconds:.0f} s, "
+        f"{progress.moved} pods moved, {progress.moved_twice} twice"
+    )
     table = Table(title=title, title_justify="left", expand=True, box=None, padding=(0, 1), header_style="bold")
     for name in ("node", "zone", "phase", "service"):
         table.add_column(name, no_wrap=True)
@@ -59,8 +67,25 @@ def table_of(progress: Progress) -> Table:
 
 
 def _cells(node: NodeLine) -> tuple[str, ...]:
-    service = "down" if not node.is_ready else "cordoned" if node.is_cordoned else "rebooted" if node.is_rebooted else "in service"
-    return (node.name, node.zone, node.phase, service, str(node.pods), str(node.moved or ""), node.forecast, node.reason)
+    service = (
+        "down"
+        if not node.is_ready
+        else "cordoned"
+        if node.is_cordoned
+        else "rebooted"
+        if node.is_rebooted
+        else "in service"
+    )
+    return (
+        node.name,
+        node.zone,
+        node.phase,
+        service,
+        str(node.pods),
+        str(node.moved or ""),
+        node.forecast,
+        node.reason,
+    )
 
 
 def _style(node: NodeLine) -> str:

@@ -44,4 +44,7 @@ def _priority(pod: Object, store: Store) -> dict[str, Any]:
 
 
 def _of_class(priority_class: Mapping[str, Any]) -> dict[str, Any]:
-    return {"priority": priority_class["value"], "preemptionPolicy": priority_class.get("preemptionPolicy", "PreemptLowerPriority")}
+    return {
+        "priority": priority_class["value"],
+        "preemptionPolicy": priority_class.get("preemptionPolicy", "PreemptLowerPriority"),
+    }

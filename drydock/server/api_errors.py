@@ -13,8 +13,15 @@ from drydock.server.kinds.resources import ResourceType
 class ApiError(Exception):
     """A request that is refused; `status()` is the body and `headers` go with the answer."""
 
-    def __init__(self, code: int, reason: str, message: str, *, details: dict[str, Any] | None = None,
-                 headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
@@ -23,8 +30,15 @@ class ApiError(Exception):
         self.headers = headers or {}
 
     def status(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-                                "message": self.message, "reason": self.reason, "code": self.code}
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        }
         if self.details:
             body["details"] = self.details
         return body
@@ -39,15 +53,27 @@ def not_found(resource: ResourceType, name: str) -> ApiError:
 
 
 def unknown_path(path: str) -> ApiError:
-    return ApiError(404, "NotFound", "the server could not find the requested resource", details={"causes": [{"reason": "UnexpectedServerResponse", "message": f"404 page not found: {path}"}]})
+    return ApiError(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+        details={"causes": [{"reason": "UnexpectedServerResponse", "message": f"404 page not found: {path}"}]},
+    )
 
 
 def already_exists(resource: ResourceType, name: str) -> ApiError:
-    return ApiError(409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', details=_details(resource, name))
+    return ApiError(
+        409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', details=_details(resource, name)
+    )
 
 
 def conflict(resource: ResourceType, name: str, why: str) -> ApiError:
-    return ApiError(409, "Conflict", f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}', details=_details(resource, name))
+    return ApiError(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}',
+        details=_details(resource, name),
+    )
 
 
 MODIFIED_MEANWHILE = "the object has been modified; please apply your changes to the latest version and try again"
@@ -70,7 +96,9 @@ def bad_request(message: str) -> ApiError:
 
 
 def forbidden(resource: ResourceType, name: str, why: str) -> ApiError:
-    return ApiError(403, "Forbidden", f'{resource.qualified} "{name}" is forbidden: {why}', details=_details(resource, name))
+    return ApiError(
+        403, "Forbidden", f'{resource.qualified} "{name}" is forbidden: {why}', details=_details(resource, name)
+    )
 
 
 def method_not_allowed(method: str) -> ApiError:
@@ -78,10 +106,17 @@ def method_not_allowed(method: str) -> ApiError:
 
 
 def unsupported_media_type(content_type: str, known: tuple[str, ...]) -> ApiError:
-    return ApiError(415, "UnsupportedMediaType", f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)} (got {content_type!r})")
+    return ApiError(
+        415,
+        "UnsupportedMediaType",
+        f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)} "
+        f"(got {content_type!r})",
+    )
 
 
-def too_many_requests(message: str, *, retry_after_seconds: int | None, causes: list[dict[str, str]] | None = None) -> ApiError:
+def too_many_requests(
+    message: str, *, retry_after_seconds: int | None, causes: list[dict[str, str]] | None = None
+) -> ApiError:
     details: dict[str, Any] = {}
     if retry_after_seconds:
         details["retryAfterSeconds"] = retry_after_seconds

@@ -1,8 +1,7 @@
 """The embedded API server: HTTP in, HTTP out. READ THIS FIRST of the server's files.
 
-What verbs do is in `verbs.py`, what a path means in `request_info.py`, what clients ask first in `discovery.py`; here is
-only the way of one request: who, what, may it, fault or not, do it, write it down.
-"""
+What verbs do is in `verbs.py`, what a path means in `request_info.py`, what clients ask first in
+`discovery.py`; here is only the way of one request: who, what, may it, fault or not, do it, write it down."""
 
 from __future__ import annotations
 
@@ -80,8 +79,16 @@ class ApiServer:
     purpose. `date_offset` shifts the Date header, as a server with a wrong clock would.
     """
 
-    def __init__(self, store: Store, verbs: Verbs, *, users: Mapping[str, str] | None = None, authorizer: Authorizer = allow_everything,
-                 plan: FaultPlan = no_faults, bookmark_seconds: float = 30.0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        verbs: Verbs,
+        *,
+        users: Mapping[str, str] | None = None,
+        authorizer: Authorizer = allow_everything,
+        plan: FaultPlan = no_faults,
+        bookmark_seconds: float = 30.0,
+    ) -> None:
         self.store = store
         self.verbs = verbs
         self.users = dict(users or {})
@@ -127,7 +134,9 @@ class ApiServer:
         if exchange.fault is not None and exchange.fault.kind is FaultKind.LOST_AFTER:
             response = _cut(request)
         elif exchange.fault is not None and exchange.fault.kind is FaultKind.ERROR_AFTER and response.status < 400:
-            response = self._json(ApiError(504, "Timeout", "request did not complete within the allotted timeout").status(), 504)
+            response = self._json(
+                ApiError(504, "Timeout", "request did not complete within the allotted timeout").status(), 504
+            )
         if exchange.info is not None and not response.prepared:
             self._record(exchange, response.status)
         return response
@@ -142,7 +151,9 @@ class ApiServer:
             return self._json(answer_review(asked.kind, await body_of(request), exchange.user, self.authorizer), 201)
         exchange.info = asked
         refuse_unless_allowed(self.authorizer, exchange.user, asked)
-        exchange.fault = self.plan(asked, exchange.user, asked.verb == "list" and request.query.get("resourceVersion") == "0")
+        exchange.fault = self.plan(
+            asked, exchange.user, asked.verb == "list" and request.query.get("resourceVersion") == "0"
+        )
         if exchange.fault is not None and exchange.fault.kind is FaultKind.LATE:
             return await self._do_it_later(exchange, asked, exchange.fault.seconds)
         if exchange.fault is not None and (spoilt := await self._spoil(request, exchange.fault)) is not None:
@@ -173,11 +184,22 @@ class ApiServer:
             case FaultKind.LOST_BEFORE:
                 return _cut(request)
             case FaultKind.CONFLICT:
-                refusal = ApiError(409, "Conflict", "the object has been modified; please apply your changes to the latest version and try again")
+                refusal = ApiError(
+                    409,
+                    "Conflict",
+                    "the object has been modified; please apply your changes to the latest version and try again",
+                )
             case FaultKind.THROTTLED:
-                refusal = api_errors.too_many_requests("the server has received too many requests and has asked us to try again later", retry_after_seconds=int(fault.seconds))
+                refusal = api_errors.too_many_requests(
+                    "the server has received too many requests and has asked us to try again later",
+                    retry_after_seconds=int(fault.seconds),
+                )
             case FaultKind.SERVER_ERROR:
-                refusal = ApiError(fault.code, "InternalError" if fault.code == 500 else "ServiceUnavailable", "etcdserver: request timed out")
+                refusal = ApiError(
+                    fault.code,
+                    "InternalError" if fault.code == 500 else "ServiceUnavailable",
+                    "etcdserver: request timed out",
+                )
             case FaultKind.STALE_LIST | FaultKind.LOST_AFTER | FaultKind.ERROR_AFTER | FaultKind.LATE:
                 return None
         return self._json(refusal.status(), refusal.code, refusal.headers)
@@ -202,10 +224,22 @@ class ApiServer:
         if info is None:
             return
         answered = request.transport is not None and not request.transport.is_closing()
-        self.requests.append(RequestRecord(
-            at=exchange.started, user=exchange.user, agent=request.headers.get("User-Agent", ""), verb=info.verb, resource=info.resource.plural,
-            subresource=info.subresource, namespace=info.namespace, name=info.name, code=code if answered else 0,
-            seconds=self.store.clock() - exchange.started, dry_run=is_dry_run(request.query), fault=fault.kind.value if fault else ""))
+        self.requests.append(
+            RequestRecord(
+                at=exchange.started,
+                user=exchange.user,
+                agent=request.headers.get("User-Agent", ""),
+                verb=info.verb,
+                resource=info.resource.plural,
+                subresource=info.subresource,
+                namespace=info.namespace,
+                name=info.name,
+                code=code if answered else 0,
+                seconds=self.store.clock() - exchange.started,
+                dry_run=is_dry_run(request.query),
+                fault=fault.kind.value if fault else "",
+            )
+        )
 
     # What was asked ------------------------------------------------------------------------------------------
 
@@ -237,32 +271,59 @@ class ApiServer:
 
     def _list(self, request: web.Request, info: RequestInfo, fault: Fault | None) -> web.Response:
         query = request.query
-        stale_version = self._version_before(info, fault.seconds) if fault is not None and fault.kind is FaultKind.STALE_LIST else None
-        page = self.verbs.page(info.resource, info.namespace, selected=selected(query, info), limit=number(query, "limit"), token=query.get("continue", ""), at_version=stale_version)
+        stale_version = (
+            self._version_before(info, fault.seconds)
+            if fault is not None and fault.kind is FaultKind.STALE_LIST
+            else None
+        )
+        page = self.verbs.page(
+            info.resource,
+            info.namespace,
+            selected=selected(query, info),
+            limit=number(query, "limit"),
+            token=query.get("continue", ""),
+            at_version=stale_version,
+        )
         metadata: dict[str, Any] = {"resourceVersion": str(page.version)}
         if page.next_token:
             metadata["continue"] = page.next_token
             if page.remaining is not None:
                 metadata["remainingItemCount"] = page.remaining
         if wants_table(request):
-            return self._json(as_table(info.resource, [item.content for item in page.items], page.version, self.verbs.wall_clock(), list_metadata=metadata))
+            return self._json(
+                as_table(
+                    info.resource,
+                    [item.content for item in page.items],
+                    page.version,
+                    self.verbs.wall_clock(),
+                    list_metadata=metadata,
+                )
+            )
         if is_converted(info.resource):
             items = [_encode(to_served(info.resource, item.content)) for item in page.items]
         else:
             items = [item.as_item for item in page.items]
-        head = _encode({"kind": f"{info.resource.kind}List", "apiVersion": info.resource.api_version, "metadata": metadata})
+        head = _encode(
+            {"kind": f"{info.resource.kind}List", "apiVersion": info.resource.api_version, "metadata": metadata}
+        )
         return self._bytes(head[:-1] + b',"items":[' + b",".join(items) + b"]}")
 
     def _version_before(self, info: RequestInfo, seconds: float) -> int | None:
         """The version that a cache some seconds behind would still serve; None when history does not reach back."""
         horizon = self.store.clock() - seconds
-        older = [c.version for c in self.store.changes_after(info.resource.storage, self.store.floor(info.resource.storage)) if c.at <= horizon]
+        older = [
+            c.version
+            for c in self.store.changes_after(info.resource.storage, self.store.floor(info.resource.storage))
+            if c.at <= horizon
+        ]
         return older[-1] if older else None
 
     async def _create(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
         body, dry_run = await body_of(request), is_dry_run(request.query)
         if info.subresource == "eviction":
-            options = DeleteOptions.from_body(body.get("deleteOptions") or {}, dry_run=dry_run or "All" in (body.get("dryRun") or []))
+            options = DeleteOptions.from_body(
+                body.get("deleteOptions") or {}, dry_run=dry_run or "All" in (body.get("dryRun") or [])
+            )
             evict(self.verbs, info.namespace, info.name, options, actor=user)
             return self._success(201)
         if info.subresource == "binding":
@@ -270,7 +331,9 @@ class ApiServer:
             return self._success(201)
         kind = body.get("kind")
         if kind not in (None, info.resource.kind):
-            raise api_errors.bad_request(f"the kind of the object ({kind}) does not match the resource of the request ({info.resource.plural})")
+            raise api_errors.bad_request(
+                f"the kind of the object ({kind}) does not match the resource of the request ({info.resource.plural})"
+            )
         obj = to_stored(body) if is_converted(info.resource) else body
         namespace = info.namespace
         if info.resource.namespaced and not namespace:
@@ -280,10 +343,23 @@ class ApiServer:
     async def _update(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
         body, dry_run = await body_of(request), is_dry_run(request.query)
         if info.subresource == "scale":
-            changed = self.verbs.change(info.resource, info.namespace, info.name, lambda old: with_scale(old, body), actor=user, dry_run=dry_run, verb="update")
+            changed = self.verbs.change(
+                info.resource,
+                info.namespace,
+                info.name,
+                lambda old: with_scale(old, body),
+                actor=user,
+                dry_run=dry_run,
+                verb="update",
+            )
             return self._json(scale_of(changed.content))
         obj = to_stored(body) if is_converted(info.resource) else body
-        return self._object(info, self.verbs.replace(info.resource, info.namespace, info.name, obj, actor=user, subresource=info.subresource, dry_run=dry_run))
+        return self._object(
+            info,
+            self.verbs.replace(
+                info.resource, info.namespace, info.name, obj, actor=user, subresource=info.subresource, dry_run=dry_run
+            ),
+        )
 
     async def _patch(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
         content_type, dry_run = request.content_type, is_dry_run(request.query)
@@ -292,12 +368,34 @@ class ApiServer:
             raise api_errors.unsupported_media_type(content_type, tuple(_PATCHES))
         patch = decoded(await request.read())
         if info.subresource == "scale":
-            changed = self.verbs.change(info.resource, info.namespace, info.name, lambda old: with_scale(old, apply_patch(scale_of(old), patch)), actor=user, dry_run=dry_run)
+            changed = self.verbs.change(
+                info.resource,
+                info.namespace,
+                info.name,
+                lambda old: with_scale(old, apply_patch(scale_of(old), patch)),
+                actor=user,
+                dry_run=dry_run,
+            )
             return self._json(scale_of(changed.content))
         if is_converted(info.resource):
-            edited = self.verbs.change(info.resource, info.namespace, info.name, lambda old: to_stored(apply_patch(to_served(info.resource, old), patch)), actor=user, dry_run=dry_run)
+            edited = self.verbs.change(
+                info.resource,
+                info.namespace,
+                info.name,
+                lambda old: to_stored(apply_patch(to_served(info.resource, old), patch)),
+                actor=user,
+                dry_run=dry_run,
+            )
         else:
-            edited = self.verbs.change(info.resource, info.namespace, info.name, lambda old: apply_patch(old, patch), actor=user, subresource=info.subresource, dry_run=dry_run)
+            edited = self.verbs.change(
+                info.resource,
+                info.namespace,
+                info.name,
+                lambda old: apply_patch(old, patch),
+                actor=user,
+                subresource=info.subresource,
+                dry_run=dry_run,
+            )
         return self._object(info, edited)
 
     async def _delete(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
@@ -306,15 +404,26 @@ class ApiServer:
         # The real server answers a pod's graceful deletion with the Pod, everything else with Success.
         if info.resource.plural == "pods" or "deletionTimestamp" in gone.content["metadata"]:
             return self._object(info, gone)
-        details = {"name": info.name, "group": info.resource.group, "kind": info.resource.plural, "uid": gone.content["metadata"]["uid"]}
-        return self._json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+        details = {
+            "name": info.name,
+            "group": info.resource.group,
+            "kind": info.resource.plural,
+            "uid": gone.content["metadata"]["uid"],
+        }
+        return self._json(
+            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        )
 
     async def _delete_collection(self, request: web.Request, info: RequestInfo, user: str) -> web.Response:
         options = delete_options(await body_of(request), request.query)
         page = self.verbs.page(info.resource, info.namespace, selected=selected(request.query, info))
         for item in page.items:
             self.verbs.delete(info.resource, item.key[0], item.key[1], options, actor=user)
-        head = {"kind": f"{info.resource.kind}List", "apiVersion": info.resource.api_version, "metadata": {"resourceVersion": str(self.store.version)}}
+        head = {
+            "kind": f"{info.resource.kind}List",
+            "apiVersion": info.resource.api_version,
+            "metadata": {"resourceVersion": str(self.store.version)},
+        }
         return self._bytes(_encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}")
 
     # Watching ------------------------------------------------------------------------------------------------
@@ -342,7 +451,9 @@ class ApiServer:
             if is_converted(info.resource):
                 content = to_served(info.resource, content)
             if as_tables:
-                content = as_table(info.resource, [event.content], int(content["metadata"]["resourceVersion"]), self.verbs.wall_clock())
+                content = as_table(
+                    info.resource, [event.content], int(content["metadata"]["resourceVersion"]), self.verbs.wall_clock()
+                )
         return _encode({"type": event.kind, "object": content}) + b"\n"
 
     # Answers -------------------------------------------------------------------------------------------------
@@ -354,7 +465,9 @@ class ApiServer:
         return self._bytes(_encode(content), code, headers)
 
     def _bytes(self, body: bytes, code: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-        return web.Response(body=body, status=code, content_type="application/json", headers={**self._dated(), **(headers or {})})
+        return web.Response(
+            body=body, status=code, content_type="application/json", headers={**self._dated(), **(headers or {})}
+        )
 
     def _object(self, info: RequestInfo, stored: Stored, code: int = 200) -> web.Response:
         if is_converted(info.resource):
@@ -362,7 +475,9 @@ class ApiServer:
         return self._bytes(stored.whole, code)
 
     def _success(self, code: int) -> web.Response:
-        return self._json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code}, code)
+        return self._json(
+            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code}, code
+        )
 
 
 def _cut(request: web.Request) -> web.Response:
@@ -372,8 +487,15 @@ def _cut(request: web.Request) -> web.Response:
     return web.Response(status=503)
 
 
-def embedded_api(*, clock: Callable[[], float], wall_clock: Callable[[], datetime], seed: int = 0, history_length: int = 20_000,
-                 journal_length: int | None = None, **server_options: Any) -> ApiServer:
+def embedded_api(
+    *,
+    clock: Callable[[], float],
+    wall_clock: Callable[[], datetime],
+    seed: int = 0,
+    history_length: int = 20_000,
+    journal_length: int | None = None,
+    **server_options: Any,
+) -> ApiServer:
     """A server with an empty store and the namespaces that every cluster has, not yet listening."""
     store = Store(clock=clock, history_length=history_length, journal_length=journal_length)
     verbs = Verbs(store, wall_clock=wall_clock, chance=random.Random(seed))

@@ -1,4 +1,5 @@
-"""The audit as lines of JSON: a line per request (who asked what, when, what was answered) and a line per write (what changed)."""
+"""The audit as lines of JSON: a line per request (who asked what, when, what was answered) and a line per write
+(what changed)."""
 
 from __future__ import annotations
 
@@ -35,5 +36,17 @@ def journal_line(change: Change) -> str:
     before: Any = {} if change.before is None else change.before.content
     after: Any = {} if change.after is None else change.after.content
     changed = {field: after.get(field) for field in {*before, *after} if before.get(field) != after.get(field)}
-    return json.dumps({"at": round(change.at, 3), "actor": change.actor, "verb": change.verb, "resource": change.storage[1],
-                       "namespace": change.key[0], "name": change.key[1], "kind": change.kind, "changed": changed}, separators=(",", ":"), sort_keys=True)
+    return json.dumps(
+        {
+            "at": round(change.at, 3),
+            "actor": change.actor,
+            "verb": change.verb,
+            "resource": change.storage[1],
+            "namespace": change.key[0],
+            "name": change.key[1],
+            "kind": change.kind,
+            "changed": changed,
+        },
+        separators=(",", ":"),
+        sort_keys=True,
+    )

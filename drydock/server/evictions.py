@@ -30,26 +30,47 @@ def evict(verbs: Verbs, namespace: str, name: str, options: DeleteOptions, *, ac
     if not _needs_no_budget(pod):
         budgets = _budgets_of(verbs, pod)
         if len(budgets) > 1:
-            raise api_errors.internal_error("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+            raise api_errors.internal_error(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            )
         if budgets and not _unhealthy_may_go(pod, budgets[0]):
             _count_disruption(verbs, budgets[0], name, dry_run=options.dry_run, actor=actor)
     if not options.dry_run:
         _mark_disruption_target(verbs, pod, actor)
     # The mark is a new version; the caller's own precondition was already checked above.
-    verbs.delete(_PODS, namespace, name, replace(options, uid=pod["metadata"]["uid"], resource_version=""), actor=actor, verb="evict")
+    verbs.delete(
+        _PODS,
+        namespace,
+        name,
+        replace(options, uid=pod["metadata"]["uid"], resource_version=""),
+        actor=actor,
+        verb="evict",
+    )
 
 
 def _refuse_other_pod(pod: Mapping[str, Any], options: DeleteOptions) -> None:
     metadata = pod["metadata"]
     if options.uid and options.uid != metadata["uid"]:
-        raise api_errors.conflict(_PODS, metadata["name"], f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}")
+        raise api_errors.conflict(
+            _PODS,
+            metadata["name"],
+            f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}",
+        )
     if options.resource_version and options.resource_version != metadata["resourceVersion"]:
-        raise api_errors.conflict(_PODS, metadata["name"], f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, ResourceVersion in object meta: {metadata['resourceVersion']}")
+        raise api_errors.conflict(
+            _PODS,
+            metadata["name"],
+            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
+            f"ResourceVersion in object meta: {metadata['resourceVersion']}",
+        )
 
 
 def _needs_no_budget(pod: Mapping[str, Any]) -> bool:
     """Pods that serve nobody: finished, not yet running, or already going (canIgnorePDB)."""
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
+    return (
+        pod.get("status", {}).get("phase") in ("Succeeded", "Failed", "Pending")
+        or "deletionTimestamp" in pod["metadata"]
+    )
 
 
 def _budgets_of(verbs: Verbs, pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -83,23 +104,57 @@ def _count_disruption(verbs: Verbs, budget: Mapping[str, Any], pod_name: str, *,
     if allowed < 0:
         raise api_errors.forbidden(_BUDGETS, name, "pdb disruptions allowed is negative")
     if len(status.get("disruptedPods") or {}) > _MOST_DISRUPTED_PODS:
-        raise api_errors.forbidden(_BUDGETS, name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+        raise api_errors.forbidden(
+            _BUDGETS, name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        )
     if allowed == 0:
-        raise _refused(f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has {status.get('currentHealthy', 0)} currently", retry_after_seconds=None)
+        raise _refused(
+            f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has "
+            f"{status.get('currentHealthy', 0)} currently",
+            retry_after_seconds=None,
+        )
     if dry_run:
         return
     conditions = status.get("conditions") or []
     if allowed == 1:
         conditions = with_condition(conditions, "DisruptionAllowed", "False", verbs.now(), reason="InsufficientPods")
-    counted: Object = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": {**(status.get("disruptedPods") or {}), pod_name: verbs.now()}, "conditions": conditions}
-    verbs.change(_BUDGETS, budget["metadata"]["namespace"], name, lambda old: {**old, "status": counted}, actor=actor, subresource="status")
+    counted: Object = {
+        **status,
+        "disruptionsAllowed": allowed - 1,
+        "disruptedPods": {**(status.get("disruptedPods") or {}), pod_name: verbs.now()},
+        "conditions": conditions,
+    }
+    verbs.change(
+        _BUDGETS,
+        budget["metadata"]["namespace"],
+        name,
+        lambda old: {**old, "status": counted},
+        actor=actor,
+        subresource="status",
+    )
 
 
 def _refused(why: str, *, retry_after_seconds: int | None) -> api_errors.ApiError:
-    return api_errors.too_many_requests(_REFUSAL, retry_after_seconds=retry_after_seconds, causes=[{"reason": "DisruptionBudget", "message": why}])
+    return api_errors.too_many_requests(
+        _REFUSAL, retry_after_seconds=retry_after_seconds, causes=[{"reason": "DisruptionBudget", "message": why}]
+    )
 
 
 def _mark_disruption_target(verbs: Verbs, pod: Mapping[str, Any], actor: str) -> None:
     metadata = pod["metadata"]
-    conditions = with_condition(pod["status"].get("conditions") or [], "DisruptionTarget", "True", verbs.now(), reason="EvictionByEvictionAPI", message="Eviction API: evicting")
-    verbs.change(_PODS, metadata["namespace"], metadata["name"], lambda old: {**old, "status": {**old["status"], "conditions": conditions}}, actor=actor, subresource="status")
+    conditions = with_condition(
+        pod["status"].get("conditions") or [],
+        "DisruptionTarget",
+        "True",
+        verbs.now(),
+        reason="EvictionByEvictionAPI",
+        message="Eviction API: evicting",
+    )
+    verbs.change(
+        _PODS,
+        metadata["namespace"],
+        metadata["name"],
+        lambda old: {**old, "status": {**old["status"], "conditions": conditions}},
+        actor=actor,
+        subresource="status",
+    )

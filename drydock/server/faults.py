@@ -17,15 +17,15 @@ from drydock.server.requests.info import RequestInfo
 class FaultKind(StrEnum):
     """What goes wrong, from the client's side."""
 
-    SLOW = "slow"                # the answer takes its time
+    SLOW = "slow"  # the answer takes its time
     LOST_BEFORE = "lost-before"  # the connection breaks and nothing was done
-    LOST_AFTER = "lost-after"    # the connection breaks and everything was done
-    LATE = "late"                # the connection breaks, and the write is made seconds later, as by a proxy that held it back
+    LOST_AFTER = "lost-after"  # the connection breaks and everything was done
+    LATE = "late"  # the connection breaks, and the write is made seconds later, as by a proxy that held it back
     ERROR_AFTER = "error-after"  # 504, and everything was done all the same
-    CONFLICT = "conflict"        # 409 though nobody else wrote: an apiserver whose own retry lost a race
-    THROTTLED = "throttled"      # 429 with Retry-After
+    CONFLICT = "conflict"  # 409 though nobody else wrote: an apiserver whose own retry lost a race
+    THROTTLED = "throttled"  # 429 with Retry-After
     SERVER_ERROR = "server-error"  # 500 or 503, nothing was done
-    STALE_LIST = "stale-list"    # only where the client allowed it with resourceVersion=0
+    STALE_LIST = "stale-list"  # only where the client allowed it with resourceVersion=0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,18 @@ def seeded_faults(seed: int, *, suffers: Callable[[str], bool], rates: FaultRate
 
 
 def _shares(rate: FaultRates, verb: str) -> list[tuple[FaultKind, float]]:
-    shares = [(FaultKind.SLOW, rate.slow), (FaultKind.LOST_BEFORE, rate.lost_before), (FaultKind.THROTTLED, rate.throttled), (FaultKind.SERVER_ERROR, rate.server_error)]
+    shares = [
+        (FaultKind.SLOW, rate.slow),
+        (FaultKind.LOST_BEFORE, rate.lost_before),
+        (FaultKind.THROTTLED, rate.throttled),
+        (FaultKind.SERVER_ERROR, rate.server_error),
+    ]
     if verb in _WRITES:
-        shares += [(FaultKind.LOST_AFTER, rate.lost_after), (FaultKind.LATE, rate.late), (FaultKind.ERROR_AFTER, rate.error_after)]
+        shares += [
+            (FaultKind.LOST_AFTER, rate.lost_after),
+            (FaultKind.LATE, rate.late),
+            (FaultKind.ERROR_AFTER, rate.error_after),
+        ]
     if verb in ("update", "patch"):
         shares.append((FaultKind.CONFLICT, rate.conflict))
     return shares

@@ -42,7 +42,11 @@ class Stored:
 
     @property
     def whole(self) -> bytes:
-        return b'{"kind":"%b","apiVersion":"%b",%b' % (self.content["kind"].encode(), self.content["apiVersion"].encode(), self.as_item[1:])
+        return b'{"kind":"%b","apiVersion":"%b",%b' % (
+            self.content["kind"].encode(),
+            self.content["apiVersion"].encode(),
+            self.as_item[1:],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +80,9 @@ class HistoryGone(Exception):
 class Store:
     """Objects by kind and key, with a history per kind long enough for watches to resume."""
 
-    def __init__(self, *, clock: Callable[[], float], history_length: int = 20_000, journal_length: int | None = None) -> None:
+    def __init__(
+        self, *, clock: Callable[[], float], history_length: int = 20_000, journal_length: int | None = None
+    ) -> None:
         self.version = 1
         self.clock = clock
         # Everything that ever happened, for the judge; a long-lived cluster bounds it.
@@ -102,7 +108,9 @@ class Store:
     def put(self, storage: Storage, key: Key, content: Content, *, actor: str, verb: str) -> Stored:
         """Write a new version; the resourceVersion is set here and nowhere else."""
         self.version += 1
-        stored = Stored(key, self.version, {**content, "metadata": {**content["metadata"], "resourceVersion": str(self.version)}})
+        stored = Stored(
+            key, self.version, {**content, "metadata": {**content["metadata"], "resourceVersion": str(self.version)}}
+        )
         before = self._objects[storage].get(key)
         self._objects[storage][key] = stored
         self._record(storage, before, stored, actor, verb)
@@ -119,7 +127,16 @@ class Store:
     def _record(self, storage: Storage, before: Stored | None, after: Stored | None, actor: str, verb: str) -> None:
         subject = after or before
         assert subject is not None
-        change = Change(version=self.version, storage=storage, key=subject.key, before=before, after=after, actor=actor, verb=verb, at=self.clock())
+        change = Change(
+            version=self.version,
+            storage=storage,
+            key=subject.key,
+            before=before,
+            after=after,
+            actor=actor,
+            verb=verb,
+            at=self.clock(),
+        )
         self.journal.append(change)
         history = self._history[storage]
         history.append(change)
@@ -152,7 +169,8 @@ class Store:
         return history[low:]
 
     def items_at(self, storage: Storage, version: int, namespace: str = "") -> list[Stored]:
-        """The objects of a kind as they stood at an older version; raises HistoryGone when that is not known any more."""
+        """The objects of a kind as they stood at an older version; raises HistoryGone when that is not known
+        any more."""
         state = dict(self._objects[storage])
         for change in reversed(self.changes_after(storage, version)):
             if change.before is None:

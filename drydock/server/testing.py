@@ -43,7 +43,9 @@ class RunningServer:
             self.verbs.create(namespaces, "", {"metadata": {"name": namespace}}, actor="seed")
         metadata.setdefault("uid", f"uid-{resource.plural}-{namespace}-{metadata['name']}")
         metadata.setdefault("creationTimestamp", self.verbs.now())
-        return self.store.put(resource.storage, (namespace, metadata["name"]), {**obj, "metadata": metadata}, actor="seed", verb="create")
+        return self.store.put(
+            resource.storage, (namespace, metadata["name"]), {**obj, "metadata": metadata}, actor="seed", verb="create"
+        )
 
     def get(self, plural: str, name: str, namespace: str = "") -> dict[str, Any] | None:
         """The object as it stands now, or None; `namespace` is `default` for namespaced kinds unless given."""
@@ -73,7 +75,8 @@ async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any
 
 
 def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
-    """Remove pods some time after they were marked as deleted: the one thing of a kubelet that nobody can do without."""
+    """Remove pods some time after they were marked as deleted: the one thing of a kubelet that nobody can do
+    without."""
     pods, loop = resource_named("pods"), asyncio.get_running_loop()
     seen: set[str] = set()
 

@@ -58,9 +58,13 @@ class DeleteOptions:
     @classmethod
     def from_body(cls, body: Mapping[str, Any], *, dry_run: bool = False) -> DeleteOptions:
         preconditions = body.get("preconditions") or {}
-        return cls(grace_seconds=body.get("gracePeriodSeconds"), uid=preconditions.get("uid") or "",
-                   resource_version=preconditions.get("resourceVersion") or "", orphan=body.get("propagationPolicy") == "Orphan",
-                   dry_run=dry_run or "All" in (body.get("dryRun") or []))
+        return cls(
+            grace_seconds=body.get("gracePeriodSeconds"),
+            uid=preconditions.get("uid") or "",
+            resource_version=preconditions.get("resourceVersion") or "",
+            orphan=body.get("propagationPolicy") == "Orphan",
+            dry_run=dry_run or "All" in (body.get("dryRun") or []),
+        )
 
 
 class Verbs:
@@ -82,22 +86,45 @@ class Verbs:
             raise api_errors.not_found(resource, name)
         return found
 
-    def page(self, resource: ResourceType, namespace: str = "", *, selected: Matches | None = None, limit: int = 0,
-             token: str = "", at_version: int | None = None) -> Page:
+    def page(
+        self,
+        resource: ResourceType,
+        namespace: str = "",
+        *,
+        selected: Matches | None = None,
+        limit: int = 0,
+        token: str = "",
+        at_version: int | None = None,
+    ) -> Page:
         """A consistent page; a continue token reads on at the version of the first page, as etcd does."""
         version, after = self._page_start(token, at_version)
         try:
-            found = self.store.items(resource.storage, namespace) if version is None else self.store.items_at(resource.storage, version, namespace)
+            found = (
+                self.store.items(resource.storage, namespace)
+                if version is None
+                else self.store.items_at(resource.storage, version, namespace)
+            )
         except HistoryGone as gone:
-            raise api_errors.expired("The provided continue parameter is too old to display a consistent list result. "
-                                     f"You must start a new list without the continue parameter (oldest kept: {gone.oldest}).") from gone
+            raise api_errors.expired(
+                "The provided continue parameter is too old to display a consistent list result. "
+                f"You must start a new list without the continue parameter (oldest kept: {gone.oldest})."
+            ) from gone
         read_at = self.store.version if version is None else version
-        items = [item for item in found if (after is None or item.key > after) and (selected is None or selected(item.content))]
+        items = [
+            item
+            for item in found
+            if (after is None or item.key > after) and (selected is None or selected(item.content))
+        ]
         if not limit or len(items) <= limit:
             return Page(items=items, version=read_at)
         token = base64.urlsafe_b64encode(json.dumps([read_at, *items[limit - 1].key]).encode()).decode().rstrip("=")
         # With a selector the real server does not know how many are left either.
-        return Page(items=items[:limit], version=read_at, next_token=token, remaining=len(items) - limit if selected is None else None)
+        return Page(
+            items=items[:limit],
+            version=read_at,
+            next_token=token,
+            remaining=len(items) - limit if selected is None else None,
+        )
 
     def _page_start(self, token: str, at_version: int | None) -> tuple[int | None, Key | None]:
         if not token:
@@ -110,12 +137,17 @@ class Verbs:
 
     # Writing -------------------------------------------------------------------------------------------------
 
-    def create(self, resource: ResourceType, namespace: str, obj: Object, *, actor: str, dry_run: bool = False) -> Stored:
+    def create(
+        self, resource: ResourceType, namespace: str, obj: Object, *, actor: str, dry_run: bool = False
+    ) -> Stored:
         metadata = dict(obj.get("metadata") or {})
         if not resource.namespaced:
             metadata.pop("namespace", None)
         elif metadata.get("namespace") not in (None, "", namespace):
-            raise api_errors.bad_request(f"the namespace of the provided object does not match the namespace sent on the request ({metadata['namespace']} != {namespace})")
+            raise api_errors.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request "
+                f"({metadata['namespace']} != {namespace})"
+            )
         else:
             self._refuse_dead_namespace(resource, namespace)
             metadata["namespace"] = namespace
@@ -124,7 +156,9 @@ class Verbs:
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"] + "".join(self._chance.choices(_NAME_LETTERS, k=5))
         if not metadata.get("name"):
-            raise api_errors.invalid(resource, "", [("metadata.name", "Required value: name or generateName is required")])
+            raise api_errors.invalid(
+                resource, "", [("metadata.name", "Required value: name or generateName is required")]
+            )
         metadata.update(uid=str(uuid.UUID(int=self._chance.getrandbits(128), version=4)), creationTimestamp=self.now())
         for server_only in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
             metadata.pop(server_only, None)
@@ -143,19 +177,57 @@ class Verbs:
         if found is None:
             raise api_errors.not_found(namespaces, namespace)
         if "deletionTimestamp" in found.content["metadata"]:
-            refusal = api_errors.forbidden(resource, "", f"unable to create new content in namespace {namespace} because it is being terminated")
-            refusal.details["causes"] = [{"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated", "field": "metadata.namespace"}]
+            refusal = api_errors.forbidden(
+                resource, "", f"unable to create new content in namespace {namespace} because it is being terminated"
+            )
+            refusal.details["causes"] = [
+                {
+                    "reason": "NamespaceTerminating",
+                    "message": f"namespace {namespace} is being terminated",
+                    "field": "metadata.namespace",
+                }
+            ]
             raise refusal
 
-    def replace(self, resource: ResourceType, namespace: str, name: str, obj: Object, *, actor: str, subresource: str = "",
-                dry_run: bool = False) -> Stored:
+    def replace(
+        self,
+        resource: ResourceType,
+        namespace: str,
+        name: str,
+        obj: Object,
+        *,
+        actor: str,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Stored:
         """PUT: what the new object does not say is gone; a resourceVersion in it must be the newest."""
         if (obj.get("metadata") or {}).get("name") not in (None, "", name):
-            raise api_errors.bad_request(f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})")
-        return self.change(resource, namespace, name, lambda _old: obj, actor=actor, subresource=subresource, dry_run=dry_run, verb="update")
+            raise api_errors.bad_request(
+                f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})"
+            )
+        return self.change(
+            resource,
+            namespace,
+            name,
+            lambda _old: obj,
+            actor=actor,
+            subresource=subresource,
+            dry_run=dry_run,
+            verb="update",
+        )
 
-    def change(self, resource: ResourceType, namespace: str, name: str, edit: Callable[[Object], Object], *, actor: str,
-               subresource: str = "", dry_run: bool = False, verb: str = "patch") -> Stored:
+    def change(
+        self,
+        resource: ResourceType,
+        namespace: str,
+        name: str,
+        edit: Callable[[Object], Object],
+        *,
+        actor: str,
+        subresource: str = "",
+        dry_run: bool = False,
+        verb: str = "patch",
+    ) -> Stored:
         """Write what `edit` makes of the present object; nothing is written when that is what already stands there."""
         stored = self.read(resource, namespace, name)
         old = stored.content
@@ -166,29 +238,48 @@ class Verbs:
             raise api_errors.bad_request("the result of the change is no object")
         wanted = str((edited.get("metadata") or {}).get("resourceVersion") or "")
         refuse_stale(resource, old, wanted)
-        new = prepared_for_update(resource, old, {**edited, "metadata": dict(edited.get("metadata") or {})}, subresource)
+        new = prepared_for_update(
+            resource, old, {**edited, "metadata": dict(edited.get("metadata") or {})}, subresource
+        )
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if new == old:
             return stored
         refuse_if_invalid(resource, new, old)
         key = (namespace, name)
-        if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers") and not self._still_stopping(resource, new):
+        if (
+            "deletionTimestamp" in new["metadata"]
+            and not new["metadata"].get("finalizers")
+            and not self._still_stopping(resource, new)
+        ):
             return stored if dry_run else self.store.remove(resource.storage, key, actor=actor, verb="delete")
-        return self._put(resource, key, new, actor=actor, verb=verb if not subresource else f"{verb}/{subresource}", dry_run=dry_run)
+        return self._put(
+            resource, key, new, actor=actor, verb=verb if not subresource else f"{verb}/{subresource}", dry_run=dry_run
+        )
 
     @staticmethod
     def _still_stopping(resource: ResourceType, obj: Mapping[str, Any]) -> bool:
         """A pod with a grace period left belongs to its kubelet; everything else goes with its last finalizer."""
         return resource.plural == "pods" and bool(obj["metadata"].get("deletionGracePeriodSeconds"))
 
-    def _put(self, resource: ResourceType, key: Key, content: Object, *, actor: str, verb: str, dry_run: bool = False) -> Stored:
+    def _put(
+        self, resource: ResourceType, key: Key, content: Object, *, actor: str, verb: str, dry_run: bool = False
+    ) -> Stored:
         if dry_run:
             return Stored(key, self.store.version, content)
         return self.store.put(resource.storage, key, content, actor=actor, verb=verb)
 
     # Deleting ------------------------------------------------------------------------------------------------
 
-    def delete(self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions, *, actor: str, verb: str = "delete") -> Stored:
+    def delete(
+        self,
+        resource: ResourceType,
+        namespace: str,
+        name: str,
+        options: DeleteOptions,
+        *,
+        actor: str,
+        verb: str = "delete",
+    ) -> Stored:
         """The object as it is after the request: gone, or marked and left to its kubelet or finalizers.
 
         `verb` is what the journal calls it: an eviction is a deletion that asked first.
@@ -196,9 +287,18 @@ class Verbs:
         stored = self.read(resource, namespace, name)
         metadata = stored.content["metadata"]
         if options.uid and options.uid != metadata["uid"]:
-            raise api_errors.conflict(resource, name, f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}")
+            raise api_errors.conflict(
+                resource,
+                name,
+                f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}",
+            )
         if options.resource_version and options.resource_version != metadata["resourceVersion"]:
-            raise api_errors.conflict(resource, name, f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, ResourceVersion in object meta: {metadata['resourceVersion']}")
+            raise api_errors.conflict(
+                resource,
+                name,
+                f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
+                f"ResourceVersion in object meta: {metadata['resourceVersion']}",
+            )
         grace = self._grace_seconds(resource, stored.content, options)
         if options.dry_run:
             return stored
@@ -226,18 +326,28 @@ class Verbs:
     def _mark_deleted(self, resource: ResourceType, stored: Stored, grace: int, *, actor: str, verb: str) -> Stored:
         metadata = stored.content["metadata"]
         earlier = metadata.get("deletionGracePeriodSeconds")
-        if "deletionTimestamp" in metadata and (resource.plural != "pods" or (earlier is not None and earlier <= grace)):
+        if "deletionTimestamp" in metadata and (
+            resource.plural != "pods" or (earlier is not None and earlier <= grace)
+        ):
             return stored
         due = rfc3339(self.wall_clock() + timedelta(seconds=grace))
         marked = {**metadata, "deletionTimestamp": due, "deletionGracePeriodSeconds": grace}
         if "generation" in metadata:
             marked["generation"] = metadata["generation"] + 1
-        return self.store.put(resource.storage, stored.key, {**stored.content, "metadata": marked}, actor=actor, verb=verb)
+        return self.store.put(
+            resource.storage, stored.key, {**stored.content, "metadata": marked}, actor=actor, verb=verb
+        )
 
     def _orphan_dependents(self, uid: str, actor: str) -> None:
         for resource, item in self.dependents_of(uid):
             owners = [o for o in item.content["metadata"]["ownerReferences"] if o["uid"] != uid]
-            self.store.put(resource.storage, item.key, {**item.content, "metadata": {**item.content["metadata"], "ownerReferences": owners}}, actor=actor, verb="patch")
+            self.store.put(
+                resource.storage,
+                item.key,
+                {**item.content, "metadata": {**item.content["metadata"], "ownerReferences": owners}},
+                actor=actor,
+                verb="patch",
+            )
 
     def dependents_of(self, uid: str) -> Iterable[tuple[ResourceType, Stored]]:
         """Every object that names the owner, of whatever kind."""
@@ -256,7 +366,9 @@ class Verbs:
 
     # Pods ----------------------------------------------------------------------------------------------------
 
-    def bind(self, namespace: str, name: str, binding: Mapping[str, Any], *, actor: str, dry_run: bool = False) -> Stored:
+    def bind(
+        self, namespace: str, name: str, binding: Mapping[str, Any], *, actor: str, dry_run: bool = False
+    ) -> Stored:
         """Put a pod on a node: the one way in which spec.nodeName is ever set (pod/storage/storage.go assignPod)."""
         pods = resource_named("pods")
         pod = self.read(pods, namespace, name).content
@@ -265,19 +377,28 @@ class Verbs:
             raise api_errors.invalid(pods, name, [("target.name", "Required value")])
         uid = (binding.get("metadata") or {}).get("uid")
         if uid and uid != pod["metadata"]["uid"]:
-            raise api_errors.conflict(pods, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}")
+            raise api_errors.conflict(
+                pods,
+                name,
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}",
+            )
         if "deletionTimestamp" in pod["metadata"]:
             raise api_errors.conflict(pods, name, f"pod {name} is being deleted, cannot be assigned to a host")
         if pod["spec"].get("nodeName"):
             raise api_errors.conflict(pods, name, f"pod {name} is already assigned to node {pod['spec']['nodeName']!r}")
         if pod["spec"].get("schedulingGates"):
             raise api_errors.conflict(pods, name, f"pod {name} has non-empty .spec.schedulingGates")
-        status = {**pod["status"], "conditions": with_condition(pod["status"].get("conditions") or [], "PodScheduled", "True", self.now())}
+        status = {
+            **pod["status"],
+            "conditions": with_condition(pod["status"].get("conditions") or [], "PodScheduled", "True", self.now()),
+        }
         bound = {**pod, "spec": {**pod["spec"], "nodeName": target}, "status": status}
         return self._put(pods, (namespace, name), bound, actor=actor, verb="bind", dry_run=dry_run)
 
 
-def with_condition(conditions: list[Object], kind: str, status: str, now: str, *, reason: str = "", message: str = "") -> list[Object]:
+def with_condition(
+    conditions: list[Object], kind: str, status: str, now: str, *, reason: str = "", message: str = ""
+) -> list[Object]:
     """The conditions with one of them set; its transition time moves only when the status does."""
     before = next((c for c in conditions if c.get("type") == kind), None)
     since = before.get("lastTransitionTime", now) if before and before.get("status") == status else now

@@ -1,8 +1,7 @@
 """What a watch sees of the store: the changes it asked for, in order, told from its own point of view.
 
-The bytes go out in `api_server.py`. Source of the semantics: apiserver `storage/cacher/cache_watcher.go`: an object that
-stops matching a selector is reported as deleted, one that begins to match as added.
-"""
+The bytes go out in `api_server.py`. Source of the semantics: apiserver `storage/cacher/cache_watcher.go`: an
+object that stops matching a selector is reported as deleted, one that begins to match as added."""
 
 from __future__ import annotations
 
@@ -39,8 +38,11 @@ class WatchEvent:
     content: dict[str, Any]
 
 
-async def watch_events(store: Store, request: WatchRequest, *, bookmark_seconds: float, now: Callable[[], float]) -> AsyncIterator[WatchEvent]:
-    """Events until the time is over; a start that is too old yields one ERROR event with code 410, as a real stream does."""
+async def watch_events(
+    store: Store, request: WatchRequest, *, bookmark_seconds: float, now: Callable[[], float]
+) -> AsyncIterator[WatchEvent]:
+    """Events until the time is over; a start that is too old yields one ERROR event with code 410, as a real
+    stream does."""
     changed = asyncio.Event()
     stop_listening = store.listen([request.resource.storage], changed.set)
     deadline, next_bookmark = now() + request.timeout_seconds, now() + bookmark_seconds
@@ -105,14 +107,30 @@ def _event(change: Change, request: WatchRequest) -> WatchEvent | None:
     if before is None:
         return None
     # The last state that matched carries the version of this change.
-    return WatchEvent(kind="DELETED", content={**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}})
+    return WatchEvent(
+        kind="DELETED", content={**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}}
+    )
 
 
 def _bookmark(resource: ResourceType, version: int) -> WatchEvent:
-    return WatchEvent(kind="BOOKMARK", content={"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {"resourceVersion": str(version), "creationTimestamp": None}})
+    return WatchEvent(
+        kind="BOOKMARK",
+        content={
+            "kind": resource.kind,
+            "apiVersion": resource.api_version,
+            "metadata": {"resourceVersion": str(version), "creationTimestamp": None},
+        },
+    )
 
 
 def _too_old(version: int, oldest: int) -> WatchEvent:
-    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Expired", "code": 410,
-              "message": f"too old resource version: {version} ({oldest})"}
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "reason": "Expired",
+        "code": 410,
+        "message": f"too old resource version: {version} ({oldest})",
+    }
     return WatchEvent(kind="ERROR", content=status)

@@ -1,8 +1,7 @@
 """KubeSchedulerConfiguration v1 as frozen values, from a parsed mapping; no files are read here.
 
-Leader election, client connection and profiling are the real scheduler's own business and are skipped. Defaults and checks follow
-pkg/scheduler/apis/config of kube-scheduler v1.36.
-"""
+Leader election, client connection and profiling are the real scheduler's own business and are skipped. Defaults
+and checks follow pkg/scheduler/apis/config of kube-scheduler v1.36."""
 
 from __future__ import annotations
 
@@ -33,14 +32,27 @@ from scheduler_core.model.labels import is_label_key
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 DEFAULT_KUBE_VERSION = KubeVersion.parse("1.36")
 
-_SKIPPED = ("leaderElection", "clientConnection", "enableProfiling", "enableContentionProfiling", "delayCacheUntilActive", "healthzBindAddress", "metricsBindAddress")
-_POD_GROUP_POINTS = ("placementGenerate", "placementScore", "podGroupPostFilter")  # scheduling of pod groups: its gates are off in every supported release
+_SKIPPED = (
+    "leaderElection",
+    "clientConnection",
+    "enableProfiling",
+    "enableContentionProfiling",
+    "delayCacheUntilActive",
+    "healthzBindAddress",
+    "metricsBindAddress",
+)
+_POD_GROUP_POINTS = (
+    "placementGenerate",
+    "placementScore",
+    "podGroupPostFilter",
+)  # scheduling of pod groups: its gates are off in every supported release
 _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedResource:
-    """An extended resource that an extender looks after; the built-in filter leaves it alone if `ignored_by_scheduler`."""
+    """An extended resource that an extender looks after; the built-in filter leaves it alone if
+    `ignored_by_scheduler`."""
 
     name: str
     ignored_by_scheduler: bool = False
@@ -80,7 +92,8 @@ class ExtenderSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """How pods with one schedulerName are scheduled; `percentage_of_nodes_to_score` None means: as the configuration says."""
+    """How pods with one schedulerName are scheduled; `percentage_of_nodes_to_score` None means: as the
+    configuration says."""
 
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: int | None = None
@@ -106,7 +119,9 @@ class Configuration:
     pod_max_backoff_seconds: int = 10
 
     @classmethod
-    def from_mapping(cls, mapping: Mapping[str, Any], kube_version: KubeVersion = DEFAULT_KUBE_VERSION) -> Configuration:
+    def from_mapping(
+        cls, mapping: Mapping[str, Any], kube_version: KubeVersion = DEFAULT_KUBE_VERSION
+    ) -> Configuration:
         """The configuration written in `mapping` (parsed YAML or JSON), defaulted.
 
         Raises ConfigurationError with every problem found, each beginning with the path of its field.
@@ -124,8 +139,13 @@ class Configuration:
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
     def nodes_percentage(self, profile: Profile) -> int:
-        """The percentage of nodes to score in this profile: its own, even an explicit 0, else the configuration's; 0 means adaptive."""
-        return self.percentage_of_nodes_to_score if profile.percentage_of_nodes_to_score is None else profile.percentage_of_nodes_to_score
+        """The percentage of nodes to score in this profile: its own, even an explicit 0, else the
+        configuration's; 0 means adaptive."""
+        return (
+            self.percentage_of_nodes_to_score
+            if profile.percentage_of_nodes_to_score is None
+            else profile.percentage_of_nodes_to_score
+        )
 
 
 def _read(written: Section, kube_version: KubeVersion) -> Configuration:
@@ -143,9 +163,14 @@ def _read(written: Section, kube_version: KubeVersion) -> Configuration:
     if configuration.parallelism <= 0:
         written.refuse("parallelism", f"{configuration.parallelism}: should be an integer value greater than zero")
     if configuration.pod_initial_backoff_seconds <= 0:
-        written.refuse("podInitialBackoffSeconds", f"{configuration.pod_initial_backoff_seconds}: must be greater than 0")
+        written.refuse(
+            "podInitialBackoffSeconds", f"{configuration.pod_initial_backoff_seconds}: must be greater than 0"
+        )
     if configuration.pod_max_backoff_seconds < configuration.pod_initial_backoff_seconds:
-        written.refuse("podMaxBackoffSeconds", f"{configuration.pod_max_backoff_seconds}: must be greater than or equal to podInitialBackoffSeconds")
+        written.refuse(
+            "podMaxBackoffSeconds",
+            f"{configuration.pod_max_backoff_seconds}: must be greater than or equal to podInitialBackoffSeconds",
+        )
     written.refuse_unknown(*_SKIPPED)
     return configuration
 
@@ -188,7 +213,11 @@ def _read_profiles(written: Section, kube_version: KubeVersion) -> tuple[Profile
 
 def _read_profile(section: Section, default_name: str, kube_version: KubeVersion) -> Profile:
     plugins = section.section("plugins")
-    selections = {point: _read_selection(plugins.section(point)) for point in (MULTI_POINT, *EXTENSION_POINTS) if plugins.has(point)}
+    selections = {
+        point: _read_selection(plugins.section(point))
+        for point in (MULTI_POINT, *EXTENSION_POINTS)
+        if plugins.has(point)
+    }
     plugins.refuse_unknown(*_POD_GROUP_POINTS)
     args: dict[str, object] = {}
     for written in section.sections("pluginConfig"):
@@ -247,7 +276,9 @@ def _read_extenders(written: Section) -> tuple[ExtenderSettings, ...]:
     for section, extender in zip(sections, extenders, strict=True):
         for index, resource in enumerate(extender.managed_resources):
             if resource.name in managed:
-                section.refuse(f"managedResources[{index}].name", f"{resource.name!r} is already managed by an extender")
+                section.refuse(
+                    f"managedResources[{index}].name", f"{resource.name!r} is already managed by an extender"
+                )
             managed.add(resource.name)
     binders = sum(bool(extender.bind_verb) for extender in extenders)
     if binders > 1:
@@ -283,8 +314,16 @@ def _read_managed_resource(section: Section) -> ManagedResource:
     name = section.text("name")
     if not is_label_key(name):
         section.refuse("name", f"{name!r} is not a valid resource name")
-    elif "/" not in name or "kubernetes.io/" in name or name.startswith("requests.") or not is_label_key("requests." + name):
-        section.refuse("name", f"{name!r} is not an extended resource: it needs a domain of its own before '/', outside kubernetes.io")
+    elif (
+        "/" not in name
+        or "kubernetes.io/" in name
+        or name.startswith("requests.")
+        or not is_label_key("requests." + name)
+    ):
+        section.refuse(
+            "name",
+            f"{name!r} is not an extended resource: it needs a domain of its own before '/', outside kubernetes.io",
+        )
     resource = ManagedResource(name=name, ignored_by_scheduler=section.flag("ignoredByScheduler"))
     section.refuse_unknown()
     return resource
@@ -313,9 +352,17 @@ def _read_bytes(section: Section, name: str) -> bytes:
         return b""
 
 
-def _with_ignored_resources(profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion) -> tuple[Profile, ...]:
-    """What extenders want ignored takes the place of NodeResourcesFit's own list (pkg/scheduler/scheduler.go, buildExtenders)."""
-    ignored = tuple(resource.name for extender in extenders for resource in extender.managed_resources if resource.ignored_by_scheduler)
+def _with_ignored_resources(
+    profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
+) -> tuple[Profile, ...]:
+    """What extenders want ignored takes the place of NodeResourcesFit's own list (pkg/scheduler/scheduler.go,
+    buildExtenders)."""
+    ignored = tuple(
+        resource.name
+        for extender in extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
     if not ignored:
         return profiles
     changed = []

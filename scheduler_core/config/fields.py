@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar
 
-_DURATION_UNITS = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
+_DURATION_UNITS = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+}
 T = TypeVar("T")
 
 _INT32 = 2**31
@@ -19,7 +27,8 @@ _INT64 = 2**63
 
 
 class ConfigurationError(ValueError):
-    """The configuration cannot be used; `problems` holds one sentence per field, each beginning with the field's path."""
+    """The configuration cannot be used; `problems` holds one sentence per field, each beginning with the
+    field's path."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -33,7 +42,13 @@ def parse_duration_seconds(text: str) -> float | None:
     match = re.fullmatch(r"([+-]?)((?:\d+\.?\d*(?:ns|us|µs|ms|s|m|h)|\.\d+(?:ns|us|µs|ms|s|m|h))+)", text)
     if match is None:
         return None
-    total = sum((Fraction(number if not number.startswith(".") else "0" + number) * _DURATION_UNITS[unit] for number, unit in _pieces(match[2])), Fraction(0))
+    total = sum(
+        (
+            Fraction(number if not number.startswith(".") else "0" + number) * _DURATION_UNITS[unit]
+            for number, unit in _pieces(match[2])
+        ),
+        Fraction(0),
+    )
     return float(-total if match[1] == "-" else total)
 
 
@@ -45,7 +60,13 @@ def kind_of(value: object) -> str:
     """What a parsed value is, in words: "a string", "a mapping"."""
     if isinstance(value, bool):
         return "a boolean"
-    for kind, name in ((str, "a string"), (int, "an integer"), (float, "a number"), (Mapping, "a mapping"), (list, "a list")):
+    for kind, name in (
+        (str, "a string"),
+        (int, "an integer"),
+        (float, "a number"),
+        (Mapping, "a mapping"),
+        (list, "a list"),
+    ):
         if isinstance(value, kind):
             return name
     return type(value).__name__
@@ -55,8 +76,8 @@ def kind_of(value: object) -> str:
 class Section:
     """One mapping of the configuration, where it stands, and the problems found so far (shared by all sections).
 
-    The reading methods return the default where a field is absent, null or of the wrong kind; a wrong kind is remembered.
-    """
+    The reading methods return the default where a field is absent, null or of the wrong kind; a wrong kind is
+    remembered."""
 
     values: Mapping[str, Any]
     path: str

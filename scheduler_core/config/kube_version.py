@@ -1,8 +1,8 @@
 """What changed between kube-scheduler releases, one named switch per behaviour.
 
 A plugin asks for a behaviour by its name and never compares version numbers. Sources are given as pull requests of
-kubernetes/kubernetes; where a feature gate decides, the switch follows the gate's default in that release. A release means its newest patch.
-"""
+kubernetes/kubernetes; where a feature gate decides, the switch follows the gate's default in that release. A
+release means its newest patch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ TieBreak = Literal["random", "heap"]
 
 
 class UnsupportedKubeVersionError(ValueError):
-    """The text names no Kubernetes release that this library reproduces; choose one of the releases the message lists."""
+    """The text names no Kubernetes release that this library reproduces; choose one of the releases the message
+    lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,9 @@ class KubeVersion:
             raise UnsupportedKubeVersionError(f"{text!r} is not a Kubernetes version; write it like 1.36")
         release = (int(match[1]), int(match[2]))
         if not OLDEST <= release <= EXPERIMENTAL:
-            raise UnsupportedKubeVersionError(f"Kubernetes {text} is not supported; known are 1.32 to 1.36, and 1.37 as an experiment")
+            raise UnsupportedKubeVersionError(
+                f"Kubernetes {text} is not supported; known are 1.32 to 1.36, and 1.37 as an experiment"
+            )
         return cls(major=release[0], minor=release[1])
 
     def __str__(self) -> str:
@@ -61,7 +64,8 @@ class KubeVersion:
 
     @cached_property
     def tie_break(self) -> TieBreak:
-        """How nodes of equal total are told apart: at random until 1.34, by heap order of the feasible list since 1.35 (#135231)."""
+        """How nodes of equal total are told apart: at random until 1.34, by heap order of the feasible list
+        since 1.35 (#135231)."""
         return "heap" if self._since(35) else "random"
 
     # ---- scores ----
@@ -90,12 +94,14 @@ class KubeVersion:
 
     @cached_property
     def oversized_request_is_unresolvable(self) -> bool:
-        """Since 1.34 a request above the node's whole allocatable is refused for good, so preemption leaves the node alone."""
+        """Since 1.34 a request above the node's whole allocatable is refused for good, so preemption leaves the
+        node alone."""
         return self._since(34)
 
     @cached_property
     def taint_refusal_names_the_taint(self) -> bool:
-        """Until 1.33 the refusal reads `node(s) had untolerated taint {key: value}`, then `…untolerated taint(s)` (#134740, in 1.34 by #135023)."""
+        """Until 1.33 the refusal reads `node(s) had untolerated taint {key: value}`, then `…untolerated
+        taint(s)` (#134740, in 1.34 by #135023)."""
         return not self._since(34)
 
     @cached_property
@@ -105,12 +111,14 @@ class KubeVersion:
 
     @cached_property
     def read_write_once_pod_refusal_names_the_node(self) -> bool:
-        """Until 1.33 a ReadWriteOncePod claim in use refuses with `node has pod using PersistentVolumeClaim with the same name …`."""
+        """Until 1.33 a ReadWriteOncePod claim in use refuses with `node has pod using PersistentVolumeClaim
+        with the same name …`."""
         return not self._since(34)
 
     @cached_property
     def negative_namespace_selector_matches_all(self) -> bool:
-        """Since 1.34 NotIn and DoesNotExist in the incoming pod's namespaceSelector match every namespace (regression of #132457)."""
+        """Since 1.34 NotIn and DoesNotExist in the incoming pod's namespaceSelector match every namespace
+        (regression of #132457)."""
         return self._since(34)
 
     @cached_property
@@ -137,7 +145,8 @@ class KubeVersion:
 
     @cached_property
     def extended_resources_by_device_class(self) -> bool:
-        """Gate DRAExtendedResource: on since 1.36; a DeviceClass may stand for an extended resource that a node does not offer."""
+        """Gate DRAExtendedResource: on since 1.36; a DeviceClass may stand for an extended resource that a node
+        does not offer."""
         return self._since(36)
 
     @cached_property
@@ -149,7 +158,8 @@ class KubeVersion:
 
     @cached_property
     def status_resources_count(self) -> bool:
-        """Gate InPlacePodVerticalScaling: on since 1.33; a running pod counts the larger of spec, actuated and allocated."""
+        """Gate InPlacePodVerticalScaling: on since 1.33; a running pod counts the larger of spec, actuated and
+        allocated."""
         return self._since(33)
 
     @cached_property
@@ -166,10 +176,12 @@ class KubeVersion:
 
     @cached_property
     def pops_from_backoff(self) -> bool:
-        """Gate SchedulerPopFromBackoffQ: on since 1.33; an idle scheduler takes the next pod out of its back-off early."""
+        """Gate SchedulerPopFromBackoffQ: on since 1.33; an idle scheduler takes the next pod out of its
+        back-off early."""
         return self._since(33)
 
     @cached_property
     def async_preemption(self) -> bool:
-        """Gate SchedulerAsyncPreemption: on since 1.33; a pod whose victims are being deleted stays out of the queue."""
+        """Gate SchedulerAsyncPreemption: on since 1.33; a pod whose victims are being deleted stays out of the
+        queue."""
         return self._since(33)

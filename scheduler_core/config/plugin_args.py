@@ -1,8 +1,8 @@
 """Each default plugin's arguments: typed, defaulted, validated.
 
-The defaults and checks are those of kube-scheduler's pkg/scheduler/apis/config (v1 defaults and validation, v1.36). A plugin that is
-not in the list below keeps its arguments as they were written: only its author knows what they mean.
-"""
+The defaults and checks are those of kube-scheduler's pkg/scheduler/apis/config (v1 defaults and validation,
+v1.36). A plugin that is not in the list below keeps its arguments as they were written: only its author knows
+what they mean."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ _CPU_AND_MEMORY = (ResourceWeight(name="cpu", weight=1), ResourceWeight(name="me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeResourcesFitArgs:
-    """Which resources the filter ignores, and how the scorer ranks nodes; `shape` is empty unless the strategy needs it."""
+    """Which resources the filter ignores, and how the scorer ranks nodes; `shape` is empty unless the strategy
+    needs it."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -69,7 +70,8 @@ class NodeAffinityArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTopologySpreadArgs:
-    """`default_constraints` are topologySpreadConstraints as the API writes them, without selector; used with type List only."""
+    """`default_constraints` are topologySpreadConstraints as the API writes them, without selector; used with
+    type List only."""
 
     defaulting_type: Literal["System", "List"] = "System"
     default_constraints: tuple[Mapping[str, Any], ...] = ()
@@ -140,10 +142,19 @@ def _read_node_resources_fit(written: Section, _: KubeVersion) -> NodeResourcesF
     resources = _read_resources(strategy)
     for index, resource in enumerate(resources):
         if not 0 < resource.weight <= 100:
-            strategy.refuse(f"resources[{index}].weight", f"{resource.weight}: resource weight of {resource.name} not in valid range (0, 100]")
+            strategy.refuse(
+                f"resources[{index}].weight",
+                f"{resource.weight}: resource weight of {resource.name} not in valid range (0, 100]",
+            )
     shape = _read_ratio_shape(strategy, chosen)
     strategy.refuse_unknown()
-    return NodeResourcesFitArgs(ignored_resources=ignored, ignored_resource_groups=groups, strategy=chosen or "LeastAllocated", resources=resources, shape=shape)
+    return NodeResourcesFitArgs(
+        ignored_resources=ignored,
+        ignored_resource_groups=groups,
+        strategy=chosen or "LeastAllocated",
+        resources=resources,
+        shape=shape,
+    )
 
 
 def _read_strategy_type(strategy: Section) -> ScoringStrategyType | None:
@@ -186,7 +197,10 @@ def _read_inter_pod_affinity(written: Section, _: KubeVersion) -> InterPodAffini
     weight = written.integer("hardPodAffinityWeight", 1)
     if not 0 <= weight <= 100:
         written.refuse("hardPodAffinityWeight", f"{weight}: not in valid range [0, 100]")
-    return InterPodAffinityArgs(hard_pod_affinity_weight=weight, ignore_preferred_terms_of_existing_pods=written.flag("ignorePreferredTermsOfExistingPods"))
+    return InterPodAffinityArgs(
+        hard_pod_affinity_weight=weight,
+        ignore_preferred_terms_of_existing_pods=written.flag("ignorePreferredTermsOfExistingPods"),
+    )
 
 
 def _read_node_affinity(written: Section, _: KubeVersion) -> NodeAffinityArgs:
@@ -220,7 +234,10 @@ def _read_pod_topology_spread(written: Section, _: KubeVersion) -> PodTopologySp
         if identity in seen:
             constraint.refuse("", f"{{{identity[0]}, {identity[1]}}} stands here twice")
         seen.add(identity)
-    return PodTopologySpreadArgs(defaulting_type="List" if defaulting == "List" else "System", default_constraints=tuple(c.values for c in constraints))
+    return PodTopologySpreadArgs(
+        defaulting_type="List" if defaulting == "List" else "System",
+        default_constraints=tuple(c.values for c in constraints),
+    )
 
 
 def _check_default_constraint(constraint: Section, topology_key: str, when_unsatisfiable: str) -> None:
@@ -232,14 +249,19 @@ def _check_default_constraint(constraint: Section, topology_key: str, when_unsat
     else:
         _check_label_name(constraint, "topologyKey", topology_key)
     if when_unsatisfiable not in ("DoNotSchedule", "ScheduleAnyway"):
-        constraint.refuse("whenUnsatisfiable", f"{when_unsatisfiable!r} is not supported; choose one of DoNotSchedule, ScheduleAnyway")
+        constraint.refuse(
+            "whenUnsatisfiable", f"{when_unsatisfiable!r} is not supported; choose one of DoNotSchedule, ScheduleAnyway"
+        )
     if constraint.has("labelSelector"):
         constraint.refuse("labelSelector", "constraint must not define a selector: it is deduced for each pod")
     constraint.refuse_unknown("minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy", "matchLabelKeys")
 
 
 def _read_default_preemption(written: Section, _: KubeVersion) -> DefaultPreemptionArgs:
-    percentage, absolute = written.integer("minCandidateNodesPercentage", 10), written.integer("minCandidateNodesAbsolute", 100)
+    percentage, absolute = (
+        written.integer("minCandidateNodesPercentage", 10),
+        written.integer("minCandidateNodesAbsolute", 100),
+    )
     if not 0 <= percentage <= 100:
         written.refuse("minCandidateNodesPercentage", f"{percentage}: not in valid range [0, 100]")
     if absolute < 0:
@@ -257,7 +279,11 @@ def _read_volume_binding(written: Section, kube_version: KubeVersion) -> VolumeB
         shape = _read_shape(written) if written.has("shape") and written.raw("shape") else _EMPTIEST_STORAGE_FIRST
         return VolumeBindingArgs(bind_timeout_seconds=timeout, shape=shape)
     if written.has("shape"):
-        written.refuse("shape", f"unexpected field: Kubernetes {kube_version} does not score storage (feature gate StorageCapacityScoring is off)")
+        written.refuse(
+            "shape",
+            f"unexpected field: Kubernetes {kube_version} does not score storage (feature gate "
+            "StorageCapacityScoring is off)",
+        )
     return VolumeBindingArgs(bind_timeout_seconds=timeout)
 
 
@@ -265,7 +291,10 @@ _EMPTIEST_STORAGE_FIRST = (ShapePoint(utilization=0, score=10), ShapePoint(utili
 
 
 def _read_dynamic_resources(written: Section, _: KubeVersion) -> DynamicResourcesArgs:
-    filtering, binding = written.duration_seconds("filterTimeout", 10.0), written.duration_seconds("bindingTimeout", 600.0)
+    filtering, binding = (
+        written.duration_seconds("filterTimeout", 10.0),
+        written.duration_seconds("bindingTimeout", 600.0),
+    )
     if filtering < 0:
         written.refuse("filterTimeout", "must be zero or positive")
     if binding < 1:
@@ -317,7 +346,11 @@ def _read_shape(section: Section) -> tuple[ShapePoint, ...]:
 
 def _check_label_name(section: Section, name: str, value: str) -> None:
     if not is_label_key(value):
-        section.refuse(name, f"{value!r} is not a valid label name: letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'")
+        section.refuse(
+            name,
+            f"{value!r} is not a valid label name: letters, digits, '-', '_' and '.', at most 63, with an "
+            "optional DNS prefix and '/'",
+        )
 
 
 def _check_node_selector_term(term: Section) -> None:
@@ -343,7 +376,9 @@ def _check_operator(expression: Section) -> None:
             expression.refuse("values", f"must not be empty for operator {operator}")
         for value in values:
             if not is_label_value(value):
-                expression.refuse("values", f"{value!r} is not a valid label value: letters, digits, '-', '_' and '.', at most 63")
+                expression.refuse(
+                    "values", f"{value!r} is not a valid label value: letters, digits, '-', '_' and '.', at most 63"
+                )
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             expression.refuse("values", f"must be empty for operator {operator}")

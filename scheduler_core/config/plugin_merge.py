@@ -1,8 +1,8 @@
 """Which plugins a profile runs: defaults, enabled, disabled and MultiPoint become one ordered list per extension point.
 
-The rules are those of kube-scheduler v1.36: pkg/scheduler/apis/config/v1/default_plugins.go (merging with the defaults) and
-pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). What the defaults are is not decided here; they are handed in.
-"""
+The rules are those of kube-scheduler v1.36: pkg/scheduler/apis/config/v1/default_plugins.go (merging with the
+defaults) and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). What the defaults are is not
+decided here; they are handed in."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class PluginSelection:
 class EffectivePlugins:
     """The plugins of one profile after all merging.
 
-    `by_point` names, for each extension point, its plugins in the order they run; `weights` holds each scorer's weight (at least 1).
-    """
+    `by_point` names, for each extension point, its plugins in the order they run; `weights` holds each scorer's
+    weight (at least 1)."""
 
     by_point: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]
@@ -83,36 +83,52 @@ class PluginRules:
 
 
 def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelection) -> tuple[EnabledPlugin, ...]:
-    """The defaults without the disabled ones, each replaced in place where enabled again; the other enabled ones follow."""
+    """The defaults without the disabled ones, each replaced in place where enabled again; the other enabled
+    ones follow."""
     redefined = {plugin.name: plugin for plugin in own.enabled}
-    kept = () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)
+    kept = (
+        () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)
+    )
     replaced = {plugin.name for plugin in kept} & set(redefined)
-    # A plugin enabled twice stays twice, but for its last mention if that replaced a default: expanding then finds and refuses it.
+    # A plugin enabled twice stays twice, but for its last mention if that replaced a default: expanding then
+    # finds and refuses it.
     extra = [plugin for plugin in own.enabled if plugin.name not in replaced or plugin is not redefined[plugin.name]]
     return (*(redefined.get(plugin.name, plugin) for plugin in kept), *extra)
 
 
-def effective_plugins(rules: PluginRules, defaults: Iterable[EnabledPlugin], serves: Callable[[str, str], bool], *, where: str = "plugins") -> EffectivePlugins:
+def effective_plugins(
+    rules: PluginRules, defaults: Iterable[EnabledPlugin], serves: Callable[[str, str], bool], *, where: str = "plugins"
+) -> EffectivePlugins:
     """The plugins that run, point by point.
 
-    `serves(plugin, point)` says whether the plugin has that point's method. Raises ConfigurationError, with the field path below
-    `where`, when a plugin is enabled that does not exist or at a point it does not serve, when one is enabled twice, when there is not exactly one
-    queue order or no binder, and when the weights could overflow a total.
-    """
+    `serves(plugin, point)` says whether the plugin has that point's method. Raises ConfigurationError, with the
+    field path below `where`, when a plugin is enabled that does not exist or at a point it does not serve, when
+    one is enabled twice, when there is not exactly one queue order or no binder, and when the weights could
+    overflow a total."""
     multi_point = merge_with_defaults(tuple(defaults), rules.at(MULTI_POINT))
     for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):
         if not any(serves(plugin.name, point) for point in EXTENSION_POINTS):
-            raise ConfigurationError([f"{where}.{MULTI_POINT}.enabled[{index}]: plugin {plugin.name} does not exist, or serves no point"])
+            raise ConfigurationError(
+                [f"{where}.{MULTI_POINT}.enabled[{index}]: plugin {plugin.name} does not exist, or serves no point"]
+            )
     by_point = {point: _expand(point, rules.at(point), multi_point, serves, where) for point in EXTENSION_POINTS}
     if len(by_point["queueSort"]) != 1:
-        raise ConfigurationError([f"{where}.queueSort: exactly one plugin must order the queue, found {len(by_point['queueSort'])}"])
+        raise ConfigurationError(
+            [f"{where}.queueSort: exactly one plugin must order the queue, found {len(by_point['queueSort'])}"]
+        )
     if not by_point["bind"]:
         raise ConfigurationError([f"{where}.bind: at least one plugin must bind"])
     mentions = tuple(plugin for plugin in (*rules.at("score").enabled, *multi_point) if serves(plugin.name, "score"))
     return EffectivePlugins(by_point=by_point, weights=_weights(by_point["score"], mentions, where))
 
 
-def _expand(point: str, own: PluginSelection, multi_point: tuple[EnabledPlugin, ...], serves: Callable[[str, str], bool], where: str) -> tuple[str, ...]:
+def _expand(
+    point: str,
+    own: PluginSelection,
+    multi_point: tuple[EnabledPlugin, ...],
+    serves: Callable[[str, str], bool],
+    where: str,
+) -> tuple[str, ...]:
     specific = tuple(plugin.name for plugin in own.enabled)
     for index, name in enumerate(specific):
         if not serves(name, point):

@@ -1,9 +1,9 @@
 """Asks the extenders in order, each with the previous survivors; knows whose errors may be ignored.
 
-Source: findNodesThatPassExtenders, prioritizeNodes and extendersBinding in pkg/scheduler/schedule_one.go, callExtenders in
-pkg/scheduler/framework/preemption/preemption.go (v1.36). Differs in one thing: where an extender answers with whole nodes, the real scheduler
-goes on with those objects and without the pods on them; here the snapshot's own nodes are scored.
-"""
+Source: findNodesThatPassExtenders, prioritizeNodes and extendersBinding in pkg/scheduler/schedule_one.go,
+callExtenders in pkg/scheduler/framework/preemption/preemption.go (v1.36). Differs in one thing: where an
+extender answers with whole nodes, the real scheduler goes on with those objects and without the pods on them;
+here the snapshot's own nodes are scored."""
 
 from __future__ import annotations
 
@@ -67,19 +67,25 @@ class Extender:
         return self.settings.url_prefix
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether the pod is sent at all: always, unless the extender manages resources and none of the pod's containers names one."""
+        """Whether the pod is sent at all: always, unless the extender manages resources and none of the pod's
+        containers names one."""
         managed = {resource.name for resource in self.settings.managed_resources}
         containers = (*pod.spec.containers, *pod.spec.init_containers)
-        return not managed or any(name in managed for container in containers for name in (*container.requests, *container.limits))
+        return not managed or any(
+            name in managed for container in containers for name in (*container.requests, *container.limits)
+        )
 
     def ask(self, verb: str, pod: Pod, nodes: Sequence[Node]) -> bytes:
         whole = None if self.settings.node_cache_capable else [self.renderer.node(node) for node in nodes]
-        return self.transport.post(verb, nodes_request(self.renderer.pod(pod), names=[node.name for node in nodes], nodes=whole))
+        return self.transport.post(
+            verb, nodes_request(self.renderer.pod(pod), names=[node.name for node in nodes], nodes=whole)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survivors:
-    """The nodes that every interested extender let pass, in the order of the last answer, and what was said about the others.
+    """The nodes that every interested extender let pass, in the order of the last answer, and what was said
+    about the others.
 
     `problem` is the error of an extender that may not be ignored: the cycle fails with it.
     """
@@ -96,7 +102,12 @@ class ExtenderChain:
     extenders: tuple[Extender, ...] = ()
 
     @classmethod
-    def connect(cls, settings: Iterable[ExtenderSettings], transport: Callable[[ExtenderSettings], Transport], renderer: Renderer | None = None) -> ExtenderChain:
+    def connect(
+        cls,
+        settings: Iterable[ExtenderSettings],
+        transport: Callable[[ExtenderSettings], Transport],
+        renderer: Renderer | None = None,
+    ) -> ExtenderChain:
         """A chain with a transport for each extender, as a rule `transport.HttpTransport`."""
         return cls(tuple(Extender(each, transport(each), renderer or FromModel()) for each in settings))
 
@@ -122,13 +133,17 @@ class ExtenderChain:
                 continue
             try:
                 body = extender.ask(extender.settings.filter_verb, pod, survivors)
-                answer = read_filter_answer(body, asked=[node.name for node in survivors], by_name=extender.settings.node_cache_capable)
+                answer = read_filter_answer(
+                    body, asked=[node.name for node in survivors], by_name=extender.settings.node_cache_capable
+                )
             except ExtenderError as problem:
                 if extender.settings.ignorable:
                     continue
                 return Survivors(nodes=(), refusals=refusals, problem=error(_said_by(extender, problem)))
             refusals |= {name: unschedulable(message).by(EXTENDER_NAME) for name, message in answer.refused.items()}
-            refusals |= {name: unresolvable(message).by(EXTENDER_NAME) for name, message in answer.refused_for_good.items()}
+            refusals |= {
+                name: unresolvable(message).by(EXTENDER_NAME) for name, message in answer.refused_for_good.items()
+            }
             by_name = {node.name: node for node in survivors}
             survivors = tuple(by_name[name] for name in answer.passed)
         return Survivors(nodes=survivors, refusals=refusals)
@@ -136,8 +151,8 @@ class ExtenderChain:
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
         """What the extenders add to the total of each node they named; an error adds nothing.
 
-        An interested extender without this service names every node with 0: that too makes the real scheduler break ties by lot.
-        """
+        An interested extender without this service names every node with 0: that too makes the real scheduler
+        break ties by lot."""
         totals: dict[str, int] = {}
         for extender in self._interested(pod):
             if not extender.settings.prioritize_verb:
@@ -152,7 +167,9 @@ class ExtenderChain:
                 totals[name] = totals.get(name, 0) + score * weight * (_HIGHEST_NODE_SCORE // HIGHEST_EXTENDER_SCORE)
         return totals
 
-    def narrow_preemption(self, pod: Pod, candidates: Mapping[str, Victims], pods_on: Mapping[str, Sequence[Pod]]) -> dict[str, Victims] | Verdict:
+    def narrow_preemption(
+        self, pod: Pod, candidates: Mapping[str, Victims], pods_on: Mapping[str, Sequence[Pod]]
+    ) -> dict[str, Victims] | Verdict:
         """The candidates that remain after every extender with a say; the verdict is an error that may not be ignored.
 
         `pods_on` holds the pods of every node of the cluster by node name, for victims are named by uid.
@@ -181,7 +198,9 @@ class ExtenderChain:
             if not extender.settings.bind_verb:
                 continue
             try:
-                read_binding_answer(extender.transport.post(extender.settings.bind_verb, binding_request(pod, node_name)))
+                read_binding_answer(
+                    extender.transport.post(extender.settings.bind_verb, binding_request(pod, node_name))
+                )
             except ExtenderError as problem:
                 if extender.settings.ignorable:
                     continue
@@ -196,8 +215,12 @@ class ExtenderChain:
     def _ask_preemption(extender: Extender, pod: Pod, candidates: Mapping[str, Victims]) -> bytes:
         whole = None
         if not extender.settings.node_cache_capable:
-            whole = {victim.uid: extender.renderer.pod(victim) for victims in candidates.values() for victim in victims.pods}
-        return extender.transport.post(extender.settings.preempt_verb, preemption_request(extender.renderer.pod(pod), candidates, whole))
+            whole = {
+                victim.uid: extender.renderer.pod(victim) for victims in candidates.values() for victim in victims.pods
+            }
+        return extender.transport.post(
+            extender.settings.preempt_verb, preemption_request(extender.renderer.pod(pod), candidates, whole)
+        )
 
 
 def _said_by(extender: Extender, problem: ExtenderError) -> str:

@@ -1,8 +1,7 @@
 """The JSON of filter, prioritize, preempt and bind: to and from our values; no I/O.
 
-Keys are the names of Go's struct fields, because the real types carry no JSON tags; answers are read whatever their case, as Go reads them.
-Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36.
-"""
+Keys are the names of Go's struct fields, because the real types carry no JSON tags; answers are read whatever
+their case, as Go reads them. Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36."""
 
 from __future__ import annotations
 
@@ -21,7 +20,8 @@ Manifest = Mapping[str, Any]
 
 
 class ExtenderError(Exception):
-    """The extender could not be asked, or what it said cannot be used; an ignorable one is skipped, any other fails the cycle."""
+    """The extender could not be asked, or what it said cannot be used; an ignorable one is skipped, any other
+    fails the cycle."""
 
 
 class Transport(Protocol):
@@ -44,7 +44,8 @@ class FilterAnswer:
 
 
 def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manifest] | None) -> bytes:
-    """The body of filter and prioritize: whole nodes, or, for an extender that knows them already (`nodes` None), their names."""
+    """The body of filter and prioritize: whole nodes, or, for an extender that knows them already (`nodes`
+    None), their names."""
     node_list = None if nodes is None else {"metadata": {}, "items": list(nodes)}
     return msgspec.json.encode({"Pod": pod, "Nodes": node_list, "NodeNames": list(names) if nodes is None else None})
 
@@ -52,21 +53,30 @@ def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manife
 def preemption_request(pod: Manifest, candidates: Mapping[str, Victims], pods: Mapping[str, Manifest] | None) -> bytes:
     """The body of preempt; with `pods` (uid → manifest) the victims are sent whole, without it by uid alone."""
     if pods is None:
-        meta = {node: {"Pods": [{"UID": pod.uid} for pod in victims.pods], "NumPDBViolations": victims.budget_violations} for node, victims in candidates.items()}
+        meta = {
+            node: {"Pods": [{"UID": pod.uid} for pod in victims.pods], "NumPDBViolations": victims.budget_violations}
+            for node, victims in candidates.items()
+        }
         return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": meta})
-    whole = {node: {"Pods": [pods[pod.uid] for pod in victims.pods], "NumPDBViolations": victims.budget_violations} for node, victims in candidates.items()}
+    whole = {
+        node: {"Pods": [pods[pod.uid] for pod in victims.pods], "NumPDBViolations": victims.budget_violations}
+        for node, victims in candidates.items()
+    }
     return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": None})
 
 
 def binding_request(pod: Pod, node_name: str) -> bytes:
-    return msgspec.json.encode({"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name})
+    return msgspec.json.encode(
+        {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name}
+    )
 
 
 # ---- what comes back ----
 
 
 def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> FilterAnswer:
-    """The nodes that pass. An answer with neither nodes nor names passes none; a name that was not asked about is an error."""
+    """The nodes that pass. An answer with neither nodes nor names passes none; a name that was not asked about
+    is an error."""
     answer = _fields(body, "filter result")
     if answer.get("error"):
         raise ExtenderError(str(answer["error"]))
@@ -75,11 +85,18 @@ def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> F
         passed = [_text(name, "NodeNames") for name in _list(answer["nodenames"], "NodeNames")]
     elif answer.get("nodes") is not None:
         items = _mapping(answer["nodes"], "Nodes").get("items") or []
-        passed = [_text(_mapping(item, "Nodes.items").get("metadata", {}).get("name"), "Nodes.items.metadata.name") for item in _list(items, "Nodes.items")]
+        passed = [
+            _text(_mapping(item, "Nodes.items").get("metadata", {}).get("name"), "Nodes.items.metadata.name")
+            for item in _list(items, "Nodes.items")
+        ]
     stranger = next((name for name in passed if name not in set(asked)), None)
     if stranger is not None:
         raise ExtenderError(f'claims a filtered node "{stranger}" which is not found in the input node list')
-    return FilterAnswer(passed=tuple(passed), refused=_messages(answer, "failednodes"), refused_for_good=_messages(answer, "failedandunresolvablenodes"))
+    return FilterAnswer(
+        passed=tuple(passed),
+        refused=_messages(answer, "failednodes"),
+        refused_for_good=_messages(answer, "failedandunresolvablenodes"),
+    )
 
 
 def read_priorities(body: bytes) -> list[tuple[str, int]]:
@@ -107,7 +124,9 @@ def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) ->
         for entry in _list(fields.get("pods") or [], "MetaVictims.Pods"):
             uid = next((value for key, value in _mapping(entry, "MetaPod").items() if key.lower() == "uid"), "")
             if uid not in by_uid:
-                raise ExtenderError(f"claims to preempt pod (UID: {uid}) on node: {node}, but the pod is not found on that node")
+                raise ExtenderError(
+                    f"claims to preempt pod (UID: {uid}) on node: {node}, but the pod is not found on that node"
+                )
             victims.append(by_uid[uid])
         remaining[node] = Victims(pods=tuple(victims), budget_violations=int(fields.get("numpdbviolations") or 0))
     return remaining

@@ -59,13 +59,18 @@ class HttpTransport:
     def _connection(self) -> http.client.HTTPConnection:
         if self._context is None:
             return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)
-        return _NamedHttpsConnection(self._host, self._port, self._tls.server_name or self._host, self._context, self._timeout_seconds)
+        return _NamedHttpsConnection(
+            self._host, self._port, self._tls.server_name or self._host, self._context, self._timeout_seconds
+        )
 
 
 class _NamedHttpsConnection(http.client.HTTPSConnection):
-    """Checks the certificate against a name of its own: an extender is often reached by an address that its certificate does not hold."""
+    """Checks the certificate against a name of its own: an extender is often reached by an address that its
+    certificate does not hold."""
 
-    def __init__(self, host: str, port: int | None, server_name: str, context: ssl.SSLContext, timeout_seconds: float) -> None:
+    def __init__(
+        self, host: str, port: int | None, server_name: str, context: ssl.SSLContext, timeout_seconds: float
+    ) -> None:
         super().__init__(host, port, timeout=timeout_seconds, context=context)
         self._server_name = server_name
         self._trust = context
@@ -80,7 +85,8 @@ class _NamedHttpsConnection(http.client.HTTPSConnection):
 
 
 def _read(response: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> bytes:
-    """The whole body, each piece awaited only as long as the deadline leaves: a body that trickles in must not hold up scheduling."""
+    """The whole body, each piece awaited only as long as the deadline leaves: a body that trickles in must not
+    hold up scheduling."""
     pieces: list[bytes] = []
     while True:
         left = deadline - time.monotonic()
@@ -99,7 +105,8 @@ def _trust(tls: ExtenderTls, *, has_to_be_https: bool) -> ssl.SSLContext:
     if tls.insecure and has_authority:
         raise ExtenderError("tlsConfig: a root certificate together with insecure is not allowed")
     context = ssl.create_default_context()
-    # kube-scheduler does not verify an HTTPS extender for which no root certificate is given; whoever wants that sets one.
+    # kube-scheduler does not verify an HTTPS extender for which no root certificate is given; whoever wants
+    # that sets one.
     if tls.insecure or (has_to_be_https and not has_authority):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -113,7 +120,9 @@ def _trust(tls: ExtenderTls, *, has_to_be_https: bool) -> ssl.SSLContext:
 
 
 def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # ssl reads a key from files only; the folder is this user's alone and gone at once
+    with (
+        tempfile.TemporaryDirectory() as folder
+    ):  # ssl reads a key from files only; the folder is this user's alone and gone at once
         certificate = _as_file(Path(folder, "certificate"), tls.certificate_pem, tls.certificate_file)
         key = _as_file(Path(folder, "key"), tls.key_pem, tls.key_file)
         _load(f"client certificate {tls.certificate_file}".strip(), lambda: context.load_cert_chain(certificate, key))

@@ -1,8 +1,8 @@
 """From a chosen node to a bound pod: Reserve, Permit, PreBind, Bind, PostBind; what fails on the way is given back.
 
-Source: RunReservePluginsReserve … RunPostBindPlugins in pkg/scheduler/framework/runtime/framework.go and bindingCycle in
-pkg/scheduler/schedule_one.go, v1.36. Waiting (Permit) is the caller's: this module keeps no time.
-"""
+Source: RunReservePluginsReserve … RunPostBindPlugins in pkg/scheduler/framework/runtime/framework.go and
+bindingCycle in pkg/scheduler/schedule_one.go, v1.36. Waiting (Permit) is the caller's: this module keeps no
+time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """`stage` is the last point that was run. With a verdict other than SUCCESS or WAIT the pod stopped there and everything was given back."""
+    """`stage` is the last point that was run. With a verdict other than SUCCESS or WAIT the pod stopped there
+    and everything was given back."""
 
     stage: Stage
     verdict: Verdict = SUCCESS
 
     @property
     def waits(self) -> bool:
-        """Whether a Permit plugin holds the pod back: the reservation stands, and `BindingCycle.bind` is to be called once it may go on."""
+        """Whether a Permit plugin holds the pod back: the reservation stands, and `BindingCycle.bind` is to be
+        called once it may go on."""
         return self.verdict.code is Code.WAIT
 
 
@@ -67,11 +69,19 @@ class BindingCycle:
             elif not verdict.is_success:
                 return self._stopped(Stage.PERMITTED, _blamed(verdict, plugin.name, "Permit"), state, pod, node_name)
         if waiting_for:
-            return Progress(stage=Stage.PERMITTED, verdict=Verdict(Code.WAIT, (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',), waiting_for))
+            return Progress(
+                stage=Stage.PERMITTED,
+                verdict=Verdict(
+                    Code.WAIT,
+                    (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',),
+                    waiting_for,
+                ),
+            )
         return Progress(stage=Stage.PERMITTED)
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Progress:
-        """Does what must be done before binding, binds, and tells who wants to know. `reserve` must have gone well before."""
+        """Does what must be done before binding, binds, and tells who wants to know. `reserve` must have gone
+        well before."""
         for plugin in self.plugins.at("preBind"):
             verdict: Verdict = plugin.pre_bind(state, pod, node_name)
             if not verdict.is_success and not verdict.is_skip:

@@ -1,8 +1,7 @@
 """Typed notes that plugins leave for themselves within one cycle.
 
-A note is an immutable value, kept under its own type; changing it means writing a new one. So a copy of the state is a copy of
-references, and preemption can try things out on a copy without harm.
-"""
+A note is an immutable value, kept under its own type; changing it means writing a new one. So a copy of the
+state is a copy of references, and preemption can try things out on a copy without harm."""
 
 from __future__ import annotations
 
@@ -12,7 +11,8 @@ Note = TypeVar("Note")
 
 
 class UnpreparedError(LookupError):
-    """A plugin misses its own note: a profile took the point away that writes it. The runner turns this into the end of the cycle."""
+    """A plugin misses its own note: a profile took the point away that writes it. The runner turns this into
+    the end of the cycle."""
 
     def __str__(self) -> str:
         return f"reading {self.args[0]} from the cycle's notes: not found"

@@ -19,7 +19,8 @@ from scheduler_core.snapshot.node_list import NodeList
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """One plugin's answers: `refused` are the positions (in the searched list) that it refused first, `codes` one per position."""
+    """One plugin's answers: `refused` are the positions (in the searched list) that it refused first, `codes`
+    one per position."""
 
     plugin: str
     refused: NDArray[np.intp]
@@ -42,11 +43,18 @@ class Round:
 class Diagnosis:
     """Every node's verdict, kept as columns and read one by one only when somebody asks.
 
-    `prefilter` refuses all nodes at a stroke. `outside` is the verdict of nodes that a PreFilter result left out. `replaced` are verdicts that
-    count instead of the filters': from nominated pods, and from extenders.
+    `prefilter` refuses all nodes at a stroke. `outside` is the verdict of nodes that a PreFilter result left
+    out. `replaced` are verdicts that count instead of the filters': from nominated pods, and from extenders.
     """
 
-    def __init__(self, nodes: NodeList, *, prefilter: Verdict | None = None, outside: Verdict | None = None, searched: NDArray[np.intp] | None = None) -> None:
+    def __init__(
+        self,
+        nodes: NodeList,
+        *,
+        prefilter: Verdict | None = None,
+        outside: Verdict | None = None,
+        searched: NDArray[np.intp] | None = None,
+    ) -> None:
         self.nodes = nodes
         self.prefilter = prefilter
         self.outside = outside
@@ -97,7 +105,11 @@ class Diagnosis:
             return np.arange(size if self.prefilter.code is Code.UNSCHEDULABLE else 0)
         found = np.zeros(size, dtype=bool)
         for each in self.rounds:
-            helped = [code for code in np.unique(each.refusals.codes[each.refused]) if each.refusals.verdict(int(code)).code is Code.UNSCHEDULABLE]
+            helped = [
+                code
+                for code in np.unique(each.refusals.codes[each.refused])
+                if each.refusals.verdict(int(code)).code is Code.UNSCHEDULABLE
+            ]
             rows = self.searched[each.refused]
             found[rows[np.isin(each.refusals.codes[each.refused], helped)]] = True
         for row, verdict in self.replaced.items():
@@ -108,7 +120,10 @@ class Diagnosis:
         """The first verdict of that code that a node was told; None when none was."""
         said = (self.prefilter, self.outside, *self.replaced.values())
         # Every cycle asks this and hardly one is told yes: counting all verdicts for it would cost as much as a filter.
-        if not (any(verdict is not None and verdict.code is code for verdict in said) or any(each.has(code) for each in self.rounds)):
+        if not (
+            any(verdict is not None and verdict.code is code for verdict in said)
+            or any(each.has(code) for each in self.rounds)
+        ):
             return None
         return next((verdict for verdict in self.verdict_counts() if verdict.code is code), None)
 

@@ -1,7 +1,9 @@
-"""The extension points, one Protocol each, in the order in which a pod meets them; the all-nodes forms stand beside theirs.
+"""The extension points, one Protocol each, in the order in which a pod meets them; the all-nodes forms stand
+beside theirs.
 
-A plugin is a small frozen object with a `name`. It *is* a filter, a scorer and so on because it has the method that the Protocol names; nothing
-is registered twice. What it needs comes in its factory or in the call: there is no handle to everything.
+A plugin is a small frozen object with a `name`. It *is* a filter, a scorer and so on because it has the method
+that the Protocol names; nothing is registered twice. What it needs comes in its factory or in the call: there
+is no handle to everything.
 
 Source of the points and their order: k8s.io/kube-scheduler/framework/interface.go, v1.36.
 """
@@ -66,7 +68,8 @@ class PreEnqueuePlugin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """`node_names` None means all nodes; a set narrows the search to it. A SKIP verdict excuses the plugin from filtering this pod."""
+    """`node_names` None means all nodes; a set narrows the search to it. A SKIP verdict excuses the plugin from
+    filtering this pod."""
 
     verdict: Verdict = SUCCESS
     node_names: frozenset[str] | None = None
@@ -105,7 +108,8 @@ class FilterPlugin(Protocol):
 
 @runtime_checkable
 class FilterAllPlugin(Protocol):
-    """The all-nodes form of a filter, over the snapshot's columns. None declines: the per-node form is used for this pod."""
+    """The all-nodes form of a filter, over the snapshot's columns. None declines: the per-node form is used for
+    this pod."""
 
     @property
     def name(self) -> str: ...
@@ -128,8 +132,8 @@ class PostFilterPlugin(Protocol):
 class Nomination:
     """Preemption's answer: the node, and the pods to evict there ("namespace/name", sorted).
 
-    `clears` means: no node is nominated, and a nomination made earlier is to be removed by the handling of the failed cycle.
-    """
+    `clears` means: no node is nominated, and a nomination made earlier is to be removed by the handling of the
+    failed cycle."""
 
     node: str = ""
     victims: tuple[str, ...] = ()
@@ -182,7 +186,8 @@ class NormalizePlugin(Protocol):
 
 @runtime_checkable
 class ReservePlugin(Protocol):
-    """Sets something aside for the pod on the chosen node, and gives it back when the pod does not get there after all."""
+    """Sets something aside for the pod on the chosen node, and gives it back when the pod does not get there
+    after all."""
 
     @property
     def name(self) -> str: ...

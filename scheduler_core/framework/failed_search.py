@@ -34,7 +34,8 @@ class Retrial(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedSearch:
-    """What a PostFilter plugin is handed: all nodes, why they were refused, a way to try again, and who is nominated where."""
+    """What a PostFilter plugin is handed: all nodes, why they were refused, a way to try again, and who is
+    nominated where."""
 
     nodes: NodeList
     diagnosis: Diagnosis

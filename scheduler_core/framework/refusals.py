@@ -13,12 +13,14 @@ from scheduler_core.framework.verdict import SUCCESS, Code, Verdict
 class Refusals:
     """A filter's answer for all nodes of a list: a small code per node, 0 for yes, and what each other code means.
 
-    `verdicts` maps a code to the verdict, by a mapping or, for codes too many to list, by a function, which then must give refusals only.
-    """
+    `verdicts` maps a code to the verdict, by a mapping or, for codes too many to list, by a function, which
+    then must give refusals only."""
 
     __slots__ = ("_verdicts", "codes", "may_fail")
 
-    def __init__(self, codes: NDArray[np.integer] | NDArray[np.bool_], verdicts: Mapping[int, Verdict] | Callable[[int], Verdict]) -> None:
+    def __init__(
+        self, codes: NDArray[np.integer] | NDArray[np.bool_], verdicts: Mapping[int, Verdict] | Callable[[int], Verdict]
+    ) -> None:
         self.codes = codes
         self._verdicts = verdicts
         self.may_fail = not callable(verdicts) and not all(v.is_rejection or v.is_success for v in verdicts.values())

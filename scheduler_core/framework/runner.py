@@ -1,4 +1,5 @@
-"""Runs one point over its plugins: all nodes at once where a plugin can, node by node where it cannot. The only loop of its kind.
+"""Runs one point over its plugins: all nodes at once where a plugin can, node by node where it cannot. The only
+loop of its kind.
 
 What each answer means for the rest of the point follows pkg/scheduler/framework/runtime/framework.go, v1.36.
 """
@@ -40,7 +41,8 @@ _NOBODY: Final[Nominated] = {}
 
 
 class CycleError(Exception):
-    """A plugin could not answer; the cycle ends and the pod is to be tried again later. `plugin` says which, the message why."""
+    """A plugin could not answer; the cycle ends and the pod is to be tried again later. `plugin` says which,
+    the message why."""
 
     def __init__(self, plugin: str, message: str) -> None:
         super().__init__(message)
@@ -49,7 +51,8 @@ class CycleError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PreFiltered:
-    """What PreFilter left of the search: a refusal of every node, or a set of names to search (None: all) and who asked for it."""
+    """What PreFilter left of the search: a refusal of every node, or a set of names to search (None: all) and
+    who asked for it."""
 
     refusal: Verdict | None = None
     node_names: frozenset[str] | None = None
@@ -79,9 +82,22 @@ class Runner:
         self._pre_scores = plugins.at("preScore")
         self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
         self._scores_all = {p.name: p for p in self._scores if isinstance(p, ScoreAllPlugin)}
-        # A profile may take the preparing point away from a plugin. Some then prepare at the later point; the others end the cycle in an error.
-        self._late_filters = tuple(p for p in self._filters if "filter" in getattr(p, "prepares_late", ()) and p not in self._pre_filters and isinstance(p, PreFilterPlugin))
-        self._late_scores = tuple(p for p in self._scores if "score" in getattr(p, "prepares_late", ()) and p not in self._pre_scores and isinstance(p, PreScorePlugin))
+        # A profile may take the preparing point away from a plugin. Some then prepare at the later point; the
+        # others end the cycle in an error.
+        self._late_filters = tuple(
+            p
+            for p in self._filters
+            if "filter" in getattr(p, "prepares_late", ())
+            and p not in self._pre_filters
+            and isinstance(p, PreFilterPlugin)
+        )
+        self._late_scores = tuple(
+            p
+            for p in self._scores
+            if "score" in getattr(p, "prepares_late", ())
+            and p not in self._pre_scores
+            and isinstance(p, PreScorePlugin)
+        )
         self._normalizers = {p.name: p for p in self._scores if isinstance(p, NormalizePlugin)}
 
     # ---- PreEnqueue ----
@@ -94,7 +110,8 @@ class Runner:
     # ---- PreFilter ----
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
-        """A refusal for good ends the point at once; one that eviction may cure is remembered while the others still prepare (#119770)."""
+        """A refusal for good ends the point at once; one that eviction may cure is remembered while the others
+        still prepare (#119770)."""
         skipped: set[str] = set()
         refusal: Verdict | None = None
         names: frozenset[str] | None = None
@@ -125,8 +142,8 @@ class Runner:
     def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = _NOBODY) -> Diagnosis:
         """Every node's verdict after PreFilter and Filter; raises CycleError when a plugin fails.
 
-        `nominated` are pods that preemption promised a node (by node name): those at least as important must fit beside this one.
-        """
+        `nominated` are pods that preemption promised a node (by node name): those at least as important must
+        fit beside this one."""
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
             return _sealed(Diagnosis(nodes, prefilter=prepared.refusal))
@@ -140,7 +157,9 @@ class Runner:
         searched = NodeList(nodes.snapshot, rows, nodes.rules)
         return self._filter(state, pod, searched, nominated, Diagnosis(nodes, outside=outside, searched=rows))
 
-    def _filter(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated, diagnosis: Diagnosis) -> Diagnosis:
+    def _filter(
+        self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated, diagnosis: Diagnosis
+    ) -> Diagnosis:
         alive = np.ones(len(nodes), dtype=bool)
         for plugin in self._filters:
             if plugin.name in state.skipped_filters:
@@ -161,7 +180,9 @@ class Runner:
                     diagnosis.replaced[row] = verdict
         return diagnosis
 
-    def _refusals(self, plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]) -> Refusals:
+    def _refusals(
+        self, plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
+    ) -> Refusals:
         for late in self._late_filters:
             verdict = late.pre_filter(state, pod, nodes).verdict
             if late.name == plugin.name and verdict.is_rejection:
@@ -186,10 +207,17 @@ class Runner:
         return SUCCESS
 
     def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
-        """Each filter's own verdict on one node, by plugin, beyond the first refusal; skipped ones are left out. For explaining, not for deciding."""
-        return {plugin.name: plugin.filter(state, pod, node_info) for plugin in self._filters if plugin.name not in state.skipped_filters}
+        """Each filter's own verdict on one node, by plugin, beyond the first refusal; skipped ones are left
+        out. For explaining, not for deciding."""
+        return {
+            plugin.name: plugin.filter(state, pod, node_info)
+            for plugin in self._filters
+            if plugin.name not in state.skipped_filters
+        }
 
-    def filter_node_with_nominated(self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]) -> Verdict:
+    def filter_node_with_nominated(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
+    ) -> Verdict:
         """The node must fit with the pods nominated to it, where they are at least as important, and without them."""
         verdict = self._beside(state, pod, node_info, nominated)
         return self.filter_node(state, pod, node_info) if verdict.is_success else verdict
@@ -205,7 +233,8 @@ class Runner:
         return self.filter_node(trial, pod, node_info)
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that keep counts that `other` came to the node; `node_info` has it already. Writes to the state."""
+        """Tells the plugins that keep counts that `other` came to the node; `node_info` has it already. Writes
+        to the state."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.add_pod(state, pod, other, node_info)
@@ -214,7 +243,8 @@ class Runner:
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that keep counts that `other` left the node; `node_info` lacks it already. Writes to the state."""
+        """Tells the plugins that keep counts that `other` left the node; `node_info` lacks it already. Writes
+        to the state."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.remove_pod(state, pod, other, node_info)
@@ -225,7 +255,8 @@ class Runner:
     # ---- PostFilter ----
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """The first success or refusal for good ends the point; else all reasons together and the last nomination that says anything."""
+        """The first success or refusal for good ends the point; else all reasons together and the last
+        nomination that says anything."""
         reasons: list[str] = []
         nomination = None
         rejector = ""
@@ -248,7 +279,8 @@ class Runner:
     # ---- Score ----
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
-        """Weighted, normalized scores of nodes that passed the filters; CycleError when a plugin fails or leaves 0 … 100."""
+        """Weighted, normalized scores of nodes that passed the filters; CycleError when a plugin fails or
+        leaves 0 … 100."""
         skipped: set[str] = set()
         for plugin in self._pre_scores:
             verdict = plugin.pre_score(state, pod, nodes)
@@ -269,7 +301,11 @@ class Runner:
         if normalizer is not None:
             scores = normalizer.normalize(state, pod, nodes, scores)
         if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
-            raise CycleError(plugin.name, f'plugin "{plugin.name}" returns an invalid score, it should in the range of [0, {MAX_NODE_SCORE}] after normalizing')
+            raise CycleError(
+                plugin.name,
+                f'plugin "{plugin.name}" returns an invalid score, it should in the range of [0, '
+                f"{MAX_NODE_SCORE}] after normalizing",
+            )
         return scores * self.plugins.weights[plugin.name]
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:
@@ -280,12 +316,18 @@ class Runner:
             scores = None if at_once is None else at_once.score_all(state, pod, nodes)
             if scores is not None:
                 return scores
-            return np.fromiter((plugin.score(state, pod, node_info) for node_info in nodes), dtype=np.int64, count=len(nodes))
+            return np.fromiter(
+                (plugin.score(state, pod, node_info) for node_info in nodes), dtype=np.int64, count=len(nodes)
+            )
         except UnpreparedError as missing:
-            raise CycleError(plugin.name, f'running Score plugins: plugin "{plugin.name}" failed with: {missing}') from missing
+            raise CycleError(
+                plugin.name, f'running Score plugins: plugin "{plugin.name}" failed with: {missing}'
+            ) from missing
 
 
-def one_by_one(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]) -> Refusals:
+def one_by_one(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
+) -> Refusals:
     """The per-node form of a filter over the nodes still in the search, its verdicts numbered as they appear."""
     numbers: dict[Verdict, int] = {SUCCESS: 0}
     codes = np.zeros(len(nodes), dtype=np.intp)

@@ -1,7 +1,7 @@
 """What a plugin answers: a code, reasons for people, and who said so.
 
-The codes are kube-scheduler's (k8s.io/kube-scheduler/framework, v1.36), plus Unknown for what this library declines to guess.
-"""
+The codes are kube-scheduler's (k8s.io/kube-scheduler/framework, v1.36), plus Unknown for what this library
+declines to guess."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Verdict:
 
     @property
     def is_rejection(self) -> bool:
-        """Refused, now or for good: what kube-scheduler's IsRejected means, and Unknown, which nobody may take for a yes."""
+        """Refused, now or for good: what kube-scheduler's IsRejected means, and Unknown, which nobody may take
+        for a yes."""
         return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING, Code.UNKNOWN)
 
     @property

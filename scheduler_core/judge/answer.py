@@ -13,7 +13,8 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 def judge(case: Case) -> dict[str, dict[str, Any]]:
-    """Pod → answer. The pods see the same cluster and not one another; their own nominated node gets no special treatment.
+    """Pod → answer. The pods see the same cluster and not one another; their own nominated node gets no special
+    treatment.
 
     A pod that cannot be judged gets `{"error": …}`, and the others are judged all the same.
     """
@@ -22,7 +23,10 @@ def judge(case: Case) -> dict[str, dict[str, Any]]:
     snapshot = _without(everything, [pod for pod in asked.values() if isinstance(pod, Pod)])
     scheduler = Scheduler(case.configuration, case.kube_version)
     promised = _nominations(snapshot)
-    return {key: _judge_pod(scheduler, snapshot, pod, promised) if isinstance(pod, Pod) else {"error": pod} for key, pod in asked.items()}
+    return {
+        key: _judge_pod(scheduler, snapshot, pod, promised) if isinstance(pod, Pod) else {"error": pod}
+        for key, pod in asked.items()
+    }
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod | str:
@@ -52,10 +56,13 @@ def _nominations(snapshot: Snapshot) -> dict[str, tuple[Pod, ...]]:
     return promised
 
 
-def _judge_pod(scheduler: Scheduler, snapshot: Snapshot, pod: Pod, promised: dict[str, tuple[Pod, ...]]) -> dict[str, Any]:
+def _judge_pod(
+    scheduler: Scheduler, snapshot: Snapshot, pod: Pod, promised: dict[str, tuple[Pod, ...]]
+) -> dict[str, Any]:
     try:
         gate = scheduler.runner(pod).pre_enqueue(pod)
-        # Other plugins gate pods for a moment only, until a controller has done its part; in a frozen cluster their filters say why.
+        # Other plugins gate pods for a moment only, until a controller has done its part; in a frozen cluster
+        # their filters say why.
         if gate.plugin == "SchedulingGates":
             return {"preenqueue": _as_json(gate)}
         return as_answer(scheduler.schedule(snapshot, pod, nominated=promised, honors_nomination=False))
@@ -73,7 +80,9 @@ def as_answer(result: CycleResult) -> dict[str, Any]:
     else:
         answer["nodes"] = {name: _as_json(verdict) for name, verdict in result.statuses.items()}
     if result.scores:
-        answer["scores"] = {name: {"total": score.total, "plugins": dict(score.by_plugin)} for name, score in result.scores.items()}
+        answer["scores"] = {
+            name: {"total": score.total, "plugins": dict(score.by_plugin)} for name, score in result.scores.items()
+        }
     if result.best:
         answer["best"] = list(result.best)
     if result.sentence:

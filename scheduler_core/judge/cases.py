@@ -1,8 +1,7 @@
 """A line of JSON to a case, and an answer back to a line.
 
-A case: `id`, `objects` (the whole cluster as API objects), `pods` ("namespace/name" of pending pods among them), and perhaps `config`
-(a KubeSchedulerConfiguration) and `kubeVersion`.
-"""
+A case: `id`, `objects` (the whole cluster as API objects), `pods` ("namespace/name" of pending pods among
+them), and perhaps `config` (a KubeSchedulerConfiguration) and `kubeVersion`."""
 
 from __future__ import annotations
 
@@ -41,14 +40,21 @@ class Case:
 
 
 def read_case(line: str | bytes) -> Case:
-    """The case in one line. Raises CaseError for JSON that is none, ConfigurationError for a configuration that is wrong."""
+    """The case in one line. Raises CaseError for JSON that is none, ConfigurationError for a configuration that
+    is wrong."""
     try:
         written = msgspec.json.decode(line, type=_Line)
     except msgspec.DecodeError as trouble:
         raise CaseError(f"not a case: {trouble}") from trouble
     version = KubeVersion.parse(written.kube_version)
     configuration = Configuration() if written.config is None else Configuration.from_mapping(written.config, version)
-    return Case(id=written.id, objects=written.objects, pods=tuple(written.pods), configuration=configuration, kube_version=version)
+    return Case(
+        id=written.id,
+        objects=written.objects,
+        pods=tuple(written.pods),
+        configuration=configuration,
+        kube_version=version,
+    )
 
 
 def write_answers(case_id: str, answers: Mapping[str, Mapping[str, Any]]) -> str:

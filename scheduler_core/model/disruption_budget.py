@@ -11,8 +11,8 @@ from scheduler_core.model.labels import LabelSelector
 class DisruptionBudget:
     """`disrupted_pods` are names already being evicted; preemption counts none of them again.
 
-    `max_unavailable` and `min_available` are kept as written ("1", "50%") because only their being zero or whole says "never".
-    """
+    `max_unavailable` and `min_available` are kept as written ("1", "50%") because only their being zero or
+    whole says "never"."""
 
     name: str
     namespace: str

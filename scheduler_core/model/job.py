@@ -16,7 +16,7 @@ class FailureRule:
     action: str
     operator: str = ""
     exit_codes: frozenset[int] = frozenset()
-    conditions: frozenset[tuple[str, str]] = frozenset()     # type and status
+    conditions: frozenset[tuple[str, str]] = frozenset()  # type and status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class Job:
     failed_indexes: int = 0
     succeeded: int = 0
     is_suspended: bool = False
-    has_ended: bool = False                  # also while its last pods are being stopped
-    is_managed_elsewhere: bool = False       # spec.managedBy names another controller
+    has_ended: bool = False  # also while its last pods are being stopped
+    is_managed_elsewhere: bool = False  # spec.managedBy names another controller
     bound_to: str = ""
 
     @property
     def key(self) -> str:
-        """"namespace/name"."""
+        """ "namespace/name"."""
         return f"{self.namespace}/{self.name}"

@@ -1,9 +1,8 @@
 """Label selectors, and node-selector terms with their Gt and Lt.
 
-Both kinds of requirement read the same and differ in the operators they know. A label selector that cannot be read fails the cycle; a
-node-selector expression that cannot be read makes its own term match nothing while the other terms still count
-(component-helpers/scheduling/corev1/nodeaffinity, v1.36).
-"""
+Both kinds of requirement read the same and differ in the operators they know. A label selector that cannot be
+read fails the cycle; a node-selector expression that cannot be read makes its own term match nothing while the
+other terms still count (component-helpers/scheduling/corev1/nodeaffinity, v1.36)."""
 
 from __future__ import annotations
 
@@ -17,7 +16,8 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label: operator In, NotIn, Exists or DoesNotExist (Gt and Lt too where nodes are selected)."""
+    """One condition on one label: operator In, NotIn, Exists or DoesNotExist (Gt and Lt too where nodes are
+    selected)."""
 
     key: str
     operator: str
@@ -60,9 +60,8 @@ def parse_int64(text: str | None) -> int | None:
 class LabelSelector:
     """All requirements together. `requirements=None` selects nothing, an empty tuple selects everything.
 
-    `problem` is set when the selector as written is invalid: then it selects nothing, and a plugin that meets it fails the pod's cycle with
-    that text, as the scheduler does.
-    """
+    `problem` is set when the selector as written is invalid: then it selects nothing, and a plugin that meets
+    it fails the pod's cycle with that text, as the scheduler does."""
 
     requirements: tuple[Requirement, ...] | None
     problem: str = ""
@@ -112,7 +111,9 @@ class NodeSelectorTerm:
     def matches(self, labels: Labels, node_name: str) -> bool:
         if self.is_empty or self.problem:
             return False
-        return all(e.matches(labels) for e in self.expressions) and all(f.accepts(node_name if f.key == "metadata.name" else "") for f in self.fields)
+        return all(e.matches(labels) for e in self.expressions) and all(
+            f.accepts(node_name if f.key == "metadata.name" else "") for f in self.fields
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ class NodeImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """`allocatable` counts cpu in millis and everything else in whole units; a missing `pods` means none may run there."""
+    """`allocatable` counts cpu in millis and everything else in whole units; a missing `pods` means none may
+    run there."""
 
     name: str
     uid: str = ""
@@ -46,4 +47,6 @@ class Node:
 
     def uncordoned(self) -> Node:
         """The node after the cordon was lifted: neither mark nor taint."""
-        return replace(self, unschedulable=False, taints=tuple(t for t in self.taints if t.key != UNSCHEDULABLE_TAINT_KEY))
+        return replace(
+            self, unschedulable=False, taints=tuple(t for t in self.taints if t.key != UNSCHEDULABLE_TAINT_KEY)
+        )

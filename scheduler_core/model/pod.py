@@ -1,8 +1,7 @@
 """What scheduling needs of a pod.
 
-A pod is an identity and a spec; pods of one template share one spec object, so what is computed from a spec is computed once. How requests are
-summed lives in requests.py, the JSON names in from_manifest.py.
-"""
+A pod is an identity and a spec; pods of one template share one spec object, so what is computed from a spec is
+computed once. How requests are summed lives in requests.py, the JSON names in from_manifest.py."""
 
 from __future__ import annotations
 
@@ -44,7 +43,8 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodAffinityTerm:
-    """Pods chosen by labels, in the named namespaces or in those whose labels match, counted per value of `topology_key`.
+    """Pods chosen by labels, in the named namespaces or in those whose labels match, counted per value of
+    `topology_key`.
 
     A term that names no namespaces and no namespace selector has its owner's namespace here.
     """
@@ -56,7 +56,9 @@ class PodAffinityTerm:
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
         """Whether the term chooses a pod with these labels in this namespace."""
-        return (namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)) and self.selector.matches(labels)
+        return (
+            namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
+        ) and self.selector.matches(labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class LegacyDisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodVolume:
-    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, an image, or `kind` alone."""
+    """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, an image,
+    or `kind` alone."""
 
     name: str
     kind: str = ""
@@ -129,7 +132,8 @@ class PodResourceClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PodSpec:
-    """The part that all pods of a template share. Compared by identity: an equal spec is made the same object where specs are read."""
+    """The part that all pods of a template share. Compared by identity: an equal spec is made the same object
+    where specs are read."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -154,7 +158,11 @@ class PodSpec:
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
         """Ports of containers and sidecars; an ordinary init container is gone before they matter."""
-        return tuple(port for c in (*self.containers, *(c for c in self.init_containers if c.restarts_always)) for port in c.host_ports)
+        return tuple(
+            port
+            for c in (*self.containers, *(c for c in self.init_containers if c.restarts_always))
+            for port in c.host_ports
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +183,8 @@ class ContainerResize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodResize:
-    """The in-place resize state: per container name, for the pod as a whole, and whether the node said it can never be."""
+    """The in-place resize state: per container name, for the pod as a whole, and whether the node said it can
+    never be."""
 
     containers: Mapping[str, ContainerResize]
     pod_level: ContainerResize | None = None
@@ -184,7 +193,8 @@ class PodResize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """One pod. `start_time` in seconds since the epoch, None before it started; `terminating` once it has a deletion timestamp."""
+    """One pod. `start_time` in seconds since the epoch, None before it started; `terminating` once it has a
+    deletion timestamp."""
 
     name: str
     namespace: str = "default"
@@ -202,11 +212,11 @@ class Pod:
     preempted_by_scheduler: bool = False
     resize: PodResize | None = None
     generated_claims: tuple[tuple[str, str | None], ...] = ()
-    index_failures: int = 0          # how often pods of its index of an Indexed Job failed before it
+    index_failures: int = 0  # how often pods of its index of an Indexed Job failed before it
 
     @property
     def key(self) -> str:
-        """"namespace/name"."""
+        """ "namespace/name"."""
         return f"{self.namespace}/{self.name}"
 
     @property

@@ -1,9 +1,9 @@
 """Exact quantities: "500m", "1Gi", "1e3" → integers.
 
 A quantity is held as an integer of *nano-units* (10⁻⁹ of one core, byte or device), which is the finest amount the
-Kubernetes API can express (apimachinery/pkg/api/resource/quantity.go, v1.36): anything finer is rounded away from zero when it
-is read. Sums are made in nano-units, and rounded up once, at the end, to milli-cores or whole units.
-"""
+Kubernetes API can express (apimachinery/pkg/api/resource/quantity.go, v1.36): anything finer is rounded away
+from zero when it is read. Sums are made in nano-units, and rounded up once, at the end, to milli-cores or whole
+units."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _DECIMAL_EXPONENT: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G
 _BINARY_EXPONENT: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _PATTERN: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]+))?")
 
-# No amount with a larger exponent fits the 63 bits that the scheduler computes with; smaller ones all round to one nano-unit.
+# No amount with a larger exponent fits the 63 bits that the scheduler computes with; smaller ones all round to
+# one nano-unit.
 _EXPONENT_BOUND: Final = 60
 
 
@@ -31,11 +32,14 @@ class QuantityError(ValueError):
 def parse_nanos(text: str) -> int:
     """The quantity in nano-units.
 
-    Raises QuantityError when the text is none. Amounts above 2⁶³−1 units are cut to that, as the API does for binary suffixes.
-    """
+    Raises QuantityError when the text is none. Amounts above 2⁶³−1 units are cut to that, as the API does for
+    binary suffixes."""
     match = _PATTERN.fullmatch(text) if text else None
     if match is None:
-        raise QuantityError(f"{text!r} is not a quantity: expected digits with a suffix such as m, k, M, G, Ki, Mi, Gi or an exponent such as e3")
+        raise QuantityError(
+            f"{text!r} is not a quantity: expected digits with a suffix such as m, k, M, G, Ki, Mi, Gi or an "
+            "exponent such as e3"
+        )
     sign, whole, fraction, suffix, exponent = match.groups(default="")
     digits = int(whole + fraction or "0")
     if digits == 0:
@@ -44,7 +48,9 @@ def parse_nanos(text: str) -> int:
         nanos = _scaled(digits << _BINARY_EXPONENT[suffix], 9 - len(fraction))
     else:
         power = int(exponent) if exponent else _DECIMAL_EXPONENT[suffix]
-        nanos = _scaled(digits, max(-_EXPONENT_BOUND - len(fraction) - len(whole), min(_EXPONENT_BOUND, power)) + 9 - len(fraction))
+        nanos = _scaled(
+            digits, max(-_EXPONENT_BOUND - len(fraction) - len(whole), min(_EXPONENT_BOUND, power)) + 9 - len(fraction)
+        )
     nanos = min(nanos, LARGEST * NANOS_PER_UNIT)
     return -nanos if sign == "-" else nanos
 

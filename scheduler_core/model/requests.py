@@ -83,10 +83,11 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
 
 @lru_cache(maxsize=65536)
 def scored_requests(spec: PodSpec) -> Mapping[str, int]:
-    """What NodeResourcesFit's score takes the incoming pod to ask: defaults for silent containers, pod-level resources not looked at.
+    """What NodeResourcesFit's score takes the incoming pod to ask: defaults for silent containers, pod-level
+    resources not looked at.
 
-    The latter is how the scheduler builds its Fit scorer, though existing pods' pod-level requests are counted (noderesources/fit.go, v1.36).
-    """
+    The latter is how the scheduler builds its Fit scorer, though existing pods' pod-level requests are counted
+    (noderesources/fit.go, v1.36)."""
     return whole_amounts(_sum(spec, None, RequestRules(pod_level=False), _BOTH_DEFAULTS))
 
 
@@ -152,11 +153,19 @@ def _effective_pod_level(spec: PodSpec, resize: PodResize | None, rules: Request
 
 
 def _pod_level(spec: PodSpec) -> Nanos:
-    return {name: amount for name, amount in (spec.pod_level_requests or {}).items() if name in (CPU, MEMORY) or name.startswith("hugepages-")}
+    return {
+        name: amount
+        for name, amount in (spec.pod_level_requests or {}).items()
+        if name in (CPU, MEMORY) or name.startswith("hugepages-")
+    }
 
 
 def _effective(wanted: Nanos, state: ContainerResize, *, infeasible: bool) -> Nanos:
-    return _largest((state.actuated, state.allocated)) if infeasible else _largest((wanted, state.actuated, state.allocated))
+    return (
+        _largest((state.actuated, state.allocated))
+        if infeasible
+        else _largest((wanted, state.actuated, state.allocated))
+    )
 
 
 def _plus(one: Nanos, other: Nanos) -> dict[str, int]:

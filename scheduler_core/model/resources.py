@@ -1,7 +1,7 @@
 """Amounts of resources as the scheduler adds them up: cpu in millis, everything else in whole units.
 
-Source: kube-scheduler pkg/scheduler/framework/types.go (Resource.Add) and pkg/apis/core/v1/helper (IsScalarResourceName), v1.36.
-"""
+Source: kube-scheduler pkg/scheduler/framework/types.go (Resource.Add) and pkg/apis/core/v1/helper
+(IsScalarResourceName), v1.36."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
-# For scoring only, a container that does not say what it requests counts as this much, so that idle-looking pods still spread
-# (pkg/scheduler/util/pod_resources.go).
+# For scoring only, a container that does not say what it requests counts as this much, so that idle-looking
+# pods still spread (pkg/scheduler/util/pod_resources.go).
 DEFAULT_CPU_MILLIS: Final = 100
 DEFAULT_MEMORY_BYTES: Final = 200 * 2**20
 
@@ -28,7 +28,12 @@ Amounts = Mapping[str, int]
 @lru_cache(maxsize=4096)
 def is_extended(name: str) -> bool:
     """A device or other countable thing outside the kubernetes.io domain."""
-    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.") and is_label_key(f"requests.{name}")
+    return (
+        "/" in name
+        and "kubernetes.io/" not in name
+        and not name.startswith("requests.")
+        and is_label_key(f"requests.{name}")
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -43,4 +48,8 @@ def is_counted(name: str) -> bool:
 
 def whole_amounts(nanos: Mapping[str, int]) -> dict[str, int]:
     """Rounded up, resources that the scheduler ignores left out (pods are kept: a node's capacity names them)."""
-    return {name: nanos_to_millis(amount) if name == CPU else nanos_to_units(amount) for name, amount in nanos.items() if name == PODS or is_counted(name)}
+    return {
+        name: nanos_to_millis(amount) if name == CPU else nanos_to_units(amount)
+        for name, amount in nanos.items()
+        if name == PODS or is_counted(name)
+    }

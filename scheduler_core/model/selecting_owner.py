@@ -9,10 +9,11 @@ from scheduler_core.model.labels import LabelSelector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectingOwner:
-    """A Service, ReplicationController, ReplicaSet or StatefulSet. `service_labels` is a Service's or RC's plain selector, else None.
+    """A Service, ReplicationController, ReplicaSet or StatefulSet. `service_labels` is a Service's or RC's
+    plain selector, else None.
 
-    `replicas` is what the spec asks for, None where the kind has none. `bound_to` is the node that its pod template names.
-    """
+    `replicas` is what the spec asks for, None where the kind has none. `bound_to` is the node that its pod
+    template names."""
 
     kind: str
     api_version: str

@@ -33,8 +33,8 @@ class Toleration:
     def tolerates(self, taint: Taint) -> bool:
         """Effect, key and value are compared independently; an empty effect or key stands for any.
 
-        Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing: their feature gate is off by default.
-        """
+        Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing: their feature gate
+        is off by default."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -54,6 +54,7 @@ def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ..
 
 
 def count_unpreferred(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> int:
-    """How many PreferNoSchedule taints no toleration covers; only tolerations for that effect, or for any, are asked."""
+    """How many PreferNoSchedule taints no toleration covers; only tolerations for that effect, or for any, are
+    asked."""
     soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
     return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints)

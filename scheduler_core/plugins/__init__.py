@@ -51,7 +51,9 @@ IN_TREE: Final[Mapping[str, Factory]] = {
     "VolumeZone": lambda _args, _version: VolumeZone(),
     "PodTopologySpread": lambda args, _version: PodTopologySpread.from_args(args),
     "InterPodAffinity": InterPodAffinity,
-    "DynamicResources": lambda _args, version: ScoringDynamicResources(version) if version.dynamic_resources_score else DynamicResources(version),
+    "DynamicResources": lambda _args, version: (
+        ScoringDynamicResources(version) if version.dynamic_resources_score else DynamicResources(version)
+    ),
     "DefaultPreemption": lambda args, _version: DefaultPreemption(args),
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
     "ImageLocality": lambda _args, version: ImageLocality(version),

@@ -1,4 +1,5 @@
-"""Scores how evenly cpu, memory and the like would be used, compared with how evenly they are used now. Refuses nothing."""
+"""Scores how evenly cpu, memory and the like would be used, compared with how evenly they are used now. Refuses
+nothing."""
 
 from __future__ import annotations
 
@@ -56,7 +57,11 @@ class NodeResourcesBalancedAllocation:
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
         allocatable, taken = node_info.node.allocatable, node_info.requested
-        shares = [(amount, taken.get(name, 0), allocatable[name]) for name, amount in state.read(BalancedShares).requested if allocatable.get(name)]
+        shares = [
+            (amount, taken.get(name, 0), allocatable[name])
+            for name, amount in state.read(BalancedShares).requested
+            if allocatable.get(name)
+        ]
         with_pod = _balance([(used + amount, whole) for amount, used, whole in shares])
         if not self.kube_version.balanced_allocation_compares_without_pod:
             return with_pod
@@ -64,7 +69,11 @@ class NodeResourcesBalancedAllocation:
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
         columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
-        lines = [(columns.resources[name], amount) for name, amount in state.read(BalancedShares).requested if name in columns.resources]
+        lines = [
+            (columns.resources[name], amount)
+            for name, amount in state.read(BalancedShares).requested
+            if name in columns.resources
+        ]
         whole = [nodes.take(columns.allocatable[line]) for line, _ in lines]
         taken = [nodes.take(usage.requested[line]) for line, _ in lines]
         with_pod = _balances([used + amount for used, (_, amount) in zip(taken, lines, strict=True)], whole, len(nodes))
@@ -98,7 +107,9 @@ def _balances(used: Sequence[NDArray[np.int64]], whole: Sequence[NDArray[np.int6
     if not whole:
         return np.full(count, MAX_NODE_SCORE, dtype=np.int64)
     has = [amounts > 0 for amounts in whole]
-    fractions = [np.where(h, np.minimum(u / np.where(h, w, 1), 1.0), 0.0) for h, u, w in zip(has, used, whole, strict=True)]
+    fractions = [
+        np.where(h, np.minimum(u / np.where(h, w, 1), 1.0), 0.0) for h, u, w in zip(has, used, whole, strict=True)
+    ]
     kinds = np.zeros(count, dtype=np.int64)
     for h in has:
         kinds += h

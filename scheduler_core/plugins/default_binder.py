@@ -12,7 +12,8 @@ from scheduler_core.model.pod import Pod
 
 @dataclass(frozen=True, slots=True)
 class DefaultBinder:
-    """The library writes to no cluster: binding succeeds, and the caller places the pod in a new snapshot or posts the Binding."""
+    """The library writes to no cluster: binding succeeds, and the caller places the pod in a new snapshot or
+    posts the Binding."""
 
     name: ClassVar[str] = "DefaultBinder"
 

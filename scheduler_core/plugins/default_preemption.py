@@ -1,9 +1,9 @@
 """Makes room for a pod that fits nowhere, by evicting less important pods from one node.
 
-Refuses nothing; it answers with the node to nominate and the pods to evict, and leaves both to whoever runs the cycle. It never touches an
-earlier nomination: keeping, setting or clearing that is the handling of the failed cycle. The thinking is in preemption/.
-Source: pkg/scheduler/framework/plugins/defaultpreemption and pkg/scheduler/framework/preemption, v1.36.
-"""
+Refuses nothing; it answers with the node to nominate and the pods to evict, and leaves both to whoever runs the
+cycle. It never touches an earlier nomination: keeping, setting or clearing that is the handling of the failed
+cycle. The thinking is in preemption/. Source: pkg/scheduler/framework/plugins/defaultpreemption and
+pkg/scheduler/framework/preemption, v1.36."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from scheduler_core.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from scheduler_core.framework.failed_search import FailedSearch
 
-# The settings say how many candidates are the least to find, in an order that is the real scheduler's chance. Where looking at all of them costs
-# little, the best of all is found: the one outcome that no order makes wrong.
+# The settings say how many candidates are the least to find, in an order that is the real scheduler's chance.
+# Where looking at all of them costs little, the best of all is found: the one outcome that no order makes
+# wrong.
 _SEARCHED_IN_FULL = 100
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -40,7 +41,8 @@ def _nobody(_pod: Pod) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DefaultPreemption:
-    """`is_preempting` tells whether the evictions for a pod are still under way; such a pod stays out of the queue until they are done."""
+    """`is_preempting` tells whether the evictions for a pod are still under way; such a pod stays out of the
+    queue until they are done."""
 
     args: DefaultPreemptionArgs = field(default_factory=DefaultPreemptionArgs)
     extenders: ExtenderChain = field(default_factory=ExtenderChain)
@@ -48,7 +50,11 @@ class DefaultPreemption:
     name: str = "DefaultPreemption"
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        return unresolvable("waiting for the preemption for this pod to be finished") if self.is_preempting(pod) else SUCCESS
+        return (
+            unresolvable("waiting for the preemption for this pod to be finished")
+            if self.is_preempting(pod)
+            else SUCCESS
+        )
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
         snapshot = search.nodes.snapshot
@@ -60,7 +66,9 @@ class DefaultPreemption:
         if not found.candidates and failed is not None:
             return PostFilterResult(error(f"preemption: {failed.message}"))
         if not found.candidates:
-            return PostFilterResult(unschedulable(f"preemption: {_sentence(found.refusals, len(snapshot.nodes))}"), Nomination(clears=True))
+            return PostFilterResult(
+                unschedulable(f"preemption: {_sentence(found.refusals, len(snapshot.nodes))}"), Nomination(clears=True)
+            )
         candidates = self._ask_extenders(pod, found.candidates, snapshot)
         if isinstance(candidates, Verdict):
             return PostFilterResult(error(f"preemption: {candidates.message}"))
@@ -74,8 +82,8 @@ class DefaultPreemption:
     def find_candidates(self, state: CycleState, pod: Pod, search: FailedSearch) -> Candidates:
         """The nodes where evicting would make room, in the scheduler's own order, until enough are found.
 
-        The real search starts at a random node and runs on several threads; this one starts at the first, so that it can be repeated.
-        """
+        The real search starts at a random node and runs on several threads; this one starts at the first, so
+        that it can be repeated."""
         rows = search.nodes.snapshot.columns.in_tree_order(search.diagnosis.rows_that_may_be_helped)
         wanted = self._wanted(len(rows))
         candidates: dict[str, Victims] = {}
@@ -96,12 +104,19 @@ class DefaultPreemption:
     def _wanted(self, node_count: int) -> int:
         if node_count <= _SEARCHED_IN_FULL:
             return node_count
-        return min(node_count, max(node_count * self.args.min_candidate_nodes_percentage // 100, self.args.min_candidate_nodes_absolute))
+        return min(
+            node_count,
+            max(node_count * self.args.min_candidate_nodes_percentage // 100, self.args.min_candidate_nodes_absolute),
+        )
 
-    def _ask_extenders(self, pod: Pod, candidates: dict[str, Victims], snapshot: Snapshot) -> dict[str, Victims] | Verdict:
+    def _ask_extenders(
+        self, pod: Pod, candidates: dict[str, Victims], snapshot: Snapshot
+    ) -> dict[str, Victims] | Verdict:
         if not self.extenders:
             return candidates
-        return self.extenders.narrow_preemption(pod, candidates, {node.name: snapshot.pods_on(node.name) for node in snapshot.nodes})
+        return self.extenders.narrow_preemption(
+            pod, candidates, {node.name: snapshot.pods_on(node.name) for node in snapshot.nodes}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +134,9 @@ class _Trial:
     search: FailedSearch
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        return self.search.runner.filter_node_with_nominated(state, pod, node_info, self.search.nominated.get(node_info.name, ()))
+        return self.search.runner.filter_node_with_nominated(
+            state, pod, node_info, self.search.nominated.get(node_info.name, ())
+        )
 
     def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
         return self.search.runner.add_pod(state, pod, added, node_info)
@@ -141,4 +158,7 @@ def _sentence(refusals: Sequence[Verdict], node_count: int) -> str:
     reasons = Counter(reason for verdict in refusals for reason in verdict.reasons)
     if len(refusals) < node_count:
         reasons[_NOT_HELPFUL] += node_count - len(refusals)
-    return f"0/{node_count} nodes are available: {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."
+    return (
+        f"0/{node_count} nodes are available: "
+        f"{', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."
+    )

@@ -16,7 +16,9 @@ def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
         EnabledPlugin(name="PrioritySort"),  # the queue's order
         EnabledPlugin(name="NodeUnschedulable"),  # the cheapest filters first: one look at the node …
         EnabledPlugin(name="NodeName"),
-        EnabledPlugin(name="TaintToleration", weight=3),  # … soft taints are how administrators speak, so they weigh most
+        EnabledPlugin(
+            name="TaintToleration", weight=3
+        ),  # … soft taints are how administrators speak, so they weigh most
         EnabledPlugin(name="NodeAffinity", weight=2),  # what the pod's author asked for weighs double
         EnabledPlugin(name="NodePorts"),
         EnabledPlugin(name="NodeResourcesFit", weight=1),
@@ -31,7 +33,9 @@ def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
         EnabledPlugin(name="NodeResourcesBalancedAllocation", weight=1),  # scores without a filter
         EnabledPlugin(name="ImageLocality", weight=1),
         EnabledPlugin(name="DefaultBinder"),
-        *((EnabledPlugin(name="NodeDeclaredFeatures"),) if kube_version.node_declared_features else ()),  # appended by its feature gate
+        *(
+            (EnabledPlugin(name="NodeDeclaredFeatures"),) if kube_version.node_declared_features else ()
+        ),  # appended by its feature gate
     )
 
 

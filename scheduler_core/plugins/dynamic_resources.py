@@ -1,8 +1,8 @@
 """Refuses nodes that cannot reach the devices already allocated to the pod's resource claims.
 
-Allocating devices is not reproduced: a pod with a claim that still needs it, or with an extended resource that only a DeviceClass offers, gets
-the verdict *unknown*, never a guess. Source: pkg/scheduler/framework/plugins/dynamicresources, v1.36 (KEP-4381, KEP-5004).
-"""
+Allocating devices is not reproduced: a pod with a claim that still needs it, or with an extended resource that
+only a DeviceClass offers, gets the verdict *unknown*, never a guess. Source:
+pkg/scheduler/framework/plugins/dynamicresources, v1.36 (KEP-4381, KEP-5004)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node
 
 @dataclass(frozen=True, slots=True)
 class DevicesOfPod:
-    """The pod's claims, all of them allocated, and the extended resources that a DeviceClass would offer where a node does not."""
+    """The pod's claims, all of them allocated, and the extended resources that a DeviceClass would offer where
+    a node does not."""
 
     claims: tuple[ResourceClaim, ...] = ()
     extended: tuple[str, ...] = ()
@@ -65,8 +66,13 @@ class DynamicResources:
                 claims.append(found)
         waiting = next((claim for claim in claims if not claim.allocated), None)
         if waiting is not None:
-            hopeless = next((problem for claim in claims if not claim.allocated and (problem := _hopeless_request(claim, objects))), None)
-            return PreFilterResult(hopeless or unknown(f'resourceclaim "{waiting.name}" has yet to be allocated, which is not predicted'))
+            hopeless = next(
+                (problem for claim in claims if not claim.allocated and (problem := _hopeless_request(claim, objects))),
+                None,
+            )
+            return PreFilterResult(
+                hopeless or unknown(f'resourceclaim "{waiting.name}" has yet to be allocated, which is not predicted')
+            )
         extended = self._by_device_class(pod, objects)
         if not claims and not extended:
             return PreFilterResult(SKIP)
@@ -77,7 +83,9 @@ class DynamicResources:
         devices, node = state.read(DevicesOfPod), node_info.node
         offered = next((name for name in devices.extended if not node.allocatable.get(name)), None)
         if offered is not None:
-            return unknown(f'extended resource "{offered}" would be allocated through a device class, which is not predicted')
+            return unknown(
+                f'extended resource "{offered}" would be allocated through a device class, which is not predicted'
+            )
         return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
@@ -94,15 +102,25 @@ class DynamicResources:
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
         """Never makes room by itself, but its sentence stands before preemption's.
 
-        The real plugin gives up the allocation of a claim that nobody else holds, so that a later cycle may allocate anew.
-        """
+        The real plugin gives up the allocation of a claim that nobody else holds, so that a later cycle may
+        allocate anew."""
         devices = state.find(DevicesOfPod)
         if devices is None:
-            return PostFilterResult(error("not found"))  # its own note, in the real plugin's words: a refusal before its PreFilter
+            return PostFilterResult(
+                error("not found")
+            )  # its own note, in the real plugin's words: a refusal before its PreFilter
         if not devices.claims and not devices.extended:
             return PostFilterResult(unschedulable("no new claims to deallocate"))
-        refused = [search.nodes.snapshot.nodes[row] for each in search.diagnosis.rounds if each.plugin == self.name for row in search.diagnosis.searched[each.refused]]
-        if any(_is_free_to_give_up(claim, pod) and not all(_is_available(claim, node) for node in refused) for claim in devices.claims):
+        refused = [
+            search.nodes.snapshot.nodes[row]
+            for each in search.diagnosis.rounds
+            if each.plugin == self.name
+            for row in search.diagnosis.searched[each.refused]
+        ]
+        if any(
+            _is_free_to_give_up(claim, pod) and not all(_is_available(claim, node) for node in refused)
+            for claim in devices.claims
+        ):
             return PostFilterResult(unschedulable("deallocation of ResourceClaim completed"))
         return PostFilterResult(unschedulable("still not schedulable"))
 
@@ -131,7 +149,10 @@ def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> R
     if claim.terminating:
         return unresolvable(f'resourceclaim "{name}" is being deleted')
     if not entry.claim_name and claim.owner_uid != pod.uid:
-        return unresolvable(f"ResourceClaim {claim.namespace}/{claim.name} was not created for Pod {pod.namespace}/{pod.name} (Pod is not owner)")
+        return unresolvable(
+            f"ResourceClaim {claim.namespace}/{claim.name} was not created for Pod {pod.namespace}/{pod.name} "
+            "(Pod is not owner)"
+        )
     return claim
 
 
@@ -151,7 +172,9 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | Verdict | None:
     if entry.claim_name:
         return entry.claim_name
     if not entry.template_name:
-        return unresolvable(f'pod "{pod.namespace}/{pod.name}", spec.resourceClaim "{entry.name}": none of the supported fields are set')
+        return unresolvable(
+            f'pod "{pod.namespace}/{pod.name}", spec.resourceClaim "{entry.name}": none of the supported fields are set'
+        )
     generated = dict(pod.generated_claims)
     if entry.name not in generated:
         return unresolvable(f'pod "{pod.namespace}/{pod.name}": ResourceClaim not created yet')
@@ -170,8 +193,8 @@ def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
 class ScoringDynamicResources(DynamicResources):
     """The plugin as it is since 1.35: it also scores, by the rank of the alternatives that an allocation took.
 
-    Only the allocation of a prioritized list (`firstAvailable`) tells nodes apart, and such a pod's nodes are *unknown* here; so every node gets 0.
-    """
+    Only the allocation of a prioritized list (`firstAvailable`) tells nodes apart, and such a pod's nodes are
+    *unknown* here; so every node gets 0."""
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
         state.read(DevicesOfPod)  # the real one ends the cycle where a profile has taken its PreFilter away

@@ -15,8 +15,8 @@ from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 
-# Below the first an image is pulled so quickly that it does not matter; above the second per container nothing more is gained
-# (plugins/imagelocality/image_locality.go, v1.36).
+# Below the first an image is pulled so quickly that it does not matter; above the second per container nothing
+# more is gained (plugins/imagelocality/image_locality.go, v1.36).
 _LEAST_BYTES: Final = 23 * 2**20
 _MOST_BYTES_PER_CONTAINER: Final = 1000 * 2**20
 
@@ -36,7 +36,9 @@ class ImageLocality:
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
         at_hand = nodes.snapshot.columns.images.at_hand(self._images(pod.spec))
         most = _most_bytes(pod.spec)
-        return (MAX_NODE_SCORE * (np.clip(nodes.take(at_hand), _LEAST_BYTES, max(most, _LEAST_BYTES)) - _LEAST_BYTES)) // (most - _LEAST_BYTES)
+        return (
+            MAX_NODE_SCORE * (np.clip(nodes.take(at_hand), _LEAST_BYTES, max(most, _LEAST_BYTES)) - _LEAST_BYTES)
+        ) // (most - _LEAST_BYTES)
 
     def _images(self, spec: PodSpec) -> tuple[str, ...]:
         return images_of(spec, with_volumes=self.kube_version.image_volumes_count)

@@ -1,4 +1,5 @@
-"""Refuses nodes by who else is in their zone (host, …): pods the newcomer needs near, or must not be near, or that will not have it near.
+"""Refuses nodes by who else is in their zone (host, …): pods the newcomer needs near, or must not be near, or
+that will not have it near.
 
 Scores preferences, the newcomer's own and those of the pods already there. The counting is in affinity_counts.py.
 """
@@ -41,7 +42,9 @@ class InterPodAffinity:
     name: ClassVar[str] = "InterPodAffinity"
 
     def _reach(self, nodes: NodeList) -> Reach:
-        return Reach(nodes.snapshot, negative_selectors_reach_all=self.kube_version.negative_namespace_selector_matches_all)
+        return Reach(
+            nodes.snapshot, negative_selectors_reach_all=self.kube_version.negative_namespace_selector_matches_all
+        )
 
     # ---- filter ----
 

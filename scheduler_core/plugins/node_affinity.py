@@ -1,4 +1,5 @@
-"""Refuses nodes that the pod's nodeSelector or required node affinity, or the profile's added affinity, does not choose; scores preferred terms."""
+"""Refuses nodes that the pod's nodeSelector or required node affinity, or the profile's added affinity, does
+not choose; scores preferred terms."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ class NodeAffinity:
 
     def _preferred(self, pod: Pod) -> tuple[PreferredNodeTerm, ...]:
         own = pod.spec.node_affinity
-        terms = ((own.preferred if own else ()) + (self.added.preferred if self.added else ()))
+        terms = (own.preferred if own else ()) + (self.added.preferred if self.added else ())
         return tuple(p for p in terms if p.weight and not p.term.is_empty)
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002

@@ -16,10 +16,12 @@ from scheduler_core.snapshot.node_list import NodeList
 
 _LACKING: Final = unresolvable("node(s) didn't match Pod's required features")
 
-# The declared features that a pod's spec can call for (component-helpers/nodedeclaredfeatures/features, v1.36); the others only matter to
-# updates of running pods.
+# The declared features that a pod's spec can call for (component-helpers/nodedeclaredfeatures/features, v1.36);
+# the others only matter to updates of running pods.
 _NEEDED_BY: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
-    "RestartAllContainersOnContainerExits": lambda spec: any(c.may_restart_all for c in (*spec.containers, *spec.init_containers)),
+    "RestartAllContainersOnContainerExits": lambda spec: any(
+        c.may_restart_all for c in (*spec.containers, *spec.init_containers)
+    ),
     "UserNamespacesHostNetworkSupport": lambda spec: spec.host_network and not spec.host_users,
 }
 

@@ -19,7 +19,8 @@ _ANOTHER: Final = unresolvable("node(s) didn't match the requested node name")
 
 @dataclass(frozen=True, slots=True)
 class NodeName:
-    """A pod whose spec.nodeName is set normally bypasses the scheduler; this is for those that reach it all the same."""
+    """A pod whose spec.nodeName is set normally bypasses the scheduler; this is for those that reach it all the
+    same."""
 
     name: ClassVar[str] = "NodeName"
 

@@ -38,7 +38,11 @@ class NodePorts:
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
         used = node_info.used_ports
-        return _TAKEN if any(wanted.conflicts_with(taken) for wanted in state.read(WantedPorts).ports for taken in used) else SUCCESS
+        return (
+            _TAKEN
+            if any(wanted.conflicts_with(taken) for wanted in state.read(WantedPorts).ports for taken in used)
+            else SUCCESS
+        )
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
         ports = state.read(WantedPorts).ports

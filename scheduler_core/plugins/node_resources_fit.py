@@ -37,8 +37,8 @@ _LARGEST: Final = 2**62
 class PodDemand:
     """What must fit, in the order in which shortages are reported, and whether anything at all is requested.
 
-    `from_devices` are extended resources that a DeviceClass offers: where a node has none of its own, DynamicResources decides.
-    """
+    `from_devices` are extended resources that a DeviceClass offers: where a node has none of its own,
+    DynamicResources decides."""
 
     amounts: tuple[tuple[str, int], ...]
     from_devices: frozenset[str]
@@ -46,7 +46,8 @@ class PodDemand:
 
 @dataclass(frozen=True, slots=True)
 class NodeResourcesFit:
-    """Compares exact requests with what is allocatable and not yet taken, resource by resource, and with the number of pods."""
+    """Compares exact requests with what is allocatable and not yet taken, resource by resource, and with the
+    number of pods."""
 
     args: NodeResourcesFitArgs
     kube_version: KubeVersion
@@ -56,7 +57,9 @@ class NodeResourcesFit:
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
         requests = incoming_requests(pod.spec, nodes.rules)
         offered = _offered_by_devices(nodes) if self.kube_version.extended_resources_by_device_class else frozenset()
-        state.write(PodDemand(self._to_check(requests), frozenset(name for name in requests.scalars if name in offered)))
+        state.write(
+            PodDemand(self._to_check(requests), frozenset(name for name in requests.scalars if name in offered))
+        )
         return PreFilterResult()
 
     def _to_check(self, requests: Requests) -> tuple[tuple[str, int], ...]:

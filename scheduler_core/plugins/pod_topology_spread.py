@@ -38,7 +38,9 @@ _SKEWED: Final = unschedulable("node(s) didn't match pod topology spread constra
 
 _ANY = LabelSelector(None)
 _SYSTEM_DEFAULTS: Final = (
-    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME_LABEL, when_unsatisfiable="ScheduleAnyway", selector=_ANY),
+    TopologySpreadConstraint(
+        max_skew=3, topology_key=HOSTNAME_LABEL, when_unsatisfiable="ScheduleAnyway", selector=_ANY
+    ),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE_LABEL, when_unsatisfiable="ScheduleAnyway", selector=_ANY),
 )
 
@@ -47,7 +49,8 @@ Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 
 @dataclass(frozen=True, slots=True)
 class PodTopologySpread:
-    """`defaults` serve pods without constraints of their own; `defaults_are_systems` tolerates nodes without a zone label."""
+    """`defaults` serve pods without constraints of their own; `defaults_are_systems` tolerates nodes without a
+    zone label."""
 
     defaults: tuple[TopologySpreadConstraint, ...] = _SYSTEM_DEFAULTS
     defaults_are_systems: bool = True
@@ -57,10 +60,13 @@ class PodTopologySpread:
     def from_args(cls, args: PodTopologySpreadArgs) -> PodTopologySpread:
         if args.defaulting_type == "System":
             return cls()
-        return cls(tuple(spread_constraint_from_manifest(c) for c in args.default_constraints), defaults_are_systems=False)
+        return cls(
+            tuple(spread_constraint_from_manifest(c) for c in args.default_constraints), defaults_are_systems=False
+        )
 
     def _constraints(self, snapshot: Snapshot, pod: Pod, action: Action) -> tuple[TopologySpreadConstraint, ...]:
-        """The pod's constraints of this kind with their full selectors; the defaults only if it has no constraint of any kind."""
+        """The pod's constraints of this kind with their full selectors; the defaults only if it has no
+        constraint of any kind."""
         own = pod.spec.topology_spread
         if own:
             return tuple(with_match_label_keys(c, pod) for c in own if c.when_unsatisfiable == action)

@@ -1,4 +1,5 @@
-"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate; scores nodes with fewer soft taints higher."""
+"""Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate; scores nodes with fewer
+soft taints higher."""
 
 from __future__ import annotations
 
@@ -45,7 +46,10 @@ class TaintToleration:
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
         if self.kube_version.taint_refusal_names_the_taint:
             return self._named_refusals(pod, nodes)
-        return Refusals(~nodes.take(nodes.snapshot.columns.tolerated(pod.spec.tolerations)), {1: unresolvable("node(s) had untolerated taint(s)")})
+        return Refusals(
+            ~nodes.take(nodes.snapshot.columns.tolerated(pod.spec.tolerations)),
+            {1: unresolvable("node(s) had untolerated taint(s)")},
+        )
 
     def _named_refusals(self, pod: Pod, nodes: NodeList) -> Refusals:
         sets, codes = nodes.snapshot.columns.taint_sets

@@ -1,8 +1,9 @@
-"""Refuses nodes that the pod's bound volumes cannot reach, and nodes for which no volume can be found or made for its unbound claims.
+"""Refuses nodes that the pod's bound volumes cannot reach, and nodes for which no volume can be found or made
+for its unbound claims.
 
-Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The API calls of the real PreBind are not
-made here: what reserving decides is a note, VolumePlan, from which the next snapshot is made.
-"""
+Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The API
+calls of the real PreBind are not made here: what reserving decides is a note, VolumePlan, from which the next
+snapshot is made."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class VolumesOnNode:
 
 @dataclass(frozen=True, slots=True)
 class VolumePlan:
-    """Claims and volumes as they stand once the pod has its node: promised volumes, and claims with their node chosen."""
+    """Claims and volumes as they stand once the pod has its node: promised volumes, and claims with their node
+    chosen."""
 
     claims: tuple[PersistentVolumeClaim, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
@@ -153,11 +155,14 @@ class VolumeBinding:
         storage = storage_by_class(self._find(claims, node_info.node))
         if not storage:
             return 0
-        total = sum(_utilization_score(self.args.shape, requested, capacity) for requested, capacity in storage.values())
+        total = sum(
+            _utilization_score(self.args.shape, requested, capacity) for requested, capacity in storage.values()
+        )
         return int(total / len(storage) + 0.5)  # half away from zero, as Go rounds; scores are not negative
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Promises volumes to the waiting claims, or chooses the node for those to be provisioned; the plan is left as a note."""
+        """Promises volumes to the waiting claims, or chooses the node for those to be provisioned; the plan is
+        left as a note."""
         claims = state.find(ClaimsOfPod)
         if claims is None or not claims.waiting:
             state.write(VolumePlan())
@@ -167,7 +172,10 @@ class VolumeBinding:
             return error(*found.reasons)
         state.write(
             VolumePlan(
-                claims=tuple(replace(p.claim, annotations={**p.claim.annotations, SELECTED_NODE: node_name}) for p in found.provisions),
+                claims=tuple(
+                    replace(p.claim, annotations={**p.claim.annotations, SELECTED_NODE: node_name})
+                    for p in found.provisions
+                ),
                 volumes=tuple(_promised(volume, claim) for claim, volume in found.bindings),
             )
         )
@@ -177,7 +185,8 @@ class VolumeBinding:
         state.write(VolumePlan())
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Nothing here: the real one writes the plan to the API and waits, which is up to whoever carries the plan out."""
+        """Nothing here: the real one writes the plan to the API and waits, which is up to whoever carries the
+        plan out."""
         return SUCCESS
 
     def _verdict(self, claims: ClaimsOfPod, node: Node) -> Verdict:
@@ -233,7 +242,9 @@ def _sort_out(claims: Iterable[PersistentVolumeClaim], snapshot: Snapshot) -> Cl
     for volume in objects.volumes.values() if wanted else ():
         if volume_class(volume) in wanted:
             by_class[volume_class(volume)].append(volume)
-    return ClaimsOfPod(tuple(bound), tuple(waiting), {name: tuple(volumes) for name, volumes in by_class.items()}, snapshot)
+    return ClaimsOfPod(
+        tuple(bound), tuple(waiting), {name: tuple(volumes) for name, volumes in by_class.items()}, snapshot
+    )
 
 
 # ---- one node ----
@@ -263,7 +274,11 @@ def _serve(claims: ClaimsOfPod, node: Node, *, counts_attributes_class: bool) ->
         (to_match if chosen_node is None else to_make).append(claim)
     bindings: list[tuple[PersistentVolumeClaim, PersistentVolume]] = []
     for claim in sorted(to_match, key=lambda claim: claim.request_nanos):
-        candidates = (volume for volume in claims.volumes_by_class[claim_class(claim)] if all(volume.name != taken.name for _, taken in bindings))
+        candidates = (
+            volume
+            for volume in claims.volumes_by_class[claim_class(claim)]
+            if all(volume.name != taken.name for _, taken in bindings)
+        )
         found = smallest_match(claim, candidates, node, counts_attributes_class=counts_attributes_class)
         if found is None:
             to_make.append(claim)
@@ -278,11 +293,17 @@ def _serve(claims: ClaimsOfPod, node: Node, *, counts_attributes_class: bool) ->
     return VolumesOnNode(bindings=tuple(bindings), provisions=tuple(provisions))
 
 
-def smallest_match(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], node: Node, *, counts_attributes_class: bool = True) -> PersistentVolume | None:
+def smallest_match(
+    claim: PersistentVolumeClaim,
+    volumes: Iterable[PersistentVolume],
+    node: Node,
+    *,
+    counts_attributes_class: bool = True,
+) -> PersistentVolume | None:
     """The volume promised to the claim, else the smallest free one that satisfies it; among equals the first.
 
-    None when there is none, or when the promised one cannot be reached from the node. The volumes are those of the claim's class.
-    """
+    None when there is none, or when the promised one cannot be reached from the node. The volumes are those of
+    the claim's class."""
     smallest: PersistentVolume | None = None
     for volume in volumes:
         if not _may_hold(claim, volume, counts_attributes_class=counts_attributes_class):
@@ -300,7 +321,8 @@ def smallest_match(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVol
 
 
 def _may_hold(claim: PersistentVolumeClaim, volume: PersistentVolume, *, counts_attributes_class: bool) -> bool:
-    """What holds for promised volumes too: nobody else's, large enough, of the same mode and attributes class, and here to stay."""
+    """What holds for promised volumes too: nobody else's, large enough, of the same mode and attributes class,
+    and here to stay."""
     if volume.claim is not None and not _is_promised_to(volume.claim, claim):
         return False
     attributes = (claim.attributes_class_name or "") if counts_attributes_class else ""
@@ -325,18 +347,26 @@ def _provision(claim: PersistentVolumeClaim, node: Node, objects: ClusterObjects
     if not claim.request_nanos or driver is None or not driver.storage_capacity:
         return Provision(claim, None)
     for capacity in objects.capacities:
-        if capacity.class_name == storage_class.name and _has_room(capacity, claim.request_nanos) and _reaches(capacity, node):
+        if (
+            capacity.class_name == storage_class.name
+            and _has_room(capacity, claim.request_nanos)
+            and _reaches(capacity, node)
+        ):
             return Provision(claim, capacity)
     return _NO_SPACE
 
 
 def _is_allowed(storage_class: StorageClass, node: Node) -> bool:
     terms = storage_class.allowed_topologies
-    return not terms or any(term and all(node.labels.get(requirement.key) in requirement.values for requirement in term) for term in terms)
+    return not terms or any(
+        term and all(node.labels.get(requirement.key) in requirement.values for requirement in term) for term in terms
+    )
 
 
 def _has_room(capacity: CSIStorageCapacity, request_nanos: int) -> bool:
-    limit = capacity.capacity_nanos if capacity.maximum_volume_size_nanos is None else capacity.maximum_volume_size_nanos
+    limit = (
+        capacity.capacity_nanos if capacity.maximum_volume_size_nanos is None else capacity.maximum_volume_size_nanos
+    )
     return limit is not None and _whole_bytes(limit) >= _whole_bytes(request_nanos)
 
 
@@ -357,18 +387,25 @@ def _promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persist
 
 
 def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
-    """(requested, capacity) in bytes per storage class: of the volumes to be bound, or, when all are to be made, of their pools."""
+    """(requested, capacity) in bytes per storage class: of the volumes to be bound, or, when all are to be
+    made, of their pools."""
     sums: dict[str, tuple[int, int]] = {}
     if found.bindings:
         for claim, volume in found.bindings:
             requested, capacity = sums.get(volume.class_name, (0, 0))
-            sums[volume.class_name] = requested + _whole_bytes(claim.request_nanos), capacity + _whole_bytes(volume.capacity_nanos)
+            sums[volume.class_name] = (
+                requested + _whole_bytes(claim.request_nanos),
+                capacity + _whole_bytes(volume.capacity_nanos),
+            )
         return sums
     for provision in found.provisions:
         if provision.capacity is not None:
             requested, _ = sums.get(provision.claim.class_name or "", (0, 0))
             # One pool serves all claims of the class: its size is taken once, not once per claim.
-            sums[provision.claim.class_name or ""] = requested + _whole_bytes(provision.claim.request_nanos), _whole_bytes(provision.capacity.capacity_nanos or 0)
+            sums[provision.claim.class_name or ""] = (
+                requested + _whole_bytes(provision.claim.request_nanos),
+                _whole_bytes(provision.capacity.capacity_nanos or 0),
+            )
     return sums
 
 
@@ -378,13 +415,17 @@ def _utilization_score(shape: tuple[ShapePoint, ...], requested: int, capacity: 
 
 
 def interpolate(shape: tuple[ShapePoint, ...], utilization: int) -> int:
-    """The shape's score, ten times over (0 to 100), at this utilization; between two points in a straight line, cut toward zero."""
+    """The shape's score, ten times over (0 to 100), at this utilization; between two points in a straight line,
+    cut toward zero."""
     before = shape[0]
     for point in shape:
         if utilization <= point.utilization:
             if point is before:
                 return point.score * 10
-            rise, run = (point.score - before.score) * 10 * (utilization - before.utilization), point.utilization - before.utilization
+            rise, run = (
+                (point.score - before.score) * 10 * (utilization - before.utilization),
+                point.utilization - before.utilization,
+            )
             return before.score * 10 + (rise // run if rise >= 0 else -(-rise // run))
         before = point
     return before.score * 10

@@ -39,7 +39,8 @@ Handle = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ClusterForLimits:
-    """What the filter looks claims and volumes up in, the attachments of each node, and the volumes that the pod itself would bring.
+    """What the filter looks claims and volumes up in, the attachments of each node, and the volumes that the
+    pod itself would bring.
 
     Disks of the old in-tree kinds count only where a CSINode says that drivers are at work, hence the two sets.
     """
@@ -52,14 +53,20 @@ class ClusterForLimits:
 
 @dataclass(frozen=True, slots=True)
 class NodeVolumeLimits:
-    """Counts each driver's distinct volumes: of the pods on the node, of its VolumeAttachments, and of the pod itself."""
+    """Counts each driver's distinct volumes: of the pods on the node, of its VolumeAttachments, and of the pod
+    itself."""
 
     kube_version: KubeVersion
     name: str = "NodeVolumeLimits"
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
-        if not any(volume.claim_name is not None or volume.ephemeral or (volume.legacy_disk and migrated_disk(volume.legacy_disk)) for volume in pod.spec.volumes):
+        if not any(
+            volume.claim_name is not None
+            or volume.ephemeral
+            or (volume.legacy_disk and migrated_disk(volume.legacy_disk))
+            for volume in pod.spec.volumes
+        ):
             return PreFilterResult(SKIP)
         objects = nodes.snapshot.objects
         with_csi_node, without = (_handles_of_incoming(pod, objects, has_csi_node=has) for has in (True, False))
@@ -90,21 +97,36 @@ class NodeVolumeLimits:
         if not wanted:
             return SUCCESS
         if self.kube_version.volume_limit_scaling:
-            missing = next((driver for driver, _ in wanted if _must_be_installed(driver, csi_node, cluster.objects)), None)
+            missing = next(
+                (driver for driver, _ in wanted if _must_be_installed(driver, csi_node, cluster.objects)), None
+            )
             if missing is not None:
                 return unschedulable(f"{missing} CSI driver is not installed on the node")
-        limits = {} if csi_node is None else {driver.name: driver.allocatable_count for driver in csi_node.drivers if driver.allocatable_count is not None}
+        limits = (
+            {}
+            if csi_node is None
+            else {
+                driver.name: driver.allocatable_count
+                for driver in csi_node.drivers
+                if driver.allocatable_count is not None
+            }
+        )
         if not limits:
             return SUCCESS
         used = _handles_of_running(pods_there, cluster.objects)
         if isinstance(used, Verdict):
             return used
-        return SUCCESS if _fits(wanted - used, used | cluster.attached.get(node_name, frozenset()), limits) else _TOO_MANY
+        return (
+            SUCCESS if _fits(wanted - used, used | cluster.attached.get(node_name, frozenset()), limits) else _TOO_MANY
+        )
 
 
 def _fits(new: set[Handle], there: set[Handle], limits: Mapping[str, int]) -> bool:
     count_there = Counter(driver for driver, _ in there)
-    return all(driver not in limits or count_there[driver] + count <= limits[driver] for driver, count in Counter(driver for driver, _ in new).items())
+    return all(
+        driver not in limits or count_there[driver] + count <= limits[driver]
+        for driver, count in Counter(driver for driver, _ in new).items()
+    )
 
 
 def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle] | Verdict:
@@ -115,7 +137,9 @@ def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: boo
             return error("PersistentVolumeClaim had no name")
         claim = find_claim(pod, use.name, objects.claims)
         if claim is None:
-            return unresolvable(f'looking up PVC {pod.namespace}/{use.name}: persistentvolumeclaim "{use.name}" not found')
+            return unresolvable(
+                f'looking up PVC {pod.namespace}/{use.name}: persistentvolumeclaim "{use.name}" not found'
+            )
         if use.is_ephemeral and (problem := ownership_problem(pod, claim)):
             return error(problem)
         handles |= _handle_of_claim(claim, objects, has_csi_node=has_csi_node)
@@ -138,7 +162,9 @@ def _handles_of_running(pods: Iterable[Pod], objects: ClusterObjects) -> set[Han
 
 
 def _inline_handles(pod: Pod, *, has_csi_node: bool) -> set[Handle]:
-    disks = (volume.legacy_disk for volume in pod.spec.volumes if volume.legacy_disk is not None) if has_csi_node else ()
+    disks = (
+        (volume.legacy_disk for volume in pod.spec.volumes if volume.legacy_disk is not None) if has_csi_node else ()
+    )
     return {handle for disk in disks if (handle := migrated_disk(disk)) is not None}
 
 

@@ -25,8 +25,12 @@ READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 _WATCHED_DISKS: Final = frozenset({"gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"})
 
 _DISK_IN_USE: Final = unschedulable("node(s) had no available disk")
-_CLAIM_IN_USE: Final = unschedulable("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
-_CLAIM_IN_USE_UNTIL_1_33: Final = unschedulable("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode")
+_CLAIM_IN_USE: Final = unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+_CLAIM_IN_USE_UNTIL_1_33: Final = unschedulable(
+    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class ExclusiveClaims:
     conflicts: int
 
     def changed_by(self, other: Pod, sign: int) -> ExclusiveClaims:
-        # The real plugin compares names here without their namespace; a victim elsewhere with a claim of that name counts as well.
+        # The real plugin compares names here without their namespace; a victim elsewhere with a claim of that
+        # name counts as well.
         uses = sum(volume.claim_name in self.names for volume in other.spec.volumes if volume.claim_name is not None)
         return ExclusiveClaims(self.names, self.conflicts + sign * uses)
 
@@ -62,7 +67,9 @@ class VolumeRestrictions:
         # Several users of one claim count once: there can be no more than one, or the claim would not be exclusive.
         uses = nodes.snapshot.tally(VOLUME_USERS).uses if exclusive else {}
         in_use = sum(uses.get(f"{pod.namespace}/{name}", 0) > 0 for name in exclusive)
-        if not in_use and not any(volume.legacy_disk and volume.legacy_disk.kind in _WATCHED_DISKS for volume in pod.spec.volumes):
+        if not in_use and not any(
+            volume.legacy_disk and volume.legacy_disk.kind in _WATCHED_DISKS for volume in pod.spec.volumes
+        ):
             return PreFilterResult(SKIP)
         state.write(ExclusiveClaims(frozenset(exclusive), in_use))
         return PreFilterResult()
@@ -82,14 +89,18 @@ class VolumeRestrictions:
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:
         users = nodes.snapshot.tally(VOLUME_USERS).by_row
-        clashing = np.fromiter((row for row, others in users.items() if any(disks_clash(pod, other) for other in others)), dtype=np.intp)
+        clashing = np.fromiter(
+            (row for row, others in users.items() if any(disks_clash(pod, other) for other in others)), dtype=np.intp
+        )
         codes = np.where(np.isin(nodes.rows, clashing), 1, 0 if self._claims_verdict(state).is_success else 2)
         return Refusals(codes, {1: _DISK_IN_USE, 2: self._claims_verdict(state)})
 
     def _claims_verdict(self, state: CycleState) -> Verdict:
         if state.read(ExclusiveClaims).conflicts <= 0:
             return SUCCESS
-        return _CLAIM_IN_USE_UNTIL_1_33 if self.kube_version.read_write_once_pod_refusal_names_the_node else _CLAIM_IN_USE
+        return (
+            _CLAIM_IN_USE_UNTIL_1_33 if self.kube_version.read_write_once_pod_refusal_names_the_node else _CLAIM_IN_USE
+        )
 
 
 def disks_clash(pod: Pod, other: Pod) -> bool:

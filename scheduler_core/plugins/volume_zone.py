@@ -1,7 +1,7 @@
 """Refuses nodes outside the zone or region that a bound volume's labels name.
 
-Source: pkg/scheduler/framework/plugins/volumezone, v1.36. A volume's node affinity, the modern way to say this, is VolumeBinding's business.
-"""
+Source: pkg/scheduler/framework/plugins/volumezone, v1.36. A volume's node affinity, the modern way to say this,
+is VolumeBinding's business."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ class VolumeZone:
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
         topologies, all_nodes = state.read(VolumeTopologies).topologies, nodes.snapshot.columns.nodes
-        codes = np.fromiter((not _is_within(all_nodes[row].labels, topologies) for row in nodes.rows), dtype=np.intp, count=len(nodes))
+        codes = np.fromiter(
+            (not _is_within(all_nodes[row].labels, topologies) for row in nodes.rows), dtype=np.intp, count=len(nodes)
+        )
         return Refusals(codes, {1: _NO_ZONE})
 
 
@@ -88,7 +90,8 @@ def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
 
 
 def _volume_behind(pod: Pod, claim_name: str, objects: ClusterObjects) -> PersistentVolume | Verdict | None:
-    """The volume the claim is bound to; None when binding waits for the pod; a verdict when the claim cannot be used at all."""
+    """The volume the claim is bound to; None when binding waits for the pod; a verdict when the claim cannot be
+    used at all."""
     if not claim_name:
         return unresolvable("PersistentVolumeClaim had no name")
     claim = find_claim(pod, claim_name, objects.claims)
@@ -105,7 +108,9 @@ def _volume_behind(pod: Pod, claim_name: str, objects: ClusterObjects) -> Persis
         return unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
     if storage_class.binding_mode is None:
         return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
-    return None if storage_class.binding_mode == "WaitForFirstConsumer" else unresolvable("PersistentVolume had no name")
+    return (
+        None if storage_class.binding_mode == "WaitForFirstConsumer" else unresolvable("PersistentVolume had no name")
+    )
 
 
 def _is_within(node_labels: Mapping[str, str], topologies: tuple[TopologyOfVolume, ...]) -> bool:

@@ -19,15 +19,18 @@ def is_preemptible_by(victim: Pod, pod: Pod) -> bool:
 def why_ineligible(pod: Pod, nominated_verdict: Verdict | None, pods_on_nominated_node: Iterable[Pod]) -> str:
     """Why the pod may not evict anybody now; empty when it may.
 
-    A pod that has already preempted waits for its victims to be gone, unless its nominated node (`nominated_verdict`) has meanwhile been
-    refused for good: then the room made there is of no use and it may try elsewhere.
-    """
+    A pod that has already preempted waits for its victims to be gone, unless its nominated node
+    (`nominated_verdict`) has meanwhile been refused for good: then the room made there is of no use and it may
+    try elsewhere."""
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     if not pod.nominated_node_name:
         return ""
     if nominated_verdict is not None and nominated_verdict.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
-    if any(is_preemptible_by(other, pod) and other.terminating and other.preempted_by_scheduler for other in pods_on_nominated_node):
+    if any(
+        is_preemptible_by(other, pod) and other.terminating and other.preempted_by_scheduler
+        for other in pods_on_nominated_node
+    ):
         return "not eligible due to a terminating pod on the nominated node."
     return ""

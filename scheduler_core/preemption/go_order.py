@@ -1,9 +1,9 @@
 """Sorts as Go's sort.Slice does, order of equals included.
 
-Pods of one ReplicaSet often start in the same second: then it is this order that decides whom preemption spares. Go's sort is a
-pattern-defeating quicksort (Peters 2021, arXiv:2106.05123) and not stable, but it is deterministic: even its shuffles are seeded by the
-length. The parameters below are those of Go's package sort since 1.19.
-"""
+Pods of one ReplicaSet often start in the same second: then it is this order that decides whom preemption
+spares. Go's sort is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123) and not stable, but it is
+deterministic: even its shuffles are seeded by the length. The parameters below are those of Go's package sort
+since 1.19."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Final, Generic, TypeVar
 
 Item = TypeVar("Item")
 
-_INSERTION_AT_MOST: Final = 12      # shorter runs are sorted by insertion, which is stable
-_NINTHER_FROM: Final = 50           # from here on the pivot is a median of medians
-_SHIFT_FROM: Final = 50             # shorter runs are not worth repairing
-_REPAIRS: Final = 5                 # pairs out of order that are repaired before a run counts as unsorted
-_ALL_SWAPPED: Final = 12            # as many swaps as choosing a pivot can take: the run is probably descending
+_INSERTION_AT_MOST: Final = 12  # shorter runs are sorted by insertion, which is stable
+_NINTHER_FROM: Final = 50  # from here on the pivot is a median of medians
+_SHIFT_FROM: Final = 50  # shorter runs are not worth repairing
+_REPAIRS: Final = 5  # pairs out of order that are repaired before a run counts as unsorted
+_ALL_SWAPPED: Final = 12  # as many swaps as choosing a pivot can take: the run is probably descending
 _WORD: Final = 2**64 - 1
 
 
@@ -80,7 +80,8 @@ class _Sort(Generic[Item]):
     # ---- pivots ----
 
     def _choose_pivot(self, start: int, end: int) -> tuple[int, int]:
-        """A place that is probably in the middle, and how many of the comparisons on the way found a pair out of order."""
+        """A place that is probably in the middle, and how many of the comparisons on the way found a pair out
+        of order."""
         quarter = (end - start) // 4
         places = [start + quarter, start + 2 * quarter, start + 3 * quarter]
         swaps = 0

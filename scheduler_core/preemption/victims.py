@@ -1,4 +1,5 @@
-"""Which pods one node would lose: all that are less important leave, then they are spared again from the most important down.
+"""Which pods one node would lose: all that are less important leave, then they are spared again from the most
+important down.
 
 Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36.
 """
@@ -28,7 +29,8 @@ class Victims:
 
 
 class NodeTrial(Protocol):
-    """Asks the filters about one node on which pods were added or removed, and keeps the plugins' notes true to that."""
+    """Asks the filters about one node on which pods were added or removed, and keeps the plugins' notes true to
+    that."""
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
         """What the filters say, pods nominated to the node counted in."""
@@ -40,11 +42,13 @@ class NodeTrial(Protocol):
         """Brings the notes up to date; `node_info` has lost the pod already."""
 
 
-def select_victims(trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo, budgets: Sequence[DisruptionBudget]) -> Victims | Verdict:
+def select_victims(
+    trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo, budgets: Sequence[DisruptionBudget]
+) -> Victims | Verdict:
     """The victims on this node, or why there is no use in evicting here. `state` is written to: hand over a copy.
 
-    Not the smallest possible set: who is more important is spared first, even if sparing several small ones instead would do.
-    """
+    Not the smallest possible set: who is more important is spared first, even if sparing several small ones
+    instead would do."""
     candidates = [other for other in node_info.pods if is_preemptible_by(other, pod)]
     if not candidates:
         return unresolvable("No preemption victims found for incoming pod")
@@ -77,8 +81,8 @@ def most_important_first(pods: list[Pod]) -> list[Pod]:
 def is_more_important(one: Pod, other: Pod) -> bool:
     """Whether the first is to be spared before the second.
 
-    A pod that has not started counts as starting now, and of two such pods the first was asked first, so it is the older (util.GetPodStartTime).
-    """
+    A pod that has not started counts as starting now, and of two such pods the first was asked first, so it is
+    the older (util.GetPodStartTime)."""
     if one.priority != other.priority:
         return one.priority > other.priority
     if one.start_time is None:
@@ -87,10 +91,11 @@ def is_more_important(one: Pod, other: Pod) -> bool:
 
 
 def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
-    """The pods whose eviction, one after the other in this order, would overdraw a budget, and the others; each in the order given.
+    """The pods whose eviction, one after the other in this order, would overdraw a budget, and the others; each
+    in the order given.
 
-    Here a budget that selects everything selects nothing, and so does a pod without labels: the eviction API is stricter.
-    """
+    Here a budget that selects everything selects nothing, and so does a pod without labels: the eviction API is
+    stricter."""
     left = [budget.disruptions_allowed for budget in budgets]
     violating: list[Pod] = []
     others: list[Pod] = []

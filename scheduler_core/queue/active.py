@@ -93,4 +93,6 @@ class ActiveRoom:
     def happened_since_taken(self, pod: Pod) -> tuple[Happening, ...] | None:
         """What has happened since this pod was taken out; None when it is not being tried."""
         since = self._in_flight.get(identity(pod))
-        return None if since is None else tuple(happening for happening in self._happenings if happening.number >= since)
+        return (
+            None if since is None else tuple(happening for happening in self._happenings if happening.number >= since)
+        )

@@ -16,8 +16,13 @@ def queue_for(scheduler: Scheduler, *, namespace_labels: NamespaceLabels = no_na
     profiles = {}
     for profile in scheduler.configuration.profiles:
         plugins = scheduler.runners[profile.scheduler_name].plugins
-        used = (plugins.plugins[name] for name in dict.fromkeys(name for names in plugins.by_point.values() for name in names))
-        hints = registered_hints(used, profile, scheduler.kube_version, scheduler.rules, has_extenders=bool(scheduler.extenders))
+        used = (
+            plugins.plugins[name]
+            for name in dict.fromkeys(name for names in plugins.by_point.values() for name in names)
+        )
+        hints = registered_hints(
+            used, profile, scheduler.kube_version, scheduler.rules, has_extenders=bool(scheduler.extenders)
+        )
         profiles[profile.scheduler_name] = ProfileInQueue(gatekeepers=plugins.at("preEnqueue"), hints=hints)
     (sorter,) = scheduler.runners[scheduler.configuration.profiles[0].scheduler_name].plugins.at("queueSort")
     policy = BackoffPolicy(

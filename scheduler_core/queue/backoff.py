@@ -18,10 +18,11 @@ WINDOW_SECONDS = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackoffPolicy:
-    """How long a pod waits after its n-th failure: initial·2^(n−1), at most the maximum; a maximum of 0 switches waiting off.
+    """How long a pod waits after its n-th failure: initial·2^(n−1), at most the maximum; a maximum of 0
+    switches waiting off.
 
-    `aligned` goes with taking pods out of their back-off early (gate SchedulerPopFromBackoffQ): ends are cut to whole seconds.
-    """
+    `aligned` goes with taking pods out of their back-off early (gate SchedulerPopFromBackoffQ): ends are cut to
+    whole seconds."""
 
     initial_seconds: float = 1
     max_seconds: float = 10
@@ -55,13 +56,15 @@ class BackoffPolicy:
 class BackoffRoom:
     """Pods that wait out their back-off: those that were refused, and apart from them those that failed by error.
 
-    Only the refused ones may be taken out early: after an error (an unreachable API server) trying at once would add to the trouble.
-    """
+    Only the refused ones may be taken out early: after an error (an unreachable API server) trying at once
+    would add to the trouble."""
 
     def __init__(self, policy: BackoffPolicy, goes_before: QueueOrder) -> None:
         self.policy = policy
         self._goes_before = goes_before
-        self._refused: KeyedHeap[QueuedPod] = KeyedHeap(_key, self._ends_first_then_queue_order if policy.aligned else self._ends_first)
+        self._refused: KeyedHeap[QueuedPod] = KeyedHeap(
+            _key, self._ends_first_then_queue_order if policy.aligned else self._ends_first
+        )
         self._failed: KeyedHeap[QueuedPod] = KeyedHeap(_key, self._ends_first)
 
     def __len__(self) -> int:

@@ -1,8 +1,8 @@
 """What can happen in a cluster that might help a waiting pod.
 
-An event is a kind of resource and what was done to it. Names and matching follow k8s.io/kube-scheduler/framework/types.go and
-pkg/scheduler/framework/types.go (v1.36). Which event helps whom is decided by the hints, in hints/.
-"""
+An event is a kind of resource and what was done to it. Names and matching follow
+k8s.io/kube-scheduler/framework/types.go and pkg/scheduler/framework/types.go (v1.36). Which event helps whom is
+decided by the hints, in hints/."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Resource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One kind of change. As a registration it may combine several actions; as something that happened it is usually one."""
+    """One kind of change. As a registration it may combine several actions; as something that happened it is
+    usually one."""
 
     resource: Resource
     action: Action
@@ -69,8 +70,11 @@ class ClusterEvent:
         """Whether a plugin that registered this event wants to hear of the one that happened."""
         if self.is_wildcard:
             return True
-        # The second comparison keeps a general update, which sets every update bit, away from plugins that asked for one sort only.
-        return self._covers(happened.resource) and bool(self.action & happened.action) and happened.action <= self.action
+        # The second comparison keeps a general update, which sets every update bit, away from plugins that
+        # asked for one sort only.
+        return (
+            self._covers(happened.resource) and bool(self.action & happened.action) and happened.action <= self.action
+        )
 
     def _covers(self, resource: Resource) -> bool:
         if self.resource in (Resource.ANY, resource):

@@ -1,9 +1,9 @@
 """What happens to a pod whose cycle failed: it goes back into the queue, and its nomination is kept, set or cleared.
 
-This is the one place where a nomination is cleared. Until 1.33 kube-scheduler also cleared it inside preemption's search for candidates, where a
-concurrent update could be lost (kubernetes/kubernetes#131239); since 1.34 it does not. Source: handleSchedulingFailure and
-schedulingAlgorithm in pkg/scheduler/schedule_one.go, v1.36.
-"""
+This is the one place where a nomination is cleared. Until 1.33 kube-scheduler also cleared it inside
+preemption's search for candidates, where a concurrent update could be lost (kubernetes/kubernetes#131239);
+since 1.34 it does not. Source: handleSchedulingFailure and schedulingAlgorithm in
+pkg/scheduler/schedule_one.go, v1.36."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ _EVENT_LIMIT = 1024
 class FailedCycle:
     """Where the pod went, and what is to be written to it.
 
-    `nominated_node` None: the status stays as it is; empty: the nominated node is to be cleared. `reason` and `message` belong to the
-    condition PodScheduled=False; `event` is the message cut to what an event can hold. `displaced` are less important pods that lose their
-    nomination to the node that this one was given.
-    """
+    `nominated_node` None: the status stays as it is; empty: the nominated node is to be cleared. `reason` and
+    `message` belong to the condition PodScheduled=False; `event` is the message cut to what an event can hold.
+    `displaced` are less important pods that lose their nomination to the node that this one was given."""
 
     room: Room
     reason: str
@@ -55,15 +54,16 @@ def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: Cycle
     queue.nominations.add(queued.pod, node)
     displaced = _displace(queue, queued.pod, node) if node else ()
     reason = "Unschedulable" if not result.error else "SchedulerError"
-    return FailedCycle(room=room, reason=reason, message=result.error or result.sentence, nominated_node=node, displaced=displaced)
+    return FailedCycle(
+        room=room, reason=reason, message=result.error or result.sentence, nominated_node=node, displaced=displaced
+    )
 
 
 def nominated_by(result: CycleResult) -> str | None:
     """What the cycle says about the pod's nominated node: a name, empty to clear it, None to leave it alone.
 
-    An error, a cluster without nodes and a profile without PostFilter clear it; preemption clears it when no node can be made to fit, and
-    leaves it alone while the pod waits for its victims to go.
-    """
+    An error, a cluster without nodes and a profile without PostFilter clear it; preemption clears it when no
+    node can be made to fit, and leaves it alone while the pod waits for its victims to go."""
     if result.error or not len(result.diagnosis.nodes):
         return ""
     if result.nomination is None:

@@ -1,8 +1,7 @@
 """A heap whose items can be found, replaced and removed by key.
 
-It sifts exactly as Go's container/heap does, because the order of items that compare equal is part of what is reproduced
-(pkg/scheduler/backend/heap, v1.36). heapq sifts differently.
-"""
+It sifts exactly as Go's container/heap does, because the order of items that compare equal is part of what is
+reproduced (pkg/scheduler/backend/heap, v1.36). heapq sifts differently."""
 
 from __future__ import annotations
 

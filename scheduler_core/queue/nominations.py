@@ -38,9 +38,11 @@ class Nominations:
     def update(self, old: Pod, new: Pod) -> None:
         """Takes over a changed pod.
 
-        When neither version names a node, an earlier decision stands: this update is simply older than the patch that will announce it.
-        """
-        standing = self._node_of.get(identity(old)) if not old.nominated_node_name and not new.nominated_node_name else None
+        When neither version names a node, an earlier decision stands: this update is simply older than the
+        patch that will announce it."""
+        standing = (
+            self._node_of.get(identity(old)) if not old.nominated_node_name and not new.nominated_node_name else None
+        )
         self.remove(old)
         self.add(new, standing)
 

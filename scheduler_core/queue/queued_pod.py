@@ -9,7 +9,8 @@ from scheduler_core.queue.events import ClusterEvent
 
 
 def identity(pod: Pod) -> str:
-    """What tells this pod from a later one of the same name: its uid, or its name where the object was given without one."""
+    """What tells this pod from a later one of the same name: its uid, or its name where the object was given
+    without one."""
     return pod.uid or pod.key
 
 
@@ -17,9 +18,9 @@ def identity(pod: Pod) -> str:
 class QueuedPod:
     """One pod's stay in the queue; times are seconds since the epoch.
 
-    `timestamp` is when it last entered the queue: refreshed each time it comes back unschedulable, because the order among equals goes by it.
-    `unschedulable_count` counts refusals, `consecutive_errors` the failures since the last answer; only one of them sets the back-off.
-    """
+    `timestamp` is when it last entered the queue: refreshed each time it comes back unschedulable, because the
+    order among equals goes by it. `unschedulable_count` counts refusals, `consecutive_errors` the failures
+    since the last answer; only one of them sets the back-off."""
 
     pod: Pod
     timestamp: float

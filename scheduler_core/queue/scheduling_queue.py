@@ -1,9 +1,9 @@
 """The three rooms and the doors between them: active, back-off, and waiting for an event.
 
-A pod enters the active room unless a PreEnqueue plugin gates it. Taken out and refused, it waits for an event that may help; when one comes, it
-sits out the rest of its back-off and becomes active again. Source: pkg/scheduler/backend/queue/scheduling_queue.go (v1.36). No clock is read
-here: `now`, in seconds since the epoch, is an argument everywhere, and who owns the queue calls the two flushes as time goes by.
-"""
+A pod enters the active room unless a PreEnqueue plugin gates it. Taken out and refused, it waits for an event
+that may help; when one comes, it sits out the rest of its back-off and becomes active again. Source:
+pkg/scheduler/backend/queue/scheduling_queue.go (v1.36). No clock is read here: `now`, in seconds since the
+epoch, is an argument everywhere, and who owns the queue calls the two flushes as time goes by."""
 
 from __future__ import annotations
 
@@ -60,9 +60,8 @@ def no_namespace_labels(_namespace: str) -> Mapping[str, str]:
 class SchedulingQueue:
     """The pods that want a node, and the nominations that preemption has made.
 
-    `goes_before` is the QueueSort plugin's order; `profiles` are keyed by schedulerName; `namespace_labels` gives a namespace's labels, for the
-    affinity terms of waiting pods.
-    """
+    `goes_before` is the QueueSort plugin's order; `profiles` are keyed by schedulerName; `namespace_labels`
+    gives a namespace's labels, for the affinity terms of waiting pods."""
 
     def __init__(
         self,
@@ -87,12 +86,20 @@ class SchedulingQueue:
 
     def pods_in(self, room: Room) -> tuple[Pod, ...]:
         """The pods of one room; the active and back-off rooms in heap order, whose first is next."""
-        rooms: Mapping[Room, ActiveRoom | BackoffRoom | WaitingRoom] = {Room.ACTIVE: self._active, Room.BACKOFF: self._backoff, Room.WAITING: self._waiting}
+        rooms: Mapping[Room, ActiveRoom | BackoffRoom | WaitingRoom] = {
+            Room.ACTIVE: self._active,
+            Room.BACKOFF: self._backoff,
+            Room.WAITING: self._waiting,
+        }
         return tuple(queued.pod for queued in rooms[room].pods)
 
     def find(self, key: str) -> tuple[Room, QueuedPod] | None:
         """Where the pod "namespace/name" is; None when it is in no room, perhaps because it is being tried."""
-        for room, queued in ((Room.ACTIVE, self._active.get(key)), (Room.BACKOFF, self._backoff.get(key)), (Room.WAITING, self._waiting.get(key))):
+        for room, queued in (
+            (Room.ACTIVE, self._active.get(key)),
+            (Room.BACKOFF, self._backoff.get(key)),
+            (Room.WAITING, self._waiting.get(key)),
+        ):
             if queued is not None:
                 return room, queued
         return None
@@ -116,10 +123,11 @@ class SchedulingQueue:
         return room
 
     def pop(self) -> QueuedPod | None:
-        """The next pod to try; None when there is none. Whoever takes it calls `add_unschedulable` or `done` afterwards.
+        """The next pod to try; None when there is none. Whoever takes it calls `add_unschedulable` or `done`
+        afterwards.
 
-        With the active room empty, the refused pod whose back-off ends first is taken early (gate SchedulerPopFromBackoffQ).
-        """
+        With the active room empty, the refused pod whose back-off ends first is taken early (gate
+        SchedulerPopFromBackoffQ)."""
         while True:
             queued = self._active.take_next()
             if queued is None and self._policy.aligned:
@@ -137,11 +145,14 @@ class SchedulingQueue:
         """Ends the attempt of a pod that was placed or is gone."""
         self._active.done(pod)
 
-    def add_unschedulable(self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()) -> Room:
-        """Takes back a pod after a failed attempt: refused by these plugins, or told by those to wait; by none after an error.
+    def add_unschedulable(
+        self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()
+    ) -> Room:
+        """Takes back a pod after a failed attempt: refused by these plugins, or told by those to wait; by none
+        after an error.
 
-        Events that came meanwhile are looked at as if they came now. Raises ValueError when the pod is in the queue already: our bug.
-        """
+        Events that came meanwhile are looked at as if they came now. Raises ValueError when the pod is in the
+        queue already: our bug."""
         if self.find(queued.key) is not None:
             raise ValueError(f"pod {queued.key} is in the queue already")
         queued.unschedulable_plugins, queued.pending_plugins = set(refused_by), set(pending_for)
@@ -159,7 +170,8 @@ class SchedulingQueue:
         return room
 
     def update(self, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float) -> Room | None:
-        """Takes over a changed pending pod; `changes` are the events that the change amounts to (see hints.changes.pod_changes).
+        """Takes over a changed pending pod; `changes` are the events that the change amounts to (see
+        hints.changes.pod_changes).
 
         None when the pod is being tried: the change is then looked at when it comes back.
         """
@@ -186,16 +198,27 @@ class SchedulingQueue:
 
     # ---- moving ----
 
-    def move_all(self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None) -> None:
-        """Tells every waiting pod of something that happened; those that it may help become active or sit out their back-off."""
+    def move_all(
+        self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None
+    ) -> None:
+        """Tells every waiting pod of something that happened; those that it may help become active or sit out
+        their back-off."""
         if self._is_of_interest(event):
-            self._move([queued for queued in self._waiting.pods if may_move is None or may_move(queued.pod)], event, old, new, now)
+            self._move(
+                [queued for queued in self._waiting.pods if may_move is None or may_move(queued.pod)],
+                event,
+                old,
+                new,
+                now,
+            )
 
     def assigned_pod_added(self, pod: Pod, now: float) -> None:
         """A pod has been bound: that helps only those whose rules count other pods."""
         self._move(self._counting_others(pod), ASSIGNED_POD_ADDED, None, pod, now)
 
-    def assigned_pod_updated(self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool) -> None:
+    def assigned_pod_updated(
+        self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool
+    ) -> None:
         """A bound pod has changed; one that asks for less now may help anybody."""
         if frees_resources:
             self.move_all(event, old, new, now)
@@ -203,7 +226,8 @@ class SchedulingQueue:
             self._move(self._counting_others(new), event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
-        """Makes pods active at once; one that is being tried is tried again when it comes back, and a stranger is left alone."""
+        """Makes pods active at once; one that is being tried is tried again when it comes back, and a stranger
+        is left alone."""
         for pod in pods:
             if not self._activate(pod.key, now) and self._active.is_in_flight(pod):
                 self._active.note(FORCE_ACTIVATE, None, pod)
@@ -231,7 +255,8 @@ class SchedulingQueue:
         return self._to_active(queued, now)
 
     def _to_active(self, queued: QueuedPod, now: float, *, from_backoff: bool = False) -> Room:
-        # Pods in back-off passed the gatekeepers on their way in, because they may be taken out early; without that they are asked here.
+        # Pods in back-off passed the gatekeepers on their way in, because they may be taken out early; without
+        # that they are asked here.
         if not (from_backoff and self._policy.aligned):
             self._ask_gatekeepers(queued)
         if queued.is_gated:
@@ -284,7 +309,9 @@ class SchedulingQueue:
         resting = self._backoff.remove(key)
         return resting is not None and self._to_active(resting, now, from_backoff=True) is Room.ACTIVE
 
-    def _update_waiting(self, queued: QueuedPod, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float) -> Room:
+    def _update_waiting(
+        self, queued: QueuedPod, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float
+    ) -> Room:
         for event in changes:
             room = self._requeue(queued, self._profile_of(new).hints.judge(queued, event, old, new), now)
             if room is not Room.WAITING:
@@ -301,7 +328,8 @@ class SchedulingQueue:
         return next((answer for answer in (Requeue.AT_ONCE, Requeue.AFTER_BACKOFF) if answer in answers), Requeue.STAY)
 
     def _counting_others(self, pod: Pod) -> list[QueuedPod]:
-        """Waiting pods with a rule about other pods that this pod may fulfil: spreading, or a required affinity term."""
+        """Waiting pods with a rule about other pods that this pod may fulfil: spreading, or a required affinity
+        term."""
         labels = self._namespace_labels(pod.namespace)
         return [
             queued

@@ -52,7 +52,9 @@ class RegisteredHints:
         return Requeue.STAY
 
     def _helps(self, plugin: str, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
-        return any(hint.event.matches(event) and _asked(hint, queued, old, new) for hint in self.by_plugin.get(plugin, ()))
+        return any(
+            hint.event.matches(event) and _asked(hint, queued, old, new) for hint in self.by_plugin.get(plugin, ())
+        )
 
 
 def _asked(hint: EventHint, queued: QueuedPod, old: Any, new: Any) -> bool:
@@ -85,4 +87,6 @@ class WaitingRoom:
         return self._pods.pop(key, None)
 
     def out_of_patience(self, now: float) -> tuple[QueuedPod, ...]:
-        return tuple(queued for queued in self._pods.values() if now - queued.timestamp > UNSCHEDULABLE_PATIENCE_SECONDS)
+        return tuple(
+            queued for queued in self._pods.values() if now - queued.timestamp > UNSCHEDULABLE_PATIENCE_SECONDS
+        )

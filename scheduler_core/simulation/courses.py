@@ -1,14 +1,15 @@
 """The courses that one drain may take, from the first eviction until nothing moves.
 
-Evictions are asked one after another, in order. What a controller makes at once is placed before the next eviction: that is how it goes on a
-real cluster, where an eviction takes the API server a tenth of a second and a replacement has its node in a tenth of that. A StatefulSet's
-replacement comes when the old pod is gone, a Job's later still.
+Evictions are asked one after another, in order. What a controller makes at once is placed before the next
+eviction: that is how it goes on a real cluster, where an eviction takes the API server a tenth of a second and
+a replacement has its node in a tenth of that. A StatefulSet's replacement comes when the old pod is gone, a
+Job's later still.
 
-A course is one way through. It divides where something is open: at a tie, because the scheduler picks one of the equal nodes, and where
-pods end, because nobody can know which ends first. Courses that have become alike are one again: replicas of one owner are interchangeable.
-`most` bounds how many are followed side by side; pods judged after the bound was met are marked, for then a node may be missing from what
-is said of them. What the courses say together is in `landings.py`.
-"""
+A course is one way through. It divides where something is open: at a tie, because the scheduler picks one of
+the equal nodes, and where pods end, because nobody can know which ends first. Courses that have become alike
+are one again: replicas of one owner are interchangeable. `most` bounds how many are followed side by side; pods
+judged after the bound was met are marked, for then a node may be missing from what is said of them. What the
+courses say together is in `landings.py`."""
 
 from __future__ import annotations
 
@@ -23,28 +24,32 @@ from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of, replacement_of
 from scheduler_core.snapshot.snapshot import Snapshot
 
-_NEXT_ROUND = "(the next round first)"   # in no API name
-_MOST_PREEMPTIONS = 200   # a chain of preemptions always ends, because priorities fall; this guards against our own mistake
+_NEXT_ROUND = "(the next round first)"  # in no API name
+_MOST_PREEMPTIONS = (
+    200  # a chain of preemptions always ends, because priorities fall; this guards against our own mistake
+)
 # What controllers write on each pod that bears a number: of this pod, not of its kind.
-_PERSONAL_LABELS = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"})
+_PERSONAL_LABELS = frozenset(
+    {"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Displaced:
     """A pod that left its place and the replacement that looks for another; `arrival` is the place in the queue.
 
-    `choices` are the nodes it may take in this course: its own, and those of the equals that no course of their own follows.
-    """
+    `choices` are the nodes it may take in this course: its own, and those of the equals that no course of their
+    own follows."""
 
     pod: Pod
     replacement: Pod
     arrival: int
     result: CycleResult | None = None
     landed: bool = False
-    unknown: str = ""        # why nobody here can tell where it goes
+    unknown: str = ""  # why nobody here can tell where it goes
     choices: tuple[str, ...] = ()
-    is_after_cut: bool = False   # judged when courses had been left out already
-    waited: bool = False         # it had no node before the drain
+    is_after_cut: bool = False  # judged when courses had been left out already
+    waited: bool = False  # it had no node before the drain
 
     @property
     def kind(self) -> Hashable:
@@ -60,28 +65,29 @@ def kind_of(pod: Pod) -> Hashable:
 
 @dataclass(slots=True)
 class Course:
-    """One course, between two steps. Everything in it but its own dictionaries is shared with the courses it divided from."""
+    """One course, between two steps. Everything in it but its own dictionaries is shared with the courses it
+    divided from."""
 
     scheduler: Scheduler
     world: Snapshot
     ledger: BudgetLedger
-    remaining: tuple[Pod, ...]                                                       # to be asked in this round, in order
-    displaced: dict[str, Displaced] = field(default_factory=dict)                    # by the evicted pod's key
+    remaining: tuple[Pod, ...]  # to be asked in this round, in order
+    displaced: dict[str, Displaced] = field(default_factory=dict)  # by the evicted pod's key
     refused: dict[str, EvictionRefusal] = field(default_factory=dict)
-    held: tuple[Pod, ...] = ()             # refused in this round, to be asked in the next
-    ending: tuple[Pod, ...] = ()           # evicted in this round, still on the node
-    afterwards: tuple[Pod, ...] = ()       # evicted in this round, their replacements to come when they are gone
-    at_last: tuple[Pod, ...] = ()          # evicted in any round, their replacements to come when all is over
-    jobs: JobsAfter | None = None          # what the evictions make of the Jobs; None as long as no Job's pod was evicted
-    healthy: tuple[Pod, ...] = ()          # of whom a replacement landed in this round: it counts for the budgets of the next
-    pool: tuple[str, ...] = ()             # who comes next in an order that cannot be known
-    postponed: tuple[str, ...] = ()        # of the pool: who comes only after the evictions of the next round
-    line: tuple[str, ...] = ()             # who comes next, in order
+    held: tuple[Pod, ...] = ()  # refused in this round, to be asked in the next
+    ending: tuple[Pod, ...] = ()  # evicted in this round, still on the node
+    afterwards: tuple[Pod, ...] = ()  # evicted in this round, their replacements to come when they are gone
+    at_last: tuple[Pod, ...] = ()  # evicted in any round, their replacements to come when all is over
+    jobs: JobsAfter | None = None  # what the evictions make of the Jobs; None as long as no Job's pod was evicted
+    healthy: tuple[Pod, ...] = ()  # of whom a replacement landed in this round: it counts for the budgets of the next
+    pool: tuple[str, ...] = ()  # who comes next in an order that cannot be known
+    postponed: tuple[str, ...] = ()  # of the pool: who comes only after the evictions of the next round
+    line: tuple[str, ...] = ()  # who comes next, in order
     preemptions: int = 0
-    is_main: bool = True                   # takes the scheduler's own pick at each tie, and the first of each pool
+    is_main: bool = True  # takes the scheduler's own pick at each tie, and the first of each pool
     is_over: bool = False
     is_cut: bool = False
-    judged: Displaced | None = None        # whose node is open
+    judged: Displaced | None = None  # whose node is open
 
     # ---- one step ----
 
@@ -91,7 +97,7 @@ class Course:
             if self.line:
                 self._try(self.displaced[self.line[0]])
             elif self.pool:
-                self._take(self.pool[0])     # the others are of its kind
+                self._take(self.pool[0])  # the others are of its kind
             elif self.remaining:
                 self._evict(self.remaining[0])
             else:
@@ -99,7 +105,8 @@ class Course:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What is open: nodes for the pod that was judged, or keys of the pool, one of each kind; that of the main course first."""
+        """What is open: nodes for the pod that was judged, or keys of the pool, one of each kind; that of the
+        main course first."""
         if self.judged is not None:
             return _open_nodes(self.judged)
         if self.line or not self.pool:
@@ -109,10 +116,11 @@ class Course:
         return (*reversed(kinds.values()), *others) if len(kinds) + len(others) > 1 else ()
 
     def divided(self, ways: int, turn: int) -> list[Course]:
-        """The courses into which the open question divides this one, at most `ways`; `turn` makes courses differ in what they pick."""
+        """The courses into which the open question divides this one, at most `ways`; `turn` makes courses
+        differ in what they pick."""
         choices = self.choices
         if ways < len(choices):
-            choices = (*choices[turn % len(choices):], *choices[: turn % len(choices)])
+            choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
         picked = [choices[number * len(choices) // ways] for number in range(min(ways, len(choices)))]
         left_out = tuple(choice for choice in choices if choice not in set(picked))
         parts = [self, *(self._copy() for _ in picked[1:])]
@@ -134,7 +142,9 @@ class Course:
         self.line = (key,)
 
     def _copy(self) -> Course:
-        return replace(self, is_main=False, displaced=dict(self.displaced), refused=dict(self.refused), ledger=self.ledger.copy())
+        return replace(
+            self, is_main=False, displaced=dict(self.displaced), refused=dict(self.refused), ledger=self.ledger.copy()
+        )
 
     # ---- evictions ----
 
@@ -158,18 +168,19 @@ class Course:
                 self.at_last = (*self.at_last, pod)
 
     def _end_round(self) -> None:
-        """The evicted pods end; who waited for that comes now. Then those are asked again that a budget had refused, until a round moves nothing."""
+        """The evicted pods end; who waited for that comes now. Then those are asked again that a budget had
+        refused, until a round moves nothing."""
         for pod in self.healthy:
             self.ledger.refill(pod)
         self.healthy = ()
         if self.ending or self.postponed:
             for pod in self.ending:
                 self.world = self.world.without_pod(pod.key)
-            retried = tuple(each.pod.key for each in self.waiting)     # the postponed among them
+            retried = tuple(each.pod.key for each in self.waiting)  # the postponed among them
             self.postponed = ()
             self.pool = (*retried, *(self._enqueue(pod) for pod in self.afterwards))
             self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
-            self.line = self._who_waited     # they have stood in the queue for longer
+            self.line = self._who_waited  # they have stood in the queue for longer
         elif self.at_last:
             self.jobs = after_evictions(self.world.objects.jobs, self.at_last)
             self.pool = tuple(self._enqueue(pod) for pod in self.at_last if pod.key not in self.jobs.lost)
@@ -178,7 +189,8 @@ class Course:
             self.is_over = True
 
     def enqueue_waiting(self, pods: Iterable[Pod]) -> None:
-        """Pods that had no node before: those that only just came are placed now, the others are tried again when pods have gone."""
+        """Pods that had no node before: those that only just came are placed now, the others are tried again
+        when pods have gone."""
         for pod in pods:
             self.displaced[pod.key] = Displaced(pod, pod, len(self.displaced), waited=True)
         self.line = self._who_waited
@@ -195,25 +207,33 @@ class Course:
     @property
     def waiting(self) -> list[Displaced]:
         """Those displaced and without a node, in the queue's order: priority, then arrival."""
-        return sorted((each for each in self.displaced.values() if not (each.landed or each.waited)), key=lambda each: (-each.pod.priority, each.arrival))
+        return sorted(
+            (each for each in self.displaced.values() if not (each.landed or each.waited)),
+            key=lambda each: (-each.pod.priority, each.arrival),
+        )
 
     # ---- cycles ----
 
     def _try(self, each: Displaced) -> None:
-        """One cycle for the first of the line. If it finds a node it has been judged, for its landing may be open between several."""
+        """One cycle for the first of the line. If it finds a node it has been judged, for its landing may be
+        open between several."""
         result, unknown = None, ""
         try:
             result = self.scheduler.schedule(self.world, each.replacement)
             unknown = result.unknown or result.error
         except NoProfileError:
-            unknown = f"is scheduled by {each.pod.spec.scheduler_name}, whose profile is not known here (--scheduler-config)"
+            unknown = (
+                f"is scheduled by {each.pod.spec.scheduler_name}, whose profile is not known here (--scheduler-config)"
+            )
         tried = replace(each, result=result, unknown=unknown, is_after_cut=self.is_cut)
         self.displaced[each.pod.key] = tried
         self.line = self.line[1:]
         if result is not None and (result.node is not None or result.preemption is not None):
             self.judged = tried
         elif each.waited:
-            self.line = tuple(key for key in self.line if self.displaced[key].kind != each.kind)   # its like would fare no better
+            self.line = tuple(
+                key for key in self.line if self.displaced[key].kind != each.kind
+            )  # its like would fare no better
 
     def _land(self, node: str, left_out: Sequence[str] = ()) -> None:
         each, self.judged = self.judged, None
@@ -221,11 +241,14 @@ class Course:
         assert each.result is not None, "a judged pod has a result"
         victims = self._make_room(each.result)
         if each.result.node is None:
-            # A cycle's own landing also promises volumes to the pod's claims; after a preemption that choice belongs to a later cycle.
+            # A cycle's own landing also promises volumes to the pod's claims; after a preemption that choice
+            # belongs to a later cycle.
             self.world = self.world.with_pod_placed(each.replacement, node)
         else:
             self.world = self.scheduler.place(self.world, replace(each.result, node=node))
-        self.displaced[each.pod.key] = replace(each, replacement=each.replacement.on_node(node), landed=True, choices=(node, *left_out))
+        self.displaced[each.pod.key] = replace(
+            each, replacement=each.replacement.on_node(node), landed=True, choices=(node, *left_out)
+        )
         if not victims and not each.waited:
             self.healthy = (*self.healthy, each.pod)
 
@@ -242,10 +265,15 @@ class Course:
         return victims
 
     def _displace_again(self, victim: Pod) -> None:
-        """A pod that is preempted. One that only just landed is the same displaced pod, at the end of the queue once more."""
-        known = next((each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key), None)
+        """A pod that is preempted. One that only just landed is the same displaced pod, at the end of the queue
+        once more."""
+        known = next(
+            (each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key), None
+        )
         if known is not None:
-            self.displaced[known.pod.key] = Displaced(known.pod, replacement_of(known.pod), len(self.displaced) + self.preemptions)
+            self.displaced[known.pod.key] = Displaced(
+                known.pod, replacement_of(known.pod), len(self.displaced) + self.preemptions
+            )
             self.line = (*self.line, known.pod.key)
         elif recreation_of(victim) in (Recreation.AT_ONCE, Recreation.AFTER_IT_IS_GONE):
             self.line = (*self.line, self._enqueue(victim))
@@ -254,11 +282,19 @@ class Course:
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for courses that go on alike: the same kinds of pods stand on the same nodes and wait in the same order."""
+        """Equal for courses that go on alike: the same kinds of pods stand on the same nodes and wait in the
+        same order."""
         landed = Counter((each.kind, each.replacement.node_name) for each in self.displaced.values() if each.landed)
         return (
-            frozenset(landed.items()), tuple(each.kind for each in self.waiting), tuple(self.displaced[key].kind for key in self.line),
-            tuple(self.displaced[key].kind for key in self.pool), len(self.postponed), tuple(pod.key for pod in self.remaining), len(self.ending), tuple(pod.key for pod in self.held), self.ledger.state,
+            frozenset(landed.items()),
+            tuple(each.kind for each in self.waiting),
+            tuple(self.displaced[key].kind for key in self.line),
+            tuple(self.displaced[key].kind for key in self.pool),
+            len(self.postponed),
+            tuple(pod.key for pod in self.remaining),
+            len(self.ending),
+            tuple(pod.key for pod in self.held),
+            self.ledger.state,
         )
 
     def absorb(self, other: Course) -> None:
@@ -271,7 +307,9 @@ class Course:
             twin = theirs[each.kind, each.replacement.node_name].pop()
             if twin.choices != each.choices or twin.is_after_cut:
                 choices = tuple(dict.fromkeys((*each.choices, *twin.choices)))
-                self.displaced[key] = replace(each, choices=choices, is_after_cut=each.is_after_cut or twin.is_after_cut)
+                self.displaced[key] = replace(
+                    each, choices=choices, is_after_cut=each.is_after_cut or twin.is_after_cut
+                )
 
 
 def _open_nodes(judged: Displaced) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
-"""Drain nodes of a snapshot without touching anything: cordon, evict under the budgets, let controllers recreate, run cycles until still.
+"""Drain nodes of a snapshot without touching anything: cordon, evict under the budgets, let controllers
+recreate, run cycles until still.
 
-A drained node is cordoned, not removed: it stays a topology domain, as on a real cluster. What happens step by step, and what ties make
-of it, is in `courses.py`; a replacement is judged by its controller's timing (`replacements.py`), budgets by the eviction API's rules
-(`evictions.py`). What is not simulated: new nodes (no autoscaler), other people's changes, and the time that pods take to start.
-"""
+A drained node is cordoned, not removed: it stays a topology domain, as on a real cluster. What happens step by
+step, and what ties make of it, is in `courses.py`; a replacement is judged by its controller's timing
+(`replacements.py`), budgets by the eviction API's rules (`evictions.py`). What is not simulated: new nodes (no
+autoscaler), other people's changes, and the time that pods take to start."""
 
 from __future__ import annotations
 
@@ -37,36 +38,51 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 # A dozen pods with a tie or two are followed to the end; beyond, the forecast says that it left courses out.
 MOST_COURSES = 24
-# In large clusters a course costs more, and there are more ties than anybody could follow: few courses find nearly all nodes that many would.
+# In large clusters a course costs more, and there are more ties than anybody could follow: few courses find
+# nearly all nodes that many would.
 LEAST_COURSES = 4
 _COURSES_TIMES_NODES = 20_000
-# A pod that fits nowhere costs a search for whom it could preempt. Beyond so many kinds, pods that wait already are counted and not tried.
+# A pod that fits nowhere costs a search for whom it could preempt. Beyond so many kinds, pods that wait already
+# are counted and not tried.
 MOST_WAITING_KINDS = 30
 
 
 def simulate_drain(
-    snapshot: Snapshot, node_names: Sequence[str], *, made_at: str,
-    configuration: Configuration | None = None, kube_version: str = "1.36", most_courses: int | None = None,
+    snapshot: Snapshot,
+    node_names: Sequence[str],
+    *,
+    made_at: str,
+    configuration: Configuration | None = None,
+    kube_version: str = "1.36",
+    most_courses: int | None = None,
     stays: StaysBecause = moves_all,
 ) -> tuple[Forecast, ...]:
-    """Where each pod of the nodes would land if they were drained now, together: one forecast per node, in the order given.
+    """Where each pod of the nodes would land if they were drained now, together: one forecast per node, in the
+    order given.
 
-    `made_at` (RFC 3339) says when the snapshot was read and is passed through. `most_courses` bounds how many courses are followed; by
-    default `MOST_COURSES`, and fewer where the cluster has more than some 800 nodes. `stays` is the drain's own rule of what it leaves alone.
-    Raises UnknownNodeError for a node that the snapshot does not have; the snapshot itself is never changed.
-    """
+    `made_at` (RFC 3339) says when the snapshot was read and is passed through. `most_courses` bounds how many
+    courses are followed; by default `MOST_COURSES`, and fewer where the cluster has more than some 800 nodes.
+    `stays` is the drain's own rule of what it leaves alone. Raises UnknownNodeError for a node that the
+    snapshot does not have; the snapshot itself is never changed."""
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // max(1, len(snapshot.nodes))))
     return run_drain(
-        snapshot, node_names, Scheduler(configuration, kube_version), made_at=made_at, most_courses=most, with_pending=True, stays=stays,
+        snapshot,
+        node_names,
+        Scheduler(configuration, kube_version),
+        made_at=made_at,
+        most_courses=most,
+        with_pending=True,
+        stays=stays,
     ).forecasts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedDrain:
-    """The forecasts, and the cluster as the drain leaves it: nodes cordoned, budgets spent as far as no replacement refilled them.
+    """The forecasts, and the cluster as the drain leaves it: nodes cordoned, budgets spent as far as no
+    replacement refilled them.
 
-    Replacements that landed stand in `world` as the scheduler bound them, not running yet; `displaced` has them and those that wait.
-    Both are of one course, that in which the scheduler's own pick is taken at each tie.
+    Replacements that landed stand in `world` as the scheduler bound them, not running yet; `displaced` has them
+    and those that wait. Both are of one course, that in which the scheduler's own pick is taken at each tie.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -75,10 +91,18 @@ class FinishedDrain:
 
 
 def run_drain(
-    snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, *, made_at: str = "", tries_remedies: bool = True, most_courses: int = 1,
-    with_pending: bool = False, stays: StaysBecause = moves_all,
+    snapshot: Snapshot,
+    node_names: Sequence[str],
+    scheduler: Scheduler,
+    *,
+    made_at: str = "",
+    tries_remedies: bool = True,
+    most_courses: int = 1,
+    with_pending: bool = False,
+    stays: StaysBecause = moves_all,
 ) -> FinishedDrain:
-    """As `simulate_drain`, for callers that go on from there. Trying what would place a pending pod costs more than the drain itself.
+    """As `simulate_drain`, for callers that go on from there. Trying what would place a pending pod costs more
+    than the drain itself.
 
     `with_pending`: the pods of the snapshot that have no node look for one beside those that the drain displaces.
     """
@@ -87,13 +111,22 @@ def run_drain(
     told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), tries_remedies, stays)
     notes, main = tuple(told.notes()), courses[0]
     forecasts = tuple(
-        Forecast(node=name, made_at=made_at, pods=tuple(told.outcomes(name)), notes=notes, courses=len(courses), already_pending=len(snapshot.pending)) for name in node_names
+        Forecast(
+            node=name,
+            made_at=made_at,
+            pods=tuple(told.outcomes(name)),
+            notes=notes,
+            courses=len(courses),
+            already_pending=len(snapshot.pending),
+        )
+        for name in node_names
     )
     return FinishedDrain(forecasts=forecasts, world=_left_by(main, snapshot), displaced=tuple(main.displaced.values()))
 
 
 def _left_by(main: Course, before: Snapshot) -> Snapshot:
-    """The cluster after the course: budgets spent, failures counted by their Jobs, and the other pods of Jobs that failed gone as well."""
+    """The cluster after the course: budgets spent, failures counted by their Jobs, and the other pods of Jobs
+    that failed gone as well."""
     world, spent = main.world, main.ledger.budgets()
     if spent != before.objects.budgets:
         world = world.with_objects(budgets=spent)
@@ -108,15 +141,22 @@ def _gone_with_their_jobs(after: JobsAfter, world: Snapshot) -> list[Pod]:
     """The pods that a Job still had when the evictions made it fail: its controller deletes them."""
     if not after.failing:
         return []
-    return [pod for pod in world.placed_pods if (job := job_of(after.jobs, pod)) is not None and job.key in after.failing]
+    return [
+        pod for pod in world.placed_pods if (job := job_of(after.jobs, pod)) is not None and job.key in after.failing
+    ]
 
 
-def _first_course(snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause, *, with_pending: bool) -> Course:
+def _first_course(
+    snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause, *, with_pending: bool
+) -> Course:
     world = snapshot
     for name in node_names:
         world = world.with_node_cordoned(name)
     pods = [pod for name in node_names for pod in _in_order(snapshot, name) if not why_it_stays(pod, stays)]
-    leaving, ending = tuple(pod for pod in pods if not ends_already(pod)), tuple(pod for pod in pods if ends_already(pod))
+    leaving, ending = (
+        tuple(pod for pod in pods if not ends_already(pod)),
+        tuple(pod for pod in pods if ends_already(pod)),
+    )
     course = Course(scheduler, world, BudgetLedger(snapshot.objects.budgets), leaving, ending=ending)
     if with_pending:
         course.enqueue_waiting(_who_waits(snapshot, scheduler))
@@ -152,7 +192,7 @@ class _Told:
     landings: dict[str, Landing]
     tries_remedies: bool
     stays: StaysBecause
-    returning: dict[int, frozenset[str]] = field(default_factory=dict)    # worked out once for a course
+    returning: dict[int, frozenset[str]] = field(default_factory=dict)  # worked out once for a course
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
         """Every pod of the node with its outcome, in eviction order; those that end without the drain are left out."""
@@ -165,7 +205,14 @@ class _Told:
         if refusal and not refusal.is_never and (kept := self._kept_by_the_drain(refusal)):
             return _say(pod, Outcome.BLOCKED, kept, is_never=True, budget=refusal.budget)
         if refusal:
-            return _say(pod, Outcome.BLOCKED, refusal.sentence, is_never=refusal.is_never, budget=refusal.budget, remedies=(refusal.remedy,) if refusal.remedy else ())
+            return _say(
+                pod,
+                Outcome.BLOCKED,
+                refusal.sentence,
+                is_never=refusal.is_never,
+                budget=refusal.budget,
+                remedies=(refusal.remedy,) if refusal.remedy else (),
+            )
         if recreation_of(pod) is Recreation.NEVER:
             return _say(pod, Outcome.LOST, "has no controller that would recreate it")
         jobs = self.courses[0].jobs
@@ -174,19 +221,31 @@ class _Told:
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Why waiting cannot help although the budget has room: what it waits for comes back with the node alone. Empty when it can."""
+        """Why waiting cannot help although the budget has room: what it waits for comes back with the node
+        alone. Empty when it can."""
         numbers, course = refusal.budget, self.courses[0]
-        budget = next((each for each in self.before.objects.budgets if numbers and (each.namespace, each.name) == (numbers.namespace, numbers.name)), None)
+        budget = next(
+            (
+                each
+                for each in self.before.objects.budgets
+                if numbers and (each.namespace, each.name) == (numbers.namespace, numbers.name)
+            ),
+            None,
+        )
         if numbers is None or budget is None:
             return ""
         away = [
-            each for each in course.displaced.values()
-            if each.replacement.key in self._returning(course) and each.pod.namespace == budget.namespace and budget.selector.matches(each.pod.labels)
+            each
+            for each in course.displaced.values()
+            if each.replacement.key in self._returning(course)
+            and each.pod.namespace == budget.namespace
+            and budget.selector.matches(each.pod.labels)
         ]
         if not away or numbers.expected_pods - len(away) > numbers.desired_healthy:
             return ""
         return (
-            f"disruption budget {budget.key} wants {numbers.desired_healthy} healthy of {numbers.expected_pods} pods, and {counted(len(away), 'pod')} that "
+            f"disruption budget {budget.key} wants {numbers.desired_healthy} healthy of "
+            f"{numbers.expected_pods} pods, and {counted(len(away), 'pod')} that "
             f"would go before can come back to this node alone: waiting cannot help"
         )
 
@@ -199,7 +258,13 @@ class _Told:
         result, nodes = each.result, tuple(sorted(landing.nodes))
         assert result is not None, "every replacement was judged at least once"
         if result.node is None:
-            return _say(each.pod, Outcome.MOVES, f"preempts its way onto {listed(nodes, 'or')}", landing=nodes, is_cut=landing.is_open)
+            return _say(
+                each.pod,
+                Outcome.MOVES,
+                f"preempts its way onto {listed(nodes, 'or')}",
+                landing=nodes,
+                is_cut=landing.is_open,
+            )
         sentence = _landing_sentence(result.best, nodes) + _sample_clause(landing.sample)
         return _say(each.pod, Outcome.MOVES, sentence, landing=nodes, is_cut=landing.is_open, **_scores(result))
 
@@ -209,7 +274,11 @@ class _Told:
             return _say(pod, Outcome.UNKNOWN, each.unknown)
         if each.replacement.key in self._returning(course):
             return _say(pod, Outcome.RETURNS, "only this node can hold it: it waits out the reboot")
-        ways_out = remedies(self.scheduler, course.world, each.replacement, result, frozenset(self.node_names)) if self.tries_remedies else ()
+        ways_out = (
+            remedies(self.scheduler, course.world, each.replacement, result, frozenset(self.node_names))
+            if self.tries_remedies
+            else ()
+        )
         sentence = f"finds room or not, as earlier ties fall: {result.sentence}" if nodes else result.sentence
         return _say(pod, Outcome.PENDING, sentence, remedies=ways_out, landing=nodes, is_cut=landing.is_open)
 
@@ -217,7 +286,11 @@ class _Told:
         """The replacements that wait out the reboot in this course."""
         known = self.returning.get(id(course))
         if known is None:
-            homeless = [each.replacement for each in course.displaced.values() if not (each.landed or each.unknown or each.waited)]
+            homeless = [
+                each.replacement
+                for each in course.displaced.values()
+                if not (each.landed or each.unknown or each.waited)
+            ]
             known = self.returning[id(course)] = who_returns(self.scheduler, course.world, self.node_names, homeless)
         return known
 
@@ -225,7 +298,9 @@ class _Told:
         main = self.courses[0]
         if main.jobs is None:
             return
-        gone = Counter(f"{pod.namespace}/{pod.owner.name}" for pod in _gone_with_their_jobs(main.jobs, main.world) if pod.owner)
+        gone = Counter(
+            f"{pod.namespace}/{pod.owner.name}" for pod in _gone_with_their_jobs(main.jobs, main.world) if pod.owner
+        )
         for job, number in sorted(gone.items()):
             yield f"Job {job} would fail, and {counted(number, 'other pod')} of it would end"
 
@@ -240,19 +315,28 @@ class _Told:
                 where = f"moves to {each.replacement.node_name}" if each.landed else "would stay pending"
                 yield f"{each.pod.key} on {each.pod.node_name} would be preempted and {where}"
         yield from self._job_notes()
-        ailing = sorted(pod.key for name in self.node_names for pod in self.before.pods_on(name) if _is_ailing_daemon(pod))
+        ailing = sorted(
+            pod.key for name in self.node_names for pod in self.before.pods_on(name) if _is_ailing_daemon(pod)
+        )
         if ailing:
-            yield f"{counted(len(ailing), 'DaemonSet pod')} of the node {'is' if len(ailing) == 1 else 'are'} not ready already: {shortened(ailing)}"
+            yield (
+                f"{counted(len(ailing), 'DaemonSet pod')} of the node {'is' if len(ailing) == 1 else 'are'} "
+                f"not ready already: {shortened(ailing)}"
+            )
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):
             yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} ending already"
         if samples := [landing.sample for landing in self.landings.values() if landing.sample]:
             looked_at, feasible = min(each.looked_at for each in samples), max(each.feasible for each in samples)
             yield (
-                f"kube-scheduler looks at {looked_at} of up to {feasible} nodes that fit: {counted(len(samples), 'pod')} may land on nodes that are not "
+                f"kube-scheduler looks at {looked_at} of up to {feasible} nodes that fit: "
+                f"{counted(len(samples), 'pod')} may land on nodes that are not "
                 f"named; with percentageOfNodesToScore: 100 it looks at all of them, and the forecast is exact"
             )
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):
-            yield f"there are more courses than the {len(self.courses)} that were followed: {counted(cut, 'pod')} may land on nodes that are not named"
+            yield (
+                f"there are more courses than the {len(self.courses)} that were followed: "
+                f"{counted(cut, 'pod')} may land on nodes that are not named"
+            )
 
 
 def _is_ailing_daemon(pod: Pod) -> bool:
@@ -260,7 +344,8 @@ def _is_ailing_daemon(pod: Pod) -> bool:
 
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
-    """`best` share the highest score as the main course goes; the others of `nodes` have it where an earlier tie falls otherwise."""
+    """`best` share the highest score as the main course goes; the others of `nodes` have it where an earlier
+    tie falls otherwise."""
     others = [name for name in nodes if name not in best]
     told = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
     return f"{told}, or on {listed(others, 'or')} if an earlier tie falls otherwise" if others else told
@@ -271,17 +356,17 @@ def _sample_clause(sample: Sample | None) -> str:
 
 
 def listed(names: Sequence[str], word: str) -> str:
-    """"a", "a or b", "a, b or c"."""
+    """ "a", "a or b", "a, b or c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def shortened(names: Sequence[str], most: int = 3) -> str:
-    """"a, b, c and 4 more"."""
+    """ "a, b, c and 4 more"."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def counted(number: int, noun: str) -> str:
-    """"1 pod", "2 pods"."""
+    """ "1 pod", "2 pods"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -289,12 +374,19 @@ def _scores(result: CycleResult) -> dict[str, object]:
     if result.highest_total is None:
         return {}
     second = result.runner_up
-    return {"score": result.highest_total, "runner_up": None if second is None else RunnerUp(node=second[0], score=second[1])}
+    return {
+        "score": result.highest_total,
+        "runner_up": None if second is None else RunnerUp(node=second[0], score=second[1]),
+    }
 
 
 def _say(pod: Pod, outcome: Outcome, sentence: str, **evidence: object) -> PodForecast:
     return PodForecast(
-        namespace=pod.namespace, name=pod.name, uid=pod.uid, outcome=outcome, sentence=sentence,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        outcome=outcome,
+        sentence=sentence,
         owner=f"{pod.owner.kind} {pod.namespace}/{pod.owner.name}" if pod.owner else "",
         loses_data=outcome is not Outcome.STAYS and any(volume.kind == "emptyDir" for volume in pod.spec.volumes),
         **evidence,  # type: ignore[arg-type]  # the callers above name fields of PodForecast

@@ -1,7 +1,7 @@
 """What became of each pod of a node in a simulated drain: the typed answer, and its JSON.
 
-Values only, without numpy, because an agent that reads a forecast does not compute it: `drain.py` does, in another process.
-"""
+Values only, without numpy, because an agent that reads a forecast does not compute it: `drain.py` does, in
+another process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any, Self
 class Outcome(StrEnum):
     """What would happen to one pod if its node were drained now."""
 
-    STAYS = "stays"          # a DaemonSet's or a static pod: it waits on the node for the new boot
-    MOVES = "moves"          # a replacement fits on the nodes in `landing`
-    RETURNS = "returns"      # only this node can hold it: it waits out the reboot and comes back
-    PENDING = "pending"      # a replacement fits nowhere; the sentence says why, per plugin
-    BLOCKED = "blocked"      # a disruption budget or a webhook says no; `is_never` tells never-as-things-stand from not-now
-    LOST = "lost"            # no controller recreates it: it has none, or its Job fails or has ended
-    UNKNOWN = "unknown"      # another scheduler, unallocated devices, scheduling gates: not predictable here
+    STAYS = "stays"  # a DaemonSet's or a static pod: it waits on the node for the new boot
+    MOVES = "moves"  # a replacement fits on the nodes in `landing`
+    RETURNS = "returns"  # only this node can hold it: it waits out the reboot and comes back
+    PENDING = "pending"  # a replacement fits nowhere; the sentence says why, per plugin
+    BLOCKED = "blocked"  # a disruption budget or a webhook says no; `is_never` tells never-as-things-stand from not-now
+    LOST = "lost"  # no controller recreates it: it has none, or its Job fails or has ended
+    UNKNOWN = "unknown"  # another scheduler, unallocated devices, scheduling gates: not predictable here
 
 
 class UnreadableForecastError(ValueError):
@@ -51,12 +51,12 @@ class RunnerUp:
 class PodForecast:
     """One pod's outcome and the evidence for it.
 
-    `landing` holds every node that has the highest score, alone or among equals, in some course of the ties before, sorted by name.
-    `is_cut` says that a node may be missing there: more courses were possible than were followed, or the scheduler looks at fewer nodes than fit.
-    `loses_data` is set when the pod's emptyDir goes with it, whatever the outcome. `score` is that highest score, None where one node
-    alone could take the pod and nothing was scored; `runner_up` is the best of the others. `remedies` are single changes that would
-    place a pending pod, each tried.
-    """
+    `landing` holds every node that has the highest score, alone or among equals, in some course of the ties
+    before, sorted by name. `is_cut` says that a node may be missing there: more courses were possible than were
+    followed, or the scheduler looks at fewer nodes than fit. `loses_data` is set when the pod's emptyDir goes
+    with it, whatever the outcome. `score` is that highest score, None where one node alone could take the pod
+    and nothing was scored; `runner_up` is the best of the others. `remedies` are single changes that would
+    place a pending pod, each tried."""
 
     namespace: str
     name: str
@@ -66,13 +66,13 @@ class PodForecast:
     landing: tuple[str, ...] = ()
     is_never: bool = False
     budget: BudgetNumbers | None = None
-    owner: str = ""                  # "ReplicaSet shop/cart-5d9", empty for a bare pod
+    owner: str = ""  # "ReplicaSet shop/cart-5d9", empty for a bare pod
     loses_data: bool = False
     score: int | None = None
     runner_up: RunnerUp | None = None
     remedies: tuple[str, ...] = ()
     is_cut: bool = False
-    is_bound: bool = False           # stays because its owner's template names this node: an eviction would not get rid of it
+    is_bound: bool = False  # stays because its owner's template names this node: an eviction would not get rid of it
 
     @property
     def title(self) -> str:
@@ -82,14 +82,17 @@ class PodForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The answer for one node: an outcome for every pod that does not end already, in eviction order, and what the reader should know besides."""
+    """The answer for one node: an outcome for every pod that does not end already, in eviction order, and what
+    the reader should know besides."""
 
     node: str
-    made_at: str                     # RFC 3339: when the lists it rests on were read
+    made_at: str  # RFC 3339: when the lists it rests on were read
     pods: tuple[PodForecast, ...] = ()
-    courses: int = 1                 # how many ways of the ties were followed
-    already_pending: int = 0         # pods of the cluster that had no node before the drain: not its doing
-    notes: tuple[str, ...] = ()      # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"
+    courses: int = 1  # how many ways of the ties were followed
+    already_pending: int = 0  # pods of the cluster that had no node before the drain: not its doing
+    notes: tuple[
+        str, ...
+    ] = ()  # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"
 
     def count(self, outcome: Outcome) -> int:
         """How many pods have this outcome."""
@@ -112,7 +115,11 @@ class Forecast:
     def to_mapping(self) -> dict[str, Any]:
         """The forecast as JSON-ready values; `from_mapping` reads it back."""
         return {
-            "version": 1, "node": self.node, "madeAt": self.made_at, "notes": list(self.notes), "courses": self.courses,
+            "version": 1,
+            "node": self.node,
+            "madeAt": self.made_at,
+            "notes": list(self.notes),
+            "courses": self.courses,
             "alreadyPending": self.already_pending,
             "pods": [_pod_to_mapping(pod) for pod in self.pods],
         }
@@ -122,10 +129,15 @@ class Forecast:
         """The forecast that `to_mapping` wrote. Raises UnreadableForecastError for anything else."""
         try:
             if mapping["version"] != 1:
-                raise UnreadableForecastError(f"the forecast has version {mapping['version']!r}; this release reads version 1")
+                raise UnreadableForecastError(
+                    f"the forecast has version {mapping['version']!r}; this release reads version 1"
+                )
             return cls(
-                node=mapping["node"], made_at=mapping["madeAt"], notes=tuple(mapping["notes"]),
-                courses=mapping.get("courses", 1), already_pending=mapping.get("alreadyPending", 0),
+                node=mapping["node"],
+                made_at=mapping["madeAt"],
+                notes=tuple(mapping["notes"]),
+                courses=mapping.get("courses", 1),
+                already_pending=mapping.get("alreadyPending", 0),
                 pods=tuple(_pod_from_mapping(pod) for pod in mapping["pods"]),
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -134,7 +146,11 @@ class Forecast:
 
 def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
     mapping: dict[str, Any] = {
-        "namespace": pod.namespace, "name": pod.name, "uid": pod.uid, "outcome": pod.outcome.value, "sentence": pod.sentence,
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "outcome": pod.outcome.value,
+        "sentence": pod.sentence,
     }
     if pod.landing:
         mapping["landing"] = list(pod.landing)
@@ -150,8 +166,11 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
         mapping["remedies"] = list(pod.remedies)
     if pod.budget:
         mapping["budget"] = {
-            "namespace": pod.budget.namespace, "name": pod.budget.name, "disruptionsAllowed": pod.budget.disruptions_allowed,
-            "currentHealthy": pod.budget.current_healthy, "desiredHealthy": pod.budget.desired_healthy,
+            "namespace": pod.budget.namespace,
+            "name": pod.budget.name,
+            "disruptionsAllowed": pod.budget.disruptions_allowed,
+            "currentHealthy": pod.budget.current_healthy,
+            "desiredHealthy": pod.budget.desired_healthy,
             "expectedPods": pod.budget.expected_pods,
         }
     return mapping
@@ -160,15 +179,27 @@ def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:
 def _pod_from_mapping(mapping: Mapping[str, Any]) -> PodForecast:
     budget, runner_up = mapping.get("budget"), mapping.get("runnerUp")
     return PodForecast(
-        namespace=mapping["namespace"], name=mapping["name"], uid=mapping["uid"],
-        outcome=Outcome(mapping["outcome"]), sentence=mapping["sentence"],
-        landing=tuple(mapping.get("landing", ())), is_never=mapping.get("never", False),
-        owner=mapping.get("owner", ""), loses_data=mapping.get("losesData", False), is_cut=mapping.get("cut", False),
+        namespace=mapping["namespace"],
+        name=mapping["name"],
+        uid=mapping["uid"],
+        outcome=Outcome(mapping["outcome"]),
+        sentence=mapping["sentence"],
+        landing=tuple(mapping.get("landing", ())),
+        is_never=mapping.get("never", False),
+        owner=mapping.get("owner", ""),
+        loses_data=mapping.get("losesData", False),
+        is_cut=mapping.get("cut", False),
         is_bound=mapping.get("bound", False),
-        score=mapping.get("score"), remedies=tuple(mapping.get("remedies", ())),
+        score=mapping.get("score"),
+        remedies=tuple(mapping.get("remedies", ())),
         runner_up=runner_up and RunnerUp(node=runner_up["node"], score=runner_up["score"]),
-        budget=budget and BudgetNumbers(
-            namespace=budget["namespace"], name=budget["name"], disruptions_allowed=budget["disruptionsAllowed"],
-            current_healthy=budget["currentHealthy"], desired_healthy=budget["desiredHealthy"], expected_pods=budget["expectedPods"],
+        budget=budget
+        and BudgetNumbers(
+            namespace=budget["namespace"],
+            name=budget["name"],
+            disruptions_allowed=budget["disruptionsAllowed"],
+            current_healthy=budget["currentHealthy"],
+            desired_healthy=budget["desiredHealthy"],
+            expected_pods=budget["expectedPods"],
         ),
     )

@@ -1,9 +1,8 @@
 """What the courses of one drain say together: for each pod the nodes it may land on, or that it may find none.
 
-Replicas of one owner are interchangeable, so which of them stands for which is chosen, course by course, such that the courses agree
-as far as they can: where two replicas land on n1 and n2 in every course, one is said to go to n1 and the other to n2, whichever the
-scheduler asks first.
-"""
+Replicas of one owner are interchangeable, so which of them stands for which is chosen, course by course, such
+that the courses agree as far as they can: where two replicas land on n1 and n2 in every course, one is said to
+go to n1 and the other to n2, whichever the scheduler asks first."""
 
 from __future__ import annotations
 
@@ -17,11 +16,12 @@ from scheduler_core.simulation.courses import Course, Displaced
 
 @dataclass(slots=True)
 class Landing:
-    """One displaced pod over all courses. `main` is what becomes of it where the scheduler's own pick is taken at each tie.
+    """One displaced pod over all courses. `main` is what becomes of it where the scheduler's own pick is taken
+    at each tie.
 
-    `nodes` are those it may take, `homeless` the first course in which it takes none, with what it is there. `is_cut`: courses were left out
-    before it; `sample`: in a course the scheduler looks at fewer nodes than fit. Either way a node may be missing from `nodes`.
-    """
+    `nodes` are those it may take, `homeless` the first course in which it takes none, with what it is there.
+    `is_cut`: courses were left out before it; `sample`: in a course the scheduler looks at fewer nodes than
+    fit. Either way a node may be missing from `nodes`."""
 
     main: Displaced
     nodes: set[str] = field(default_factory=set)
@@ -69,7 +69,8 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Who of another course stands for whom: first where both come to the same, then where it adds nothing new, then in order."""
+    """Who of another course stands for whom: first where both come to the same, then where it adds nothing new,
+    then in order."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

@@ -1,4 +1,5 @@
-"""How many pods of each node a drain would have to move: counted once over the cluster and carried along with every move."""
+"""How many pods of each node a drain would have to move: counted once over the cluster and carried along with
+every move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What each plugin said about one pod on each node: the cycle's answer and the rows behind it, for people who ask why."""
+"""What each plugin said about one pod on each node: the cycle's answer and the rows behind it, for people who
+ask why."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """One node: `refusal` is the first one (None: it passed), `verdicts` every filter's own answer, asked beyond the first.
+    """One node: `refusal` is the first one (None: it passed), `verdicts` every filter's own answer, asked
+    beyond the first.
 
     `total` and `scores` (weighted, by plugin) only where the node was scored: it and at least one other passed.
     """
@@ -48,7 +50,10 @@ def explain(scheduler: Scheduler, snapshot: Snapshot, pod: Pod) -> Record:
     newcomer = pod.on_node("")
     result = scheduler.schedule(world, newcomer)
     requests = incoming_requests(pod.spec, scheduler.rules)
-    rows = sorted(_rows(scheduler, world, newcomer, result), key=lambda row: (row.refusal is not None, -(row.total or 0), row.node))
+    rows = sorted(
+        _rows(scheduler, world, newcomer, result),
+        key=lambda row: (row.refusal is not None, -(row.total or 0), row.node),
+    )
     return Record(pod=pod, result=result, nodes=tuple(rows), cpu_millis=requests.cpu, memory_bytes=requests.memory)
 
 
@@ -60,9 +65,13 @@ def _rows(scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult) 
     for info in nodes:
         verdict = statuses[info.name]
         scored = scores.get(info.name)
-        rows.append(NodeRecord(
-            node=info.name, refusal=None if verdict.is_success else verdict,
-            verdicts={} if prepared.refusal else runner.every_verdict(state, pod, info),
-            total=scored.total if scored else None, scores=scored.by_plugin if scored else {},
-        ))
+        rows.append(
+            NodeRecord(
+                node=info.name,
+                refusal=None if verdict.is_success else verdict,
+                verdicts={} if prepared.refusal else runner.every_verdict(state, pod, info),
+                total=scored.total if scored else None,
+                scores=scored.by_plugin if scored else {},
+            )
+        )
     return rows

@@ -1,8 +1,8 @@
 """Which single change would place a pending pod: tried in the snapshot, and told only when the pod then finds a node.
 
-Cheapest changes first: resources a node is short of, a cordon, a taint, a spread constraint one wider. At most `_TRIES` nodes are tried
-for each kind, those that lack least first, because the reader needs one way out and not a catalogue.
-"""
+Cheapest changes first: resources a node is short of, a cordon, a taint, a spread constraint one wider. At most
+`_TRIES` nodes are tried for each kind, those that lack least first, because the reader needs one way out and
+not a catalogue."""
 
 from __future__ import annotations
 
@@ -19,21 +19,28 @@ from scheduler_core.model.taints import first_untolerated
 from scheduler_core.snapshot.snapshot import Snapshot
 
 _TRIES = 3
-Remedy = tuple[str, Snapshot, Pod]     # the sentence, and the world and the pod as they would be
+Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the world and the pod as they would be
 
 
-def remedies(scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]) -> tuple[str, ...]:
-    """Sentences such as "250m more cpu on n3 (zone b)", each proven by another cycle; empty when no single change is enough."""
+def remedies(
+    scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]
+) -> tuple[str, ...]:
+    """Sentences such as "250m more cpu on n3 (zone b)", each proven by another cycle; empty when no single
+    change is enough."""
     refused = {name: verdict for name, verdict in result.statuses.items() if name not in drained}
     kinds: tuple[Callable[[Scheduler, Snapshot, Pod, dict[str, Verdict]], Iterator[Remedy]], ...] = (
-        _more_resources, _without_cordon, _without_taint, _wider_spread,
+        _more_resources,
+        _without_cordon,
+        _without_taint,
+        _wider_spread,
     )
     found = (_first_that_helps(scheduler, kind(scheduler, world, pod, refused)) for kind in kinds)
     return tuple(sentence for sentence in found if sentence) or _one_more_node(scheduler, world, pod, drained)
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """Where no change of a node is enough: one more like those that are drained, empty. Tried with the drained node itself, emptied."""
+    """Where no change of a node is enough: one more like those that are drained, empty. Tried with the drained
+    node itself, emptied."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):
@@ -51,9 +58,19 @@ def _first_that_helps(scheduler: Scheduler, tries: Iterator[Remedy]) -> str:
 
 
 def _more_resources(scheduler: Scheduler, world: Snapshot, pod: Pod, refused: dict[str, Verdict]) -> Iterator[Remedy]:
-    short = [(node, lack) for node in _refused_by(world, refused, "NodeResourcesFit") if (lack := _shortage(scheduler, world, node, pod))]
+    short = [
+        (node, lack)
+        for node in _refused_by(world, refused, "NodeResourcesFit")
+        if (lack := _shortage(scheduler, world, node, pod))
+    ]
     for node, lack in sorted(short, key=lambda each: (len(each[1]), _weight(each[1]), each[0].name)):
-        larger = replace(node, allocatable={**node.allocatable, **{name: node.allocatable.get(name, 0) + amount for name, amount in lack.items()}})
+        larger = replace(
+            node,
+            allocatable={
+                **node.allocatable,
+                **{name: node.allocatable.get(name, 0) + amount for name, amount in lack.items()},
+            },
+        )
         amounts = " and ".join(f"{_amount(name, amount)} more {name}" for name, amount in lack.items())
         yield f"{amounts} on {_place(node)}", world.with_node_replaced(larger), pod
 
@@ -61,14 +78,22 @@ def _more_resources(scheduler: Scheduler, world: Snapshot, pod: Pod, refused: di
 def _shortage(scheduler: Scheduler, world: Snapshot, node: Node, pod: Pod) -> dict[str, int]:
     info, wanted = world.node_info(world.row(node.name), scheduler.rules), incoming_requests(pod.spec, scheduler.rules)
     names = (CPU, MEMORY, EPHEMERAL_STORAGE, *wanted.scalars)
-    lack = {name: wanted.amount(name) + info.requested.get(name, 0) - node.allocatable.get(name, 0) for name in names if wanted.amount(name)}
+    lack = {
+        name: wanted.amount(name) + info.requested.get(name, 0) - node.allocatable.get(name, 0)
+        for name in names
+        if wanted.amount(name)
+    }
     lack[PODS] = len(info.pods) + 1 - info.allowed_pods
     return {name: amount for name, amount in lack.items() if amount > 0}
 
 
 def _weight(lack: dict[str, int]) -> float:
-    """Shortages of unlike resources side by side: a cpu (1000m) weighs as much as 4 GiB, the shape of a common machine."""
-    return sum(amount / (1000 if name == CPU else 4 * 2**30 if name in (MEMORY, EPHEMERAL_STORAGE) else 1) for name, amount in lack.items())
+    """Shortages of unlike resources side by side: a cpu (1000m) weighs as much as 4 GiB, the shape of a common
+    machine."""
+    return sum(
+        amount / (1000 if name == CPU else 4 * 2**30 if name in (MEMORY, EPHEMERAL_STORAGE) else 1)
+        for name, amount in lack.items()
+    )
 
 
 def _without_cordon(_: Scheduler, world: Snapshot, pod: Pod, refused: dict[str, Verdict]) -> Iterator[Remedy]:
@@ -91,8 +116,12 @@ def _wider_spread(_: Scheduler, world: Snapshot, pod: Pod, refused: dict[str, Ve
     for index, constraint in enumerate(pod.spec.topology_spread):
         if constraint.when_unsatisfiable == "DoNotSchedule":
             wider = replace(constraint, max_skew=constraint.max_skew + 1)
-            spread = (*pod.spec.topology_spread[:index], wider, *pod.spec.topology_spread[index + 1:])
-            yield f"a maxSkew of {wider.max_skew} over {constraint.topology_key}", world, replace(pod, spec=_with_spread(pod.spec, spread))
+            spread = (*pod.spec.topology_spread[:index], wider, *pod.spec.topology_spread[index + 1 :])
+            yield (
+                f"a maxSkew of {wider.max_skew} over {constraint.topology_key}",
+                world,
+                replace(pod, spec=_with_spread(pod.spec, spread)),
+            )
 
 
 def _with_spread(spec: PodSpec, spread: tuple[object, ...]) -> PodSpec:
@@ -105,7 +134,9 @@ def _refused_by(world: Snapshot, refused: dict[str, Verdict], plugin: str) -> li
 
 def uncordoned(node: Node) -> Node:
     """The node as it stands once its cordon is lifted."""
-    return replace(node, unschedulable=False, taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT_KEY))
+    return replace(
+        node, unschedulable=False, taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT_KEY)
+    )
 
 
 def _place(node: Node) -> str:

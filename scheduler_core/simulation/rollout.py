@@ -1,12 +1,13 @@
-"""A whole roll-out on a frozen cluster: node after node is drained, down, and back, and each drain meets what the ones before left.
+"""A whole roll-out on a frozen cluster: node after node is drained, down, and back, and each drain meets what
+the ones before left.
 
-Who may go when is not decided here: `Rules` is asked, as the agents ask their gates. Every node still to go carries the soft taint from
-the beginning; a node under its claim is cordoned and comes back without the taint; displaced pods stand where the scheduler put them
-and run from then on. Pods without room are tried again whenever a node comes back.
+Who may go when is not decided here: `Rules` is asked, as the agents ask their gates. Every node still to go
+carries the soft taint from the beginning; a node under its claim is cordoned and comes back without the taint;
+displaced pods stand where the scheduler put them and run from then on. Pods without room are tried again
+whenever a node comes back.
 
-What is not simulated: other people's changes, new nodes, pods that take long to start (a budget is refilled as soon as the replacement
-has a node), and preemption by pods that have waited for long.
-"""
+What is not simulated: other people's changes, new nodes, pods that take long to start (a budget is refilled as
+soon as the replacement has a node), and preemption by pods that have waited for long."""
 
 from __future__ import annotations
 
@@ -40,28 +41,32 @@ from scheduler_core.simulation.timeline import (
 )
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
 
-# A refused node costs a whole drain. While others are at work their end will ask again anyway, so few are tried in vain at one instant.
+# A refused node costs a whole drain. While others are at work their end will ask again anyway, so few are tried
+# in vain at one instant.
 _MOST_TRIED_IN_VAIN = 5
 _MOST_CLOSINGS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
-    """Seconds. `boot` is from the drained node to the node given back; `boot_of` has what was measured for single nodes."""
+    """Seconds. `boot` is from the drained node to the node given back; `boot_of` has what was measured for
+    single nodes."""
 
     held_back: float = 0.0
     drain: float = 60.0
     boot: float = 180.0
     settle: float = 30.0
-    handover: float = 5.0            # from a claim given back to the next one taken
+    handover: float = 5.0  # from a claim given back to the next one taken
     boot_of: Mapping[str, float] = field(default_factory=dict)
 
 
 class Rules(Protocol):
-    """Who may go, as far as it is not the scheduler's business. Instants are aware; calls come in the order of the simulated time."""
+    """Who may go, as far as it is not the scheduler's business. Instants are aware; calls come in the order of
+    the simulated time."""
 
     def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """The waiting nodes that may be asked now, the next one first; none when no place is free. `movable`: pods that would have to move."""
+        """The waiting nodes that may be asked now, the next one first; none when no place is free. `movable`:
+        pods that would have to move."""
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
         """Why the node may not take a claim now; without a forecast only what can be told without one."""
@@ -76,29 +81,48 @@ class Rules(Protocol):
         """The node's claim was given back."""
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """The first instant after `at` at which the clock alone may turn a refusal into a yes; None when it never does."""
+        """The first instant after `at` at which the clock alone may turn a refusal into a yes; None when it
+        never does."""
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The last second of the window that is open at `at`, or of the next one; None when it never ends or never opens."""
+        """The last second of the window that is open at `at`, or of the next one; None when it never ends or
+        never opens."""
 
 
 def simulate_rollout(
-    snapshot: Snapshot, nodes: Sequence[str], scheduler: Scheduler, rules: Rules, *,
-    begins: datetime, durations: Durations, taint_key: str | None, most_days: float = 30.0, on_progress: Callable[[int], None] = lambda _: None,
+    snapshot: Snapshot,
+    nodes: Sequence[str],
+    scheduler: Scheduler,
+    rules: Rules,
+    *,
+    begins: datetime,
+    durations: Durations,
+    taint_key: str | None,
+    most_days: float = 30.0,
+    on_progress: Callable[[int], None] = lambda _: None,
     stays: StaysBecause = moves_all,
 ) -> Timeline:
     """The roll-out over these nodes, from `begins` until nobody can go any more, or `most_days` have passed.
 
-    `taint_key` None: no soft taint. `stays` is the drains' own rule of what they leave alone. `on_progress` gets the number of nodes that have
-    rebooted, again and again. Raises UnknownNodeError for a node that the
-    snapshot does not have.
-    """
+    `taint_key` None: no soft taint. `stays` is the drains' own rule of what they leave alone. `on_progress`
+    gets the number of nodes that have rebooted, again and again. Raises UnknownNodeError for a node that the
+    snapshot does not have."""
     for name in nodes:
         if name not in snapshot.columns.row_of:
             raise UnknownNodeError(f"the snapshot has no node {name!r}")
     rollout = _Rollout(
-        world=snapshot, scheduler=scheduler, rules=rules, begins=begins, now=begins, durations=durations, taint_key=taint_key,
-        ends_by=begins + timedelta(days=most_days), on_progress=on_progress, stays=stays, movable=MovableTally(stays), waiting=list(dict.fromkeys(nodes)),
+        world=snapshot,
+        scheduler=scheduler,
+        rules=rules,
+        begins=begins,
+        now=begins,
+        durations=durations,
+        taint_key=taint_key,
+        ends_by=begins + timedelta(days=most_days),
+        on_progress=on_progress,
+        stays=stays,
+        movable=MovableTally(stays),
+        waiting=list(dict.fromkeys(nodes)),
     )
     return rollout.run()
 
@@ -151,7 +175,9 @@ class _Rollout:
     met: dict[tuple[str, str], tuple[float, set[str]]] = field(init=False, default_factory=dict)
     given_back: int = field(init=False, default=0)
     done: int = field(init=False, default=0)
-    refused: dict[str, tuple[int, Obstacle]] = field(init=False, default_factory=dict)    # by a forecast, after so many give-backs
+    refused: dict[str, tuple[int, Obstacle]] = field(
+        init=False, default_factory=dict
+    )  # by a forecast, after so many give-backs
     drained: dict[str, tuple[Snapshot, FinishedDrain]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -191,7 +217,8 @@ class _Rollout:
     # ---- who goes ----
 
     def _begin_those_who_may(self) -> list[tuple[str, Obstacle]]:
-        """Lets nodes begin until no place is free or nobody may; gives what stood in the way where a place was left unused."""
+        """Lets nodes begin until no place is free or nobody may; gives what stood in the way where a place was
+        left unused."""
         asked: set[str] = set()
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
@@ -199,14 +226,14 @@ class _Rollout:
             candidates = [name for name in self.waiting if name not in asked]
             line = self._line(candidates)
             if not line:
-                return in_the_way if self._line(self.waiting) else []   # no place was left unused
+                return in_the_way if self._line(self.waiting) else []  # no place was left unused
             for name in line:
                 asked.add(name)
                 is_remembered = self.refused.get(name, (-1,))[0] == self.given_back
                 obstacle = self._ask(name)
                 if obstacle is None:
                     self._claim(name)
-                    break                                         # the line may be another one now
+                    break  # the line may be another one now
                 in_the_way.append((name, obstacle))
                 tried_in_vain += name in self.refused and not is_remembered
                 if tried_in_vain >= _MOST_TRIED_IN_VAIN and self.work:
@@ -234,7 +261,10 @@ class _Rollout:
         known = self.drained.get(name)
         if known is None or known[0] is not self.world:
             self.drained.clear()
-            self.drained[name] = known = (self.world, run_drain(self.world, [name], self.scheduler, tries_remedies=False, stays=self.stays))
+            self.drained[name] = known = (
+                self.world,
+                run_drain(self.world, [name], self.scheduler, tries_remedies=False, stays=self.stays),
+            )
         return known[1]
 
     # ---- a node's way ----
@@ -249,7 +279,7 @@ class _Rollout:
             self._cordon(name)
 
     def _cordon(self, name: str) -> None:
-        if self.work[name].spans:                                 # time has passed since the claim: everything is asked once more
+        if self.work[name].spans:  # time has passed since the claim: everything is asked once more
             obstacle = self._ask(name)
             if obstacle is not None:
                 self.work[name].undone = obstacle.sentence
@@ -296,7 +326,8 @@ class _Rollout:
     # ---- the pods ----
 
     def _go_on_from(self, name: str, drain: FinishedDrain) -> None:
-        """The cluster after the drain: who landed runs there, under the name it had at the beginning; who did not waits."""
+        """The cluster after the drain: who landed runs there, under the name it had at the beginning; who did
+        not waits."""
         self.world = drain.world
         (forecast,) = drain.forecasts
         outcomes = {pod.title: pod for pod in forecast.pods}
@@ -307,7 +338,9 @@ class _Rollout:
             if each.unknown:
                 self.unknown.append(each.pod.key)
             elif each.landed:
-                self._moved(each, choices=max(1, len(each.result.best) if each.result else 1), is_preempted=told is None)
+                self._moved(
+                    each, choices=max(1, len(each.result.best) if each.result else 1), is_preempted=told is None
+                )
                 self.work[name].moves += told is not None
             else:
                 returns = told is not None and told.outcome is Outcome.RETURNS
@@ -316,16 +349,26 @@ class _Rollout:
         self.lost.extend(pod.title for pod in forecast.pods if pod.outcome is Outcome.LOST)
 
     def _settle(self, each: Displaced) -> None:
-        self.world = self.world.without_pod(each.replacement.key).with_pod_placed(_as_running(each.pod, each.replacement), each.replacement.node_name)
+        self.world = self.world.without_pod(each.replacement.key).with_pod_placed(
+            _as_running(each.pod, each.replacement), each.replacement.node_name
+        )
 
     def _moved(self, each: Displaced, *, choices: int, is_preempted: bool) -> None:
-        self.moves.append(Move(
-            pod=each.pod.key, source=each.pod.node_name, target=each.replacement.node_name, at=self.now, choices=choices, is_preempted=is_preempted,
-            is_open=each.result is not None and each.result.sample is not None,
-        ))
+        self.moves.append(
+            Move(
+                pod=each.pod.key,
+                source=each.pod.node_name,
+                target=each.replacement.node_name,
+                at=self.now,
+                choices=choices,
+                is_preempted=is_preempted,
+                is_open=each.result is not None and each.result.sample is not None,
+            )
+        )
 
     def _place_homeless(self) -> None:
-        """Another try for each pod that waits; of replicas that are alike only the first is tried once one of them did not fit."""
+        """Another try for each pod that waits; of replicas that are alike only the first is tried once one of
+        them did not fit."""
         full: set[Hashable] = set()
         left: list[_Waiting] = []
         for each in sorted(self.homeless, key=lambda each: (-each.pod.priority, each.since, each.pod.key)):
@@ -369,13 +412,24 @@ class _Rollout:
         done = {visit.node: visit.end for visit in self.visits if not visit.undone}
         ends = max([visit.end for visit in self.visits], default=self.begins)
         return Timeline(
-            begins=self.begins, ends=ends, nodes=self.nodes, visits=tuple(sorted(self.visits, key=lambda visit: (visit.start, visit.node))),
-            moves=tuple(self.moves), waits=(*self.waits, *(_over(each, None) for each in self.homeless)),
-            lost=tuple(self.lost), unknown=tuple(self.unknown), closings=self._closings(done, ends),
-            hindrances=tuple(sorted(
-                (Hindrance(rule=rule, subject=subject, seconds=seconds, nodes=tuple(sorted(names))) for (rule, subject), (seconds, names) in self.met.items()),
-                key=lambda each: (-each.seconds, each.rule, each.subject),
-            )),
+            begins=self.begins,
+            ends=ends,
+            nodes=self.nodes,
+            visits=tuple(sorted(self.visits, key=lambda visit: (visit.start, visit.node))),
+            moves=tuple(self.moves),
+            waits=(*self.waits, *(_over(each, None) for each in self.homeless)),
+            lost=tuple(self.lost),
+            unknown=tuple(self.unknown),
+            closings=self._closings(done, ends),
+            hindrances=tuple(
+                sorted(
+                    (
+                        Hindrance(rule=rule, subject=subject, seconds=seconds, nodes=tuple(sorted(names)))
+                        for (rule, subject), (seconds, names) in self.met.items()
+                    ),
+                    key=lambda each: (-each.seconds, each.rule, each.subject),
+                )
+            ),
             left=tuple(Left(node=name, obstacle=self._why_left(name)) for name in self.nodes if name not in done),
         )
 
@@ -396,9 +450,15 @@ class _Rollout:
 
     def _why_left(self, name: str) -> Obstacle:
         if name in self.work:
-            return Obstacle(rule="time", subject="the simulation ended", sentence="the simulated time ended while it was at work")
+            return Obstacle(
+                rule="time", subject="the simulation ended", sentence="the simulated time ended while it was at work"
+            )
         found = self.rules.refusal(name, self.now, None) or self._ask(name)
-        return found or Obstacle(rule="time", subject="the simulation ended", sentence=f"its turn did not come before {self.ends_by:%Y-%m-%d %H:%M}")
+        return found or Obstacle(
+            rule="time",
+            subject="the simulation ended",
+            sentence=f"its turn did not come before {self.ends_by:%Y-%m-%d %H:%M}",
+        )
 
 
 def _as_running(pod: Pod, replacement: Pod) -> Pod:
@@ -407,10 +467,12 @@ def _as_running(pod: Pod, replacement: Pod) -> Pod:
 
 
 def _over(each: _Waiting, until: datetime | None) -> Wait:
-    return Wait(pod=each.pod.key, node=each.pod.node_name, since=each.since, until=until, returns=each.returns, why=each.why)
+    return Wait(
+        pod=each.pod.key, node=each.pod.node_name, since=each.since, until=until, returns=each.returns, why=each.why
+    )
 
 
 def _kind(pod: Pod) -> Hashable:
     owner = pod.owner
-    is_alike = owner is not None and owner.kind != "StatefulSet"       # whose pods have claims of their own
+    is_alike = owner is not None and owner.kind != "StatefulSet"  # whose pods have claims of their own
     return (pod.namespace, owner.kind, owner.uid or owner.name, pod.priority) if owner and is_alike else pod.key

@@ -1,4 +1,5 @@
-"""What a simulated roll-out came to: who was down when, which pods moved how often, who waited, and what stood in the way.
+"""What a simulated roll-out came to: who was down when, which pods moved how often, who waited, and what stood
+in the way.
 
 Values only, without numpy, because whoever prints them does not compute them: `rollout.py` does.
 """
@@ -15,10 +16,10 @@ from enum import StrEnum
 class Step(StrEnum):
     """What a node does under its claim, in this order."""
 
-    HELD_BACK = "held back"          # claimed, not yet cordoned: the pause before the drain
+    HELD_BACK = "held back"  # claimed, not yet cordoned: the pause before the drain
     DRAINING = "draining"
-    REBOOTING = "rebooting"          # until the node is given back
-    SETTLING = "settling"            # back in service; its claim is still held
+    REBOOTING = "rebooting"  # until the node is given back
+    SETTLING = "settling"  # back in service; its claim is still held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One claim of one node, from taking it to giving it back. `undone` says why the drain was undone; empty when the node rebooted."""
+    """One claim of one node, from taking it to giving it back. `undone` says why the drain was undone; empty
+    when the node rebooted."""
 
     node: str
     spans: tuple[Span, ...]
@@ -50,7 +52,8 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One pod that found another node. `pod` is the name it had at the beginning, `choices` how many nodes were equally good.
+    """One pod that found another node. `pod` is the name it had at the beginning, `choices` how many nodes were
+    equally good.
 
     `is_open`: the scheduler looks at fewer nodes than fit, so that it may take another one.
     """
@@ -61,12 +64,13 @@ class Move:
     at: datetime
     choices: int = 1
     is_open: bool = False
-    is_preempted: bool = False       # it did not stand on a drained node; a displaced pod took its place
+    is_preempted: bool = False  # it did not stand on a drained node; a displaced pod took its place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A displaced pod without a node. `until` None: it still had none at the end. `returns`: only the drained node can hold it."""
+    """A displaced pod without a node. `until` None: it still had none at the end. `returns`: only the drained
+    node can hold it."""
 
     pod: str
     node: str
@@ -82,7 +86,8 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Why a node may not go now: which rule, what is in the way in a few words that several nodes share, and the whole sentence."""
+    """Why a node may not go now: which rule, what is in the way in a few words that several nodes share, and
+    the whole sentence."""
 
     rule: str
     subject: str
@@ -117,7 +122,8 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """A whole roll-out. `nodes` is everything that was to go; `ends` the last give-back, or the beginning when nobody went."""
+    """A whole roll-out. `nodes` is everything that was to go; `ends` the last give-back, or the beginning when
+    nobody went."""
 
     begins: datetime
     ends: datetime
@@ -164,9 +170,11 @@ class Timeline:
     def most_at_once(self, members: Iterable[str] | None = None) -> int:
         """The largest number of these nodes (default: all) that were under a claim at one instant."""
         chosen = set(self.nodes if members is None else members)
-        edges = sorted(edge for visit in self.visits if visit.node in chosen for edge in ((visit.start, 1), (visit.end, -1)))
+        edges = sorted(
+            edge for visit in self.visits if visit.node in chosen for edge in ((visit.start, 1), (visit.end, -1))
+        )
         down = most = 0
-        for _, change in edges:      # at one instant -1 sorts before +1: a claim given back is free for the next
+        for _, change in edges:  # at one instant -1 sorts before +1: a claim given back is free for the next
             down += change
             most = max(most, down)
         return most

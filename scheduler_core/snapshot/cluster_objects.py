@@ -24,11 +24,12 @@ _NO_LABELS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObjects:
-    """Claims, volumes, classes, services, controllers, budgets and namespaces. Keys are "namespace/name", or the name alone.
+    """Claims, volumes, classes, services, controllers, budgets and namespaces. Keys are "namespace/name", or
+    the name alone.
 
-    `namespaces` maps a name to its labels. `owners` are services and controllers by namespace, in the order in which they were given.
-    `bound` are the controllers whose pod template names a node: kind, namespace and name, and that node's name.
-    """
+    `namespaces` maps a name to its labels. `owners` are services and controllers by namespace, in the order in
+    which they were given. `bound` are the controllers whose pod template names a node: kind, namespace and
+    name, and that node's name."""
 
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     owners: Mapping[str, tuple[SelectingOwner, ...]] = field(default_factory=dict)

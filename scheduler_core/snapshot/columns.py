@@ -1,4 +1,5 @@
-"""The nodes themselves in columns: one row per node, in the snapshot's order. What pods add to a node is in pod_columns.py.
+"""The nodes themselves in columns: one row per node, in the snapshot's order. What pods add to a node is in
+pod_columns.py.
 
 Nothing here changes when pods come and go.
 """
@@ -25,7 +26,9 @@ LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64
 class Columns:
     """Everything about the nodes that a column can hold. Arrays are shared and not to be written to."""
 
-    def __init__(self, nodes: tuple[Node, ...], labels: NodeLabels | None = None, images: NodeImages | None = None) -> None:
+    def __init__(
+        self, nodes: tuple[Node, ...], labels: NodeLabels | None = None, images: NodeImages | None = None
+    ) -> None:
         self.nodes = nodes
         self.names = tuple(node.name for node in nodes)
         self.labels = labels or NodeLabels(nodes)
@@ -39,7 +42,9 @@ class Columns:
         old = self.nodes[row]
         nodes = (*self.nodes[:row], node, *self.nodes[row + 1 :])
         same_labels = old.labels == node.labels and old.name == node.name
-        new = type(self)(nodes, self.labels if same_labels else None, self.images if old.images == node.images else None)
+        new = type(self)(
+            nodes, self.labels if same_labels else None, self.images if old.images == node.images else None
+        )
         if old.name == node.name:
             new._take_over(self, "row_of")
         if same_labels:
@@ -65,7 +70,8 @@ class Columns:
 
     @cached_property
     def tree_order(self) -> NDArray[np.intp]:
-        """All rows in the order in which the scheduler goes through its nodes: one of each zone in turn, zones and their nodes as they appeared.
+        """All rows in the order in which the scheduler goes through its nodes: one of each zone in turn, zones
+        and their nodes as they appeared.
 
         Only what the scheduler leaves to order depends on it: ties, and where a search that may stop early looks first
         (pkg/scheduler/backend/cache/node_tree.go, v1.36).
@@ -111,7 +117,9 @@ class Columns:
         return self._int_column(PODS)
 
     def _int_column(self, name: str) -> NDArray[np.int64]:
-        return np.fromiter((min(node.allocatable.get(name, 0), LARGEST) for node in self.nodes), dtype=np.int64, count=len(self.nodes))
+        return np.fromiter(
+            (min(node.allocatable.get(name, 0), LARGEST) for node in self.nodes), dtype=np.int64, count=len(self.nodes)
+        )
 
     @cached_property
     def unschedulable(self) -> NDArray[np.bool_]:
@@ -121,7 +129,9 @@ class Columns:
     def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]:
         """The distinct lists of taints, and for each node the place of its own among them."""
         known: dict[tuple[Taint, ...], int] = {}
-        codes = np.fromiter((known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes))
+        codes = np.fromiter(
+            (known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes)
+        )
         return tuple(known), codes
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.bool_]:
@@ -129,7 +139,9 @@ class Columns:
         known = self._tolerated.get(tolerations)
         if known is None:
             sets, codes = self.taint_sets
-            known = self._tolerated[tolerations] = np.array([first_untolerated(taints, tolerations) is None for taints in sets], dtype=bool)[codes]
+            known = self._tolerated[tolerations] = np.array(
+                [first_untolerated(taints, tolerations) is None for taints in sets], dtype=bool
+            )[codes]
         return known
 
     def unpreferred_taints(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.int64]:
@@ -137,18 +149,26 @@ class Columns:
         known = self._unpreferred.get(tolerations)
         if known is None:
             sets, codes = self.taint_sets
-            known = self._unpreferred[tolerations] = np.array([count_unpreferred(taints, tolerations) for taints in sets], dtype=np.int64)[codes]
+            known = self._unpreferred[tolerations] = np.array(
+                [count_unpreferred(taints, tolerations) for taints in sets], dtype=np.int64
+            )[codes]
         return known
 
     def declaring(self, features: frozenset[str]) -> NDArray[np.bool_]:
         """Nodes that declare all of these features."""
-        return np.fromiter((features <= node.declared_features for node in self.nodes), dtype=bool, count=len(self.nodes))
+        return np.fromiter(
+            (features <= node.declared_features for node in self.nodes), dtype=bool, count=len(self.nodes)
+        )
 
 
 def _zone_of(node: Node) -> str:
-    """Region and zone together; the beta labels count before the present ones (component-helpers/node/topology, v1.36)."""
+    """Region and zone together; the beta labels count before the present ones (component-helpers/node/topology,
+    v1.36)."""
     labels = node.labels
-    region, zone = (labels.get(f"failure-domain.beta.kubernetes.io/{part}", labels.get(f"topology.kubernetes.io/{part}", "")) for part in ("region", "zone"))
+    region, zone = (
+        labels.get(f"failure-domain.beta.kubernetes.io/{part}", labels.get(f"topology.kubernetes.io/{part}", ""))
+        for part in ("region", "zone")
+    )
     return f"{region}:\0:{zone}" if region or zone else ""
 
 

@@ -1,9 +1,9 @@
-"""A cluster in a file: what scheduling reads of it and nothing else, so that a decision can be replayed far from the cluster.
+"""A cluster in a file: what scheduling reads of it and nothing else, so that a decision can be replayed far
+from the cluster.
 
-A dump is gzip over lines of JSON: a header, one list page a line, and a last line that counts the pages. Whatever the model does not read is not
-written: no environment, no commands, no secrets, no managed fields, and of the annotations only the few that scheduling reads. Names, labels,
-images and requests remain.
-"""
+A dump is gzip over lines of JSON: a header, one list page a line, and a last line that counts the pages.
+Whatever the model does not read is not written: no environment, no commands, no secrets, no managed fields, and
+of the annotations only the few that scheduling reads. Names, labels, images and requests remain."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 VERSION: Final = 1
 _MAGIC: Final = "careen-snapshot"
-# A page of 500 objects is a few megabytes. A longer line is no dump of ours, and must not fill the memory of whoever opens it.
+# A page of 500 objects is a few megabytes. A longer line is no dump of ours, and must not fill the memory of
+# whoever opens it.
 _LONGEST_LINE: Final = 64 * 2**20
-_KEPT_ANNOTATIONS: Final = frozenset({
-    "batch.kubernetes.io/job-index-failure-count",
-    "kubernetes.io/config.mirror",
-    "volume.kubernetes.io/selected-node",
-    "pv.kubernetes.io/bind-completed",
-    "pv.kubernetes.io/bound-by-controller",
-    "volume.beta.kubernetes.io/storage-class",
-    "storage.alpha.kubernetes.io/migrated-plugins",
-})
+_KEPT_ANNOTATIONS: Final = frozenset(
+    {
+        "batch.kubernetes.io/job-index-failure-count",
+        "kubernetes.io/config.mirror",
+        "volume.kubernetes.io/selected-node",
+        "pv.kubernetes.io/bind-completed",
+        "pv.kubernetes.io/bound-by-controller",
+        "volume.beta.kubernetes.io/storage-class",
+        "storage.alpha.kubernetes.io/migrated-plugins",
+    }
+)
 
 
 class UnreadableDumpError(ValueError):
@@ -55,15 +58,21 @@ class Dump:
 
 
 class DumpWriter:
-    """Writes a dump page by page. Without `finish` the file has no last line, and nobody will read it as a whole one."""
+    """Writes a dump page by page. Without `finish` the file has no last line, and nobody will read it as a
+    whole one."""
 
     def __init__(self, header: Header, out: BinaryIO) -> None:
         self._file = gzip.GzipFile(fileobj=out, mode="wb", mtime=0)
-        self._file.write(_line({"format": _MAGIC, "version": VERSION, "kubeVersion": header.kube_version, "takenAt": header.taken_at}))
+        self._file.write(
+            _line(
+                {"format": _MAGIC, "version": VERSION, "kubeVersion": header.kube_version, "takenAt": header.taken_at}
+            )
+        )
         self.pages = 0
 
     def add(self, page: bytes) -> None:
-        """One raw list page; a kind that scheduling does not read is passed over. ValueError for a page that is no API list."""
+        """One raw list page; a kind that scheduling does not read is passed over. ValueError for a page that is
+        no API list."""
         known = read_known_page(page)
         if known is not None:
             self._file.write(_page_line(known.kind, known.api_version, known.items))
@@ -91,9 +100,13 @@ def read_dump(source: BinaryIO) -> Dump:
         header = _header(next(lines, b""))
         snapshot = load_pages(_pages(lines), tells_unknown=True)
     except (EOFError, zlib.error) as error:
-        raise UnreadableDumpError(f"the dump is cut off or damaged: {error}; take it again with `careen snapshot`") from error
+        raise UnreadableDumpError(
+            f"the dump is cut off or damaged: {error}; take it again with `careen snapshot`"
+        ) from error
     except gzip.BadGzipFile as error:
-        raise UnreadableDumpError("this is no gzip file; a dump is made with `careen snapshot > dump.json.gz`") from error
+        raise UnreadableDumpError(
+            "this is no gzip file; a dump is made with `careen snapshot > dump.json.gz`"
+        ) from error
     except UnreadableDumpError:
         raise
     except (ValueError, msgspec.DecodeError) as error:
@@ -128,8 +141,10 @@ def _pages(lines: Iterator[bytes]) -> Iterator[bytes]:
     for count, line in enumerate(lines):
         if line.startswith(b'{"end":'):
             if json.loads(line)["end"] != count:
-                raise UnreadableDumpError("the dump lacks pages: its last line counts more than there are; take it again")
-            if next(lines, None) is not None:      # reading on to the end is also what checks gzip's checksum
+                raise UnreadableDumpError(
+                    "the dump lacks pages: its last line counts more than there are; take it again"
+                )
+            if next(lines, None) is not None:  # reading on to the end is also what checks gzip's checksum
                 raise UnreadableDumpError("the dump goes on after its last line")
             return
         yield line

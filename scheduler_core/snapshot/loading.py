@@ -1,8 +1,8 @@
 """API objects to a snapshot: from mappings, or from raw list pages that are decoded one by one and let go of.
 
-A page of pods becomes pods at once, and equal specs and label sets become one object, so a large cluster fits into little memory. An object that cannot be
-read costs itself only: it is left out and reported with its name and the field.
-"""
+A page of pods becomes pods at once, and equal specs and label sets become one object, so a large cluster fits
+into little memory. An object that cannot be read costs itself only: it is left out and reported with its name
+and the field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,16 @@ from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.snapshot import Snapshot
 
-_GROUPS: Final = {"ReplicaSet": "apps", "StatefulSet": "apps", "ReplicationController": "", "Service": "", "Pod": "", "Node": "", "Namespace": "", "Job": "batch"}
+_GROUPS: Final = {
+    "ReplicaSet": "apps",
+    "StatefulSet": "apps",
+    "ReplicationController": "",
+    "Service": "",
+    "Pod": "",
+    "Node": "",
+    "Namespace": "",
+    "Job": "batch",
+}
 
 
 _CONTROLLERS: Final = ("ReplicationController", "ReplicaSet", "StatefulSet")
@@ -85,7 +94,9 @@ class Collector:
 
     def _keep(self, kind: str, written: Any) -> None:
         if not written.metadata.name:
-            self.problems.append(ManifestError(kind=kind, key="without a name", field="metadata.name", problem="an object needs a name"))
+            self.problems.append(
+                ManifestError(kind=kind, key="without a name", field="metadata.name", problem="an object needs a name")
+            )
             return
         try:
             value = self._kinds[kind].build(written)
@@ -132,8 +143,12 @@ class Collector:
             jobs=(jobs := by_key("Job")),
             bound={
                 (kind, each.namespace, each.name): each.bound_to
-                for kind, several in (*((kind, self._others.get(kind, ())) for kind in _CONTROLLERS), ("Job", jobs.values()))
-                for each in several if each.bound_to
+                for kind, several in (
+                    *((kind, self._others.get(kind, ())) for kind in _CONTROLLERS),
+                    ("Job", jobs.values()),
+                )
+                for each in several
+                if each.bound_to
             },
         )
 
@@ -164,7 +179,9 @@ def _kinds(pods: read.PodReader) -> Mapping[str, _Kind]:
         "Node": _Kind(wire.WireNode, read.node),
         "Namespace": _Kind(wire.WireNamespace, lambda w: (w.metadata.name, w.metadata.labels or {})),
         "Service": _Kind(wire.WireLabelSelecting, lambda w: read.label_selecting("Service", w)),
-        "ReplicationController": _Kind(wire.WireLabelSelecting, lambda w: read.label_selecting("ReplicationController", w)),
+        "ReplicationController": _Kind(
+            wire.WireLabelSelecting, lambda w: read.label_selecting("ReplicationController", w)
+        ),
         "ReplicaSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("ReplicaSet", w)),
         "StatefulSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("StatefulSet", w)),
         "Job": _Kind(wire.WireJob, job_from_manifest.job),
@@ -209,7 +226,14 @@ def load_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
 def _add_object(collector: Collector, manifest: Mapping[str, Any]) -> None:
     kind, api_version = manifest.get("kind"), manifest.get("apiVersion") or ""
     if not isinstance(kind, str) or not isinstance(api_version, str):
-        collector.problems.append(ManifestError(kind="object", key=read.manifest_key(manifest), field="kind", problem="an object needs a kind and an apiVersion"))
+        collector.problems.append(
+            ManifestError(
+                kind="object",
+                key=read.manifest_key(manifest),
+                field="kind",
+                problem="an object needs a kind and an apiVersion",
+            )
+        )
     elif kind == "List" or (kind.endswith("List") and collector.knows(kind.removesuffix("List"), api_version)):
         for item in manifest.get("items") or ():
             _add_object(collector, {"kind": kind.removesuffix("List"), "apiVersion": api_version, **item})
@@ -232,7 +256,8 @@ def _what_is_in(page: bytes) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class KnownPage:
-    """A list page of a kind that scheduling reads, narrowed to the fields that are read; `items` are its wire structures."""
+    """A list page of a kind that scheduling reads, narrowed to the fields that are read; `items` are its wire
+    structures."""
 
     kind: str
     api_version: str
@@ -251,8 +276,8 @@ def read_known_page(page: bytes) -> KnownPage | None:
 class PageReader:
     """Takes raw list bodies one by one, in any order, and makes the snapshot in the end.
 
-    With `tells_unknown` a kind that scheduling does not read stands in the snapshot's problems; without, it is passed over.
-    """
+    With `tells_unknown` a kind that scheduling does not read stands in the snapshot's problems; without, it is
+    passed over."""
 
     def __init__(self, *, tells_unknown: bool = False) -> None:
         self._collector = Collector()
@@ -267,7 +292,14 @@ class PageReader:
                 self._collector.add_page(kind, page)
             elif self._tells_unknown and (kind, api_version) not in self._unknown:
                 self._unknown.add((kind, api_version))
-                self._collector.problems.append(ManifestError(kind=kind, key="all of them", field="apiVersion", problem=f"{api_version} {kind} is not known to this release"))
+                self._collector.problems.append(
+                    ManifestError(
+                        kind=kind,
+                        key="all of them",
+                        field="apiVersion",
+                        problem=f"{api_version} {kind} is not known to this release",
+                    )
+                )
 
     def snapshot(self) -> Snapshot:
         """Everything taken so far."""

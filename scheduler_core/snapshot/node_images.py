@@ -1,8 +1,7 @@
 """Which nodes have which images, how large an image is, and how widely it has spread.
 
-The scheduler knows one size per image name: that of the node which reported the name first, here the first in the snapshot's order
-(pkg/scheduler/backend/cache/cache.go, v1.36).
-"""
+The scheduler knows one size per image name: that of the node which reported the name first, here the first in
+the snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36)."""
 
 from __future__ import annotations
 
@@ -52,7 +51,8 @@ class NodeImages:
         return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
 
     def at_hand(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Per node, the bytes of these images that it has, each counted by how widely it has spread. Not to be written to."""
+        """Per node, the bytes of these images that it has, each counted by how widely it has spread. Not to be
+        written to."""
         known = self._at_hand.get(names)
         if known is None:
             known = self._at_hand[names] = np.zeros(len(self._nodes), dtype=np.int64)

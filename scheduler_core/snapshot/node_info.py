@@ -1,8 +1,7 @@
 """One node with its pods and running sums: what a plugin's per-node form sees.
 
-A value like any other: with a pod more or less it is another one. The sums are kept, not recomputed, so that preemption may try many
-pods on one node.
-"""
+A value like any other: with a pod more or less it is another one. The sums are kept, not recomputed, so that
+preemption may try many pods on one node."""
 
 from __future__ import annotations
 
@@ -22,10 +21,11 @@ _NO_IMAGES: Mapping[str, ImageState] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInfo:
-    """`row` is the node's place in the snapshot. Requested amounts count cpu in millis and everything else in whole units.
+    """`row` is the node's place in the snapshot. Requested amounts count cpu in millis and everything else in
+    whole units.
 
-    `used_ports` are the host ports that pods here occupy; `cluster_images` knows every image name of the snapshot, ask `image_state` for those that are here; `cluster_size` counts its nodes.
-    """
+    `used_ports` are the host ports that pods here occupy; `cluster_images` knows every image name of the
+    snapshot, ask `image_state` for those that are here; `cluster_size` counts its nodes."""
 
     node: Node
     row: int = 0
@@ -39,7 +39,16 @@ class NodeInfo:
     used_ports: frozenset[HostPort] = frozenset()
 
     @classmethod
-    def of(cls, node: Node, pods: Iterable[Pod] = (), *, row: int = 0, rules: RequestRules = CURRENT_RULES, cluster_images: Mapping[str, ImageState] = _NO_IMAGES, cluster_size: int = 1) -> Self:
+    def of(
+        cls,
+        node: Node,
+        pods: Iterable[Pod] = (),
+        *,
+        row: int = 0,
+        rules: RequestRules = CURRENT_RULES,
+        cluster_images: Mapping[str, ImageState] = _NO_IMAGES,
+        cluster_size: int = 1,
+    ) -> Self:
         """The node with these pods on it."""
         requested: Counter[str] = Counter()
         nonzero_cpu = nonzero_memory = 0
@@ -51,7 +60,18 @@ class NodeInfo:
             requested.update(amounts)
             nonzero_cpu += cpu
             nonzero_memory += memory
-        return cls(node=node, row=row, rules=rules, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, cluster_images=cluster_images, cluster_size=cluster_size, used_ports=frozenset(ports))
+        return cls(
+            node=node,
+            row=row,
+            rules=rules,
+            pods=pods,
+            requested=requested,
+            nonzero_cpu=nonzero_cpu,
+            nonzero_memory=nonzero_memory,
+            cluster_images=cluster_images,
+            cluster_size=cluster_size,
+            used_ports=frozenset(ports),
+        )
 
     @property
     def name(self) -> str:
@@ -72,9 +92,11 @@ class NodeInfo:
     def without_pod(self, pod: Pod) -> Self:
         """The node without this pod, known by its key; ValueError when it is not here.
 
-        Its host ports are free then, even one that another pod here uses too: the scheduler keeps them as a set (HostPortInfo.Remove, v1.36).
-        """
-        remaining = tuple([other for other in self.pods if other is not pod])  # as a rule it is the very object, and keys need not be built
+        Its host ports are free then, even one that another pod here uses too: the scheduler keeps them as a set
+        (HostPortInfo.Remove, v1.36)."""
+        remaining = tuple(
+            [other for other in self.pods if other is not pod]
+        )  # as a rule it is the very object, and keys need not be built
         if len(remaining) == len(self.pods):
             remaining = tuple(other for other in self.pods if other.key != pod.key)
         if len(remaining) == len(self.pods):
@@ -87,10 +109,22 @@ class NodeInfo:
         for name, amount in amounts.items():
             requested[name] = requested.get(name, 0) + sign * amount
         nonzero_cpu, nonzero_memory = self.nonzero_cpu + sign * cpu, self.nonzero_memory + sign * memory
-        return replace(self, pods=pods, requested=requested, nonzero_cpu=nonzero_cpu, nonzero_memory=nonzero_memory, used_ports=ports)
+        return replace(
+            self,
+            pods=pods,
+            requested=requested,
+            nonzero_cpu=nonzero_cpu,
+            nonzero_memory=nonzero_memory,
+            used_ports=ports,
+        )
 
 
 def _amounts(pod: Pod, rules: RequestRules) -> tuple[Mapping[str, int], int, int]:
     requests = running_requests(pod, rules)
-    amounts = {CPU: requests.cpu, MEMORY: requests.memory, EPHEMERAL_STORAGE: requests.ephemeral_storage, **requests.scalars}
+    amounts = {
+        CPU: requests.cpu,
+        MEMORY: requests.memory,
+        EPHEMERAL_STORAGE: requests.ephemeral_storage,
+        **requests.scalars,
+    }
     return amounts, requests.nonzero_cpu, requests.nonzero_memory

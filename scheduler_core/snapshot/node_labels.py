@@ -19,7 +19,8 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Topology:
-    """The values of one label key. `codes` has a small number per node; nodes without the key share the last, `missing`.
+    """The values of one label key. `codes` has a small number per node; nodes without the key share the last,
+    `missing`.
 
     Arrays per domain therefore have `missing` + 1 places, the last of which belongs to no domain.
     """
@@ -63,7 +64,9 @@ class NodeLabels:
             if value is not None and value not in code_of:
                 code_of[value] = len(code_of)
         missing = len(code_of)
-        codes = np.fromiter((missing if value is None else code_of[value] for value in found), dtype=np.intp, count=len(found))
+        codes = np.fromiter(
+            (missing if value is None else code_of[value] for value in found), dtype=np.intp, count=len(found)
+        )
         present = codes != missing
         return Topology(key, tuple(code_of), code_of, codes, present, bool(present.all()))
 
@@ -95,7 +98,9 @@ class NodeLabels:
             chosen &= self._meeting(expression)
         if term.fields:
             bare = NodeSelectorTerm(fields=term.fields)
-            chosen &= np.fromiter((bare.matches({}, node.name) for node in self._nodes), dtype=bool, count=len(self._nodes))
+            chosen &= np.fromiter(
+                (bare.matches({}, node.name) for node in self._nodes), dtype=bool, count=len(self._nodes)
+            )
         return chosen
 
     def _meeting(self, requirement: Requirement) -> Mask:

@@ -1,7 +1,7 @@
 """Some of a snapshot's nodes, in a given order: what pre_filter, pre_score and the all-nodes forms are handed.
 
-It reads as a sequence of NodeInfo, each built when it is asked for; all-nodes forms take `rows` and the snapshot's columns instead.
-"""
+It reads as a sequence of NodeInfo, each built when it is asked for; all-nodes forms take `rows` and the
+snapshot's columns instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The frozen cluster. With a node cordoned or a pod placed it is another snapshot, which shares all that stayed the same.
+"""The frozen cluster. With a node cordoned or a pod placed it is another snapshot, which shares all that stayed
+the same.
 
 Reading objects into one is in loading.py; what plugins count over pods is in tallies.py.
 """
@@ -21,7 +22,8 @@ from scheduler_core.snapshot.pods.placements import Placements, Tally
 
 Value = TypeVar("Value")
 
-# By row: what was made of a node and its pods, beside the node and the state of its pods that it was made of. Shared by snapshots derived from one another.
+# By row: what was made of a node and its pods, beside the node and the state of its pods that it was made of.
+# Shared by snapshots derived from one another.
 _Infos = dict[tuple[int, RequestRules], tuple[Node, object, NodeInfo]]
 
 
@@ -42,9 +44,8 @@ class UnknownPodError(KeyError):
 class Snapshot:
     """Nodes, the pods on them, the pods that wait, and every other object scheduling reads.
 
-    `pending` are pods without a node; `ghosts` stand on nodes that the snapshot does not have and count for nothing, as in the scheduler.
-    `problems` are objects that could not be read and were left out.
-    """
+    `pending` are pods without a node; `ghosts` stand on nodes that the snapshot does not have and count for
+    nothing, as in the scheduler. `problems` are objects that could not be read and were left out."""
 
     __slots__ = ("_infos", "_remembered", "columns", "ghosts", "objects", "pending", "placements", "problems")
 
@@ -72,7 +73,13 @@ class Snapshot:
     # ---- making one ----
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], pods: Iterable[Pod] = (), objects: ClusterObjects | None = None, problems: tuple[ManifestError, ...] = ()) -> Snapshot:
+    def of(
+        cls,
+        nodes: Sequence[Node],
+        pods: Iterable[Pod] = (),
+        objects: ClusterObjects | None = None,
+        problems: tuple[ManifestError, ...] = (),
+    ) -> Snapshot:
         """A snapshot of parsed values. Finished pods are left out; the order of `nodes` is the order of everything."""
         columns = Columns(tuple(nodes))
         row_of = columns.row_of
@@ -82,7 +89,14 @@ class Snapshot:
         for pod in pods:
             if not pod.is_finished:
                 (pending if not pod.node_name else placed if pod.node_name in row_of else ghosts).append(pod)
-        return cls(columns=columns, placements=Placements.of(placed, columns), objects=objects or ClusterObjects(), pending=tuple(pending), ghosts=tuple(ghosts), problems=problems)
+        return cls(
+            columns=columns,
+            placements=Placements.of(placed, columns),
+            objects=objects or ClusterObjects(),
+            pending=tuple(pending),
+            ghosts=tuple(ghosts),
+            problems=problems,
+        )
 
     def _changed(self, **parts: Any) -> Snapshot:
         mine = {
@@ -122,7 +136,14 @@ class Snapshot:
         node, pods = self.columns.nodes[row], self.placements.state_of(row)
         known = self._infos.get((row, rules))
         if known is None or known[0] is not node or known[1] is not pods:
-            info = NodeInfo.of(node, self.placements.on_node(row), row=row, rules=rules, cluster_images=self.columns.images.states, cluster_size=len(self.columns))
+            info = NodeInfo.of(
+                node,
+                self.placements.on_node(row),
+                row=row,
+                rules=rules,
+                cluster_images=self.columns.images.states,
+                cluster_size=len(self.columns),
+            )
             self._infos[(row, rules)] = known = (node, pods, info)
         return known[2]
 
@@ -132,7 +153,9 @@ class Snapshot:
 
     def pod(self, key: str) -> Pod:
         """The pod "namespace/name", placed or not; UnknownPodError when there is none."""
-        found = self.placements.find(key) or next((pod for pod in (*self.pending, *self.ghosts) if pod.key == key), None)
+        found = self.placements.find(key) or next(
+            (pod for pod in (*self.pending, *self.ghosts) if pod.key == key), None
+        )
         if found is None:
             raise UnknownPodError(f"the snapshot has no pod {key}")
         return found
@@ -148,10 +171,14 @@ class Snapshot:
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
         """The names of the namespaces whose labels the selector chooses."""
-        return self.remember(("namespaces", selector), lambda: frozenset(name for name, labels in self.objects.namespaces.items() if selector.matches(labels)))
+        return self.remember(
+            ("namespaces", selector),
+            lambda: frozenset(name for name, labels in self.objects.namespaces.items() if selector.matches(labels)),
+        )
 
     def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
-        """What `work_out` gives, worked out once for all snapshots with these other objects. It may depend on `objects` and the key alone."""
+        """What `work_out` gives, worked out once for all snapshots with these other objects. It may depend on
+        `objects` and the key alone."""
         known = self._remembered.get(key)
         if known is None:
             known = self._remembered[key] = work_out()
@@ -180,10 +207,15 @@ class Snapshot:
         pod = self.placements.find(key)
         if pod is None:
             raise UnknownPodError(f"pod {key} stands on no node of the snapshot")
-        return self if pod.terminating else self.without_pod(key).with_pod_placed(replace(pod, terminating=True), pod.node_name)
+        return (
+            self
+            if pod.terminating
+            else self.without_pod(key).with_pod_placed(replace(pod, terminating=True), pod.node_name)
+        )
 
     def with_node_cordoned(self, node_name: str, *, with_taint: bool = True) -> Snapshot:
-        """The cluster shortly after a cordon: the node marked, and tainted by the node-lifecycle controller unless told otherwise."""
+        """The cluster shortly after a cordon: the node marked, and tainted by the node-lifecycle controller
+        unless told otherwise."""
         row = self.row(node_name)
         return self.with_node_replaced(self.columns.nodes[row].cordoned(with_taint=with_taint))
 
@@ -206,7 +238,8 @@ class Snapshot:
         columns = self.columns.with_node(row, node)
         counts_alike = columns.labels is self.columns.labels and columns.resources == self.columns.resources
         return self._changed(
-            columns=columns, placements=self.placements if counts_alike else self.placements.moved_to(columns),
+            columns=columns,
+            placements=self.placements if counts_alike else self.placements.moved_to(columns),
             infos=self._infos if columns.images is self.columns.images else {},
         )
 

@@ -1,4 +1,5 @@
-"""a_pod(), a_node(), a_budget(): API objects with everything defaulted, so that a test names only what its outcome depends on.
+"""a_pod(), a_node(), a_budget(): API objects with everything defaulted, so that a test names only what its
+outcome depends on.
 
 Each step gives a new builder, `.manifest` the API object, `.build()` the parsed value.
 """
@@ -25,7 +26,15 @@ Json = dict[str, Any]
 def a_pod(name: str = "pod", namespace: str = "default") -> PodBuilder:
     """A pending pod with one container that requests nothing."""
     meta = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}", "labels": {}}
-    return PodBuilder({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "main", "image": "app:1"}]}, "status": {"phase": "Pending"}})
+    return PodBuilder(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": meta,
+            "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+            "status": {"phase": "Pending"},
+        }
+    )
 
 
 def a_node(name: str = "node") -> NodeBuilder:
@@ -38,7 +47,15 @@ def a_node(name: str = "node") -> NodeBuilder:
 def a_budget(name: str = "budget", namespace: str = "default") -> BudgetBuilder:
     """A budget that selects nothing yet and allows no eviction."""
     meta = {"name": name, "namespace": namespace}
-    return BudgetBuilder({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": {}, "status": {"disruptionsAllowed": 0}})
+    return BudgetBuilder(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": meta,
+            "spec": {},
+            "status": {"disruptionsAllowed": 0},
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +90,13 @@ class PodBuilder(_Builder):
 
     def requesting(self, **amounts: str) -> Self:
         """Requests of the one container: cpu="500m", memory="1Gi"; other resources through `with_container`."""
-        return self.with_container({"name": "main", "image": "app:1", "resources": {"requests": {name.replace("_", "-"): amount for name, amount in amounts.items()}}})
+        return self.with_container(
+            {
+                "name": "main",
+                "image": "app:1",
+                "resources": {"requests": {name.replace("_", "-"): amount for name, amount in amounts.items()}},
+            }
+        )
 
     def with_container(self, *containers: Json) -> Self:
         """Replaces the containers."""
@@ -90,18 +113,32 @@ class PodBuilder(_Builder):
         return self.with_field("spec.tolerations", list(tolerations))
 
     def owned_by(self, kind: str, name: str, api_version: str = "apps/v1") -> Self:
-        return self.with_field("metadata.ownerReferences", [{"apiVersion": api_version, "kind": kind, "name": name, "uid": f"{kind}-{name}", "controller": True}])
+        return self.with_field(
+            "metadata.ownerReferences",
+            [{"apiVersion": api_version, "kind": kind, "name": name, "uid": f"{kind}-{name}", "controller": True}],
+        )
 
     def with_priority(self, priority: int) -> Self:
         return self.with_field("spec.priority", priority)
 
     def with_host_port(self, port: int, **more: str) -> Self:
-        return self.with_container({"name": "main", "image": "app:1", "ports": [{"containerPort": port, "hostPort": port, **more}]})
+        return self.with_container(
+            {"name": "main", "image": "app:1", "ports": [{"containerPort": port, "hostPort": port, **more}]}
+        )
 
     def spread_over(self, topology_key: str, **constraint: Any) -> Self:
-        """Adds a topology spread constraint; by default maxSkew 1, DoNotSchedule, over pods with the same `app` label."""
-        full = {"topologyKey": topology_key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": self.manifest["metadata"]["labels"].get("app", "")}}}
-        return self.with_field("spec.topologySpreadConstraints", [*self.manifest["spec"].get("topologySpreadConstraints", []), {**full, **constraint}])
+        """Adds a topology spread constraint; by default maxSkew 1, DoNotSchedule, over pods with the same `app`
+        label."""
+        full = {
+            "topologyKey": topology_key,
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": self.manifest["metadata"]["labels"].get("app", "")}},
+        }
+        return self.with_field(
+            "spec.topologySpreadConstraints",
+            [*self.manifest["spec"].get("topologySpreadConstraints", []), {**full, **constraint}],
+        )
 
     def with_affinity(self, **affinity: Any) -> Self:
         """Fields of spec.affinity: nodeAffinity, podAffinity, podAntiAffinity."""
@@ -109,11 +146,15 @@ class PodBuilder(_Builder):
 
     def near(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
         """Requires a pod with these labels in the same domain."""
-        return self.with_affinity(podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]})
+        return self.with_affinity(
+            podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
+        )
 
     def away_from(self, topology_key: str, labels: Mapping[str, str], **term: Any) -> Self:
         """Requires that no pod with these labels is in the same domain."""
-        return self.with_affinity(podAntiAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]})
+        return self.with_affinity(
+            podAntiAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term(topology_key, labels, term)]}
+        )
 
     def preferring_near(self, topology_key: str, labels: Mapping[str, str], weight: int = 1) -> Self:
         preferred = [{"weight": weight, "podAffinityTerm": _term(topology_key, labels, {})}]
@@ -125,10 +166,18 @@ class PodBuilder(_Builder):
 
     def requiring_nodes(self, *terms: Json) -> Self:
         """Required node affinity: terms of which one must match."""
-        return self.with_affinity(nodeAffinity={"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}})
+        return self.with_affinity(
+            nodeAffinity={"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+        )
 
     def preferring_nodes(self, *weighted: tuple[int, Json]) -> Self:
-        return self.with_affinity(nodeAffinity={"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": w, "preference": term} for w, term in weighted]})
+        return self.with_affinity(
+            nodeAffinity={
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": w, "preference": term} for w, term in weighted
+                ]
+            }
+        )
 
 
 def _term(topology_key: str, labels: Mapping[str, str], more: Mapping[str, Any]) -> Json:
@@ -154,13 +203,18 @@ class NodeBuilder(_Builder):
         return self.with_labels({"topology.kubernetes.io/zone": zone})
 
     def tainted(self, key: str, value: str = "", effect: str = "NoSchedule") -> Self:
-        return self.with_field("spec.taints", [*self.manifest["spec"].get("taints", []), {"key": key, "value": value, "effect": effect}])
+        return self.with_field(
+            "spec.taints", [*self.manifest["spec"].get("taints", []), {"key": key, "value": value, "effect": effect}]
+        )
 
     def cordoned(self) -> Self:
         return self.with_field("spec.unschedulable", True)
 
     def with_image(self, *names: str, size_bytes: int) -> Self:
-        return self.with_field("status.images", [*self.manifest["status"].get("images", []), {"names": list(names), "sizeBytes": size_bytes}])
+        return self.with_field(
+            "status.images",
+            [*self.manifest["status"].get("images", []), {"names": list(names), "sizeBytes": size_bytes}],
+        )
 
 
 class BudgetBuilder(_Builder):

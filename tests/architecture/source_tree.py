@@ -9,7 +9,11 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = {"careen": ROOT / "operator" / "careen", "scheduler_core": ROOT / "scheduler_core", "drydock": ROOT / "drydock"}
+PACKAGES = {
+    "careen": ROOT / "operator" / "careen",
+    "scheduler_core": ROOT / "scheduler_core",
+    "drydock": ROOT / "drydock",
+}
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Module:
         return str(self.path.relative_to(ROOT))
 
     def imports(self) -> Iterator[str]:
-        """Dotted names of everything imported anywhere in the file, also inside functions; `from a import b` gives a.b."""
+        """Dotted names of everything imported anywhere in the file, also inside functions; `from a import b`
+        gives a.b."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)

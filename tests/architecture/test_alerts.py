@@ -53,7 +53,11 @@ def test_an_alert_is_one_for_each_node_however_many_pods_tell_of_it(alert: dict[
     """Labels of the agent's pod, container and instance would start it anew with each new pod."""
     left = outside_of_aggregations(alert["expr"])
     assert "careen_" not in left, left
-    assert set(re.findall(r"\w+", " ".join(re.findall(r"\bby \(([^)]*)\)", alert["expr"])))) <= {"node", "holder", "service"}
+    assert set(re.findall(r"\w+", " ".join(re.findall(r"\bby \(([^)]*)\)", alert["expr"])))) <= {
+        "node",
+        "holder",
+        "service",
+    }
 
 
 def outside_of_aggregations(expression: str) -> str:
@@ -75,7 +79,10 @@ def test_every_phase_under_a_claim_is_watched_for_being_held_too_long() -> None:
 
 # ---- by Prometheus itself: `make test-cluster` installs it, and `promtool` with it ----
 
-with_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool, which comes with Prometheus; `make test-cluster` installs it")
+with_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None,
+    reason="needs promtool, which comes with Prometheus; `make test-cluster` installs it",
+)
 
 
 @pytest.mark.cluster
@@ -87,15 +94,18 @@ def test_prometheus_accepts_the_rules(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-# Minute by minute, with the clock at 0 when a test begins; `_` is a scrape that finds nothing. An agent is replaced at each `|`:
-# its pod's name, and so every series, is a new one from there on.
+# Minute by minute, with the clock at 0 when a test begins; `_` is a scrape that finds nothing. An agent is
+# replaced at each `|`: its pod's name, and so every series, is a new one from there on.
 DAY, HOUR = 24 * 60, 60
 
 
 def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"') -> list[dict[str, str]]:
     """One series for each pod (from minute, to minute, value) of the same node's agent."""
     return [
-        {"series": f'{metric}{{{labels},pod="careen-{number}"}}', "values": " ".join(filter(None, [f"_x{start}" if start else "", f"{value:.0f}x{end - start}", "stale"]))}
+        {
+            "series": f'{metric}{{{labels},pod="careen-{number}"}}',
+            "values": " ".join(filter(None, [f"_x{start}" if start else "", f"{value:.0f}x{end - start}", "stale"])),
+        }
         for number, (start, end, value) in enumerate(pods)
     ]
 
@@ -108,27 +118,41 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         {6 * DAY: [], 7 * DAY + 30: [{"node": "n1"}], 8 * DAY: [{"node": "n1"}], 8 * DAY + 30: [{"node": "n1"}]},
     ),
     "a need that is gone": (
-        "CareenRebootOverdue", series("careen_need_since_seconds", (0, 8 * DAY, 0)), {8 * DAY: [{"node": "n1"}], 8 * DAY + 30: []},
+        "CareenRebootOverdue",
+        series("careen_need_since_seconds", (0, 8 * DAY, 0)),
+        {8 * DAY: [{"node": "n1"}], 8 * DAY + 30: []},
     ),
     "a drain of three hours, whose agent is replaced every half hour": (
         "CareenClaimHeldLong",
         [
             *series("careen_phase_since_seconds", *((at, at + 28, 0) for at in range(0, 4 * HOUR, 30))),
-            *series("careen_phase", *((at, at + 28, 1) for at in range(0, 4 * HOUR, 30)), labels='node="n1",phase="Draining"'),
+            *series(
+                "careen_phase",
+                *((at, at + 28, 1) for at in range(0, 4 * HOUR, 30)),
+                labels='node="n1",phase="Draining"',
+            ),
         ],
         {2 * HOUR - 5: [], 2 * HOUR + 20: [{"node": "n1"}], 3 * HOUR + 20: [{"node": "n1"}]},
     ),
     "a node that only waits, for hours": (
         "CareenClaimHeldLong",
-        [*series("careen_phase_since_seconds", (0, 6 * HOUR, 0)), *series("careen_phase", (0, 6 * HOUR, 1), labels='node="n1",phase="Waiting"')],
+        [
+            *series("careen_phase_since_seconds", (0, 6 * HOUR, 0)),
+            *series("careen_phase", (0, 6 * HOUR, 1), labels='node="n1",phase="Waiting"'),
+        ],
         {5 * HOUR: []},
     ),
     "two agents of one node, for a moment": (
-        "CareenNodeFailed", series("careen_phase", (0, 60, 1), (30, 60, 1), labels='node="n1",phase="Failed"'), {40: [{"node": "n1"}]},
+        "CareenNodeFailed",
+        series("careen_phase", (0, 60, 1), (30, 60, 1), labels='node="n1",phase="Failed"'),
+        {40: [{"node": "n1"}]},
     ),
     "a holder that does not come back, seen by two others while its own agent is dead": (
         "CareenHolderOverdue",
-        [*series("careen_overdue_holder_timestamp_seconds", (0, 60, 0), labels='node="n2",holder="n1"'), *series("careen_overdue_holder_timestamp_seconds", (3, 60, 0), labels='node="n3",holder="n1"')],
+        [
+            *series("careen_overdue_holder_timestamp_seconds", (0, 60, 0), labels='node="n2",holder="n1"'),
+            *series("careen_overdue_holder_timestamp_seconds", (3, 60, 0), labels='node="n3",holder="n1"'),
+        ],
         {4: [], 10: [{"holder": "n1"}], 70: []},
     ),
     "settings that no agent can use": (
@@ -145,12 +169,22 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
 def test_an_alert_fires_when_it_should_and_once(tmp_path: Path, story: str) -> None:
     alert, scraped, moments = STORIES[story]
     (rule,) = (rule for rule in ALERTS if rule["alert"] == alert)
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "careen", "rules": [{**rule, "annotations": {}}]}]}))
+    (tmp_path / "rules.yaml").write_text(
+        yaml.safe_dump({"groups": [{"name": "careen", "rules": [{**rule, "annotations": {}}]}]})
+    )
     expected = [
-        {"eval_time": f"{minute}m", "alertname": alert, "exp_alerts": [{"exp_labels": {**rule["labels"], **labels}} for labels in fired]}
+        {
+            "eval_time": f"{minute}m",
+            "alertname": alert,
+            "exp_alerts": [{"exp_labels": {**rule["labels"], **labels}} for labels in fired],
+        }
         for minute, fired in moments.items()
     ]
-    told = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [{"interval": "1m", "input_series": scraped, "alert_rule_test": expected}]}
+    told = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": "1m",
+        "tests": [{"interval": "1m", "input_series": scraped, "alert_rule_test": expected}],
+    }
     (tmp_path / "test.yaml").write_text(yaml.safe_dump(told))
     done = run(["promtool", "test", "rules", "test.yaml"], cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

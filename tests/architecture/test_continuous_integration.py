@@ -23,7 +23,8 @@ def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.Co
     for name in ("python3",):
         (programs / name).write_text("#!/bin/sh\n")
     (programs / "make").write_text(
-        f'#!/bin/sh\nfor target; do :; done\necho "12 passed in $target"\n[ "$target" != "{fails_at}" ] || {{ echo "1 failed in $target"; exit 3; }}\n'
+        f'#!/bin/sh\nfor target; do :; done\necho "12 passed in $target"\n[ "$target" != "{fails_at}" ] || {{ '
+        f'echo "1 failed in $target"; exit 3; }}\n'
     )
     for program in programs.iterdir():
         program.chmod(0o755)
@@ -33,7 +34,9 @@ def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.Co
 def test_it_passes_when_every_part_passes(tmp_path: Path) -> None:
     done = run_with_a_make_that(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [line for line in done.stdout.splitlines() if not line.startswith("==")] == [f"12 passed in {part}" for part in PARTS]
+    assert [line for line in done.stdout.splitlines() if not line.startswith("==")] == [
+        f"12 passed in {part}" for part in PARTS
+    ]
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -54,17 +57,25 @@ echo "12 passed in $*"
 """
 
 
-@pytest.mark.parametrize(("stories", "second", "code", "is_alone"), [
-    pytest.param("a b", 0, 0, True, id="what passes alone passes, and is named"),
-    pytest.param("a b", 1, 1, True, id="a second failure stands"),
-    pytest.param("a b c d e f", 0, 1, False, id="many failures are no accident"),
-])
-def test_a_test_that_fails_beside_others_is_run_once_more_alone(tmp_path: Path, stories: str, second: int, code: int, is_alone: bool) -> None:
+@pytest.mark.parametrize(
+    ("stories", "second", "code", "is_alone"),
+    [
+        pytest.param("a b", 0, 0, True, id="what passes alone passes, and is named"),
+        pytest.param("a b", 1, 1, True, id="a second failure stands"),
+        pytest.param("a b c d e f", 0, 1, False, id="many failures are no accident"),
+    ],
+)
+def test_a_test_that_fails_beside_others_is_run_once_more_alone(
+    tmp_path: Path, stories: str, second: int, code: int, is_alone: bool
+) -> None:
     run_with_a_make_that(tmp_path)
     (tmp_path / "bin" / "make").write_text(_FLAKES.format(stories=stories, second=second))
     done = run(["bash", ".ci/run"], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"})
     assert done.returncode == code, done.stdout + done.stderr
-    assert ("== failed beside others, now once more alone: tests/cluster/test_x.py::a tests/cluster/test_x.py::b" in done.stdout) is is_alone
+    assert (
+        "== failed beside others, now once more alone: tests/cluster/test_x.py::a tests/cluster/test_x.py::b"
+        in done.stdout
+    ) is is_alone
     assert ("STORIES=tests/cluster/test_x.py::a tests/cluster/test_x.py::b" in done.stdout) is is_alone
 
 

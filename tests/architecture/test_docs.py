@@ -19,7 +19,15 @@ from tests.patience import run
 
 PAGES = sorted(
     path
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("manifests/*.md"), *ROOT.glob("scheduler_core/*.md"), *ROOT.glob("bench/**/*.md"), *ROOT.glob("operator/*.md"), *ROOT.glob("tests/**/*.md"))
+    for path in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("manifests/*.md"),
+        *ROOT.glob("scheduler_core/*.md"),
+        *ROOT.glob("bench/**/*.md"),
+        *ROOT.glob("operator/*.md"),
+        *ROOT.glob("tests/**/*.md"),
+    )
 )
 
 ids = [str(path.relative_to(ROOT)) for path in PAGES]
@@ -38,7 +46,11 @@ def commands_in(text: str, program: str) -> list[list[str]]:
     inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
     lines = [*fenced.splitlines(), *inline]
     found = [match.group(1) for line in lines if (match := re.match(rf"^(?:\$ )?{program}\s+([^#;|&]*)", line.strip()))]
-    return [shlex.split(words.replace("…", "").replace("...", "")) for words in found if "'" not in words or words.count("'") % 2 == 0]
+    return [
+        shlex.split(words.replace("…", "").replace("...", ""))
+        for words in found
+        if "'" not in words or words.count("'") % 2 == 0
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
@@ -52,7 +64,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_every_make_target_exists(page: Path) -> None:
     makefiles = "\n".join(path.read_text() for path in (ROOT / "Makefile", *ROOT.glob("mk/*.mk")))
     targets = set(re.findall(r"^([a-z][\w-]*):", makefiles, re.MULTILINE))
-    named = {word for words in commands_in(page.read_text(), "make") for word in words[:1] if "=" not in word and word.islower()}
+    named = {
+        word
+        for words in commands_in(page.read_text(), "make")
+        for word in words[:1]
+        if "=" not in word and word.islower()
+    }
     assert named - targets == set()
 
 
@@ -111,14 +128,25 @@ def columns_line() -> str:
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 def test_the_line_of_the_readme_shows_a_roll_out(tmp_path: Path) -> None:
-    annotations = {"careen.dev/phase": "Draining", "careen.dev/since": "2026-03-04T12:00:00Z", "careen.dev/reason": "evicting 3 pods"}
+    annotations = {
+        "careen.dev/phase": "Draining",
+        "careen.dev/since": "2026-03-04T12:00:00Z",
+        "careen.dev/reason": "evicting 3 pods",
+    }
     with server_in_thread() as server:
         server.seed(
             {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "annotations": annotations}},
             {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}},
         )
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-        done = run(shlex.split(columns_line()), env={"KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path), "PATH": str(Path(shutil.which("kubectl") or "").parent)})
+        done = run(
+            shlex.split(columns_line()),
+            env={
+                "KUBECONFIG": str(kubeconfig),
+                "HOME": str(tmp_path),
+                "PATH": str(Path(shutil.which("kubectl") or "").parent),
+            },
+        )
     assert done.stderr == ""
     assert [line.split(maxsplit=3) for line in done.stdout.splitlines()] == [
         ["NODE", "PHASE", "SINCE", "REASON"],

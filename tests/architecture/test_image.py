@@ -1,4 +1,5 @@
-"""The image without a container daemon: the Dockerfile's own removals, carried out on a copy of what is installed here."""
+"""The image without a container daemon: the Dockerfile's own removals, carried out on a copy of what is
+installed here."""
 
 from __future__ import annotations
 
@@ -37,9 +38,16 @@ def slim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """site-packages as in the image."""
     site = tmp_path_factory.mktemp("image") / "site-packages"
     not_in_the_image = {"mypy", "mypyc", "ruff", "pytest", "_pytest", "hypothesis", "grimp", "importlinter"}
-    shutil.copytree(INSTALLED, site, copy_function=link_or_copy, ignore=lambda folder, names: not_in_the_image & set(names) if Path(folder) == INSTALLED else set())
+    shutil.copytree(
+        INSTALLED,
+        site,
+        copy_function=link_or_copy,
+        ignore=lambda folder, names: not_in_the_image & set(names) if Path(folder) == INSTALLED else set(),
+    )
     for path in removals():
-        shutil.rmtree(site / path, ignore_errors=path in {"pip", "setuptools"})  # those two may be installed elsewhere here
+        shutil.rmtree(
+            site / path, ignore_errors=path in {"pip", "setuptools"}
+        )  # those two may be installed elsewhere here
     return site
 
 
@@ -57,7 +65,9 @@ def test_the_agent_is_complete_without_what_the_image_leaves_out(slim: Path, tmp
         "clusters: [{name: s, cluster: {server: 'http://127.0.0.1:9'}}]\nusers: [{name: u, user: {token: t}}]\n"
         "contexts: [{name: c, context: {cluster: s, user: u}}]\n"
     )
-    done = run_in_the_image(slim, f"""
+    done = run_in_the_image(
+        slim,
+        f"""
 import asyncio, pkgutil
 from importlib import import_module
 from pathlib import Path
@@ -74,7 +84,8 @@ try:
     asyncio.run(transport.send(Request(method="GET", path="/version")))
 except errors.NotSent as refused:
     print("asked:", refused)
-""")
+""",
+    )
     assert done.returncode == 0, done.stderr
     assert "asked: GET /version" in done.stdout
 
@@ -91,7 +102,11 @@ def test_the_image_carries_no_second_kubernetes_client(slim: Path) -> None:
 
 
 def test_everything_the_dockerfile_copies_is_let_through_by_dockerignore() -> None:
-    let_through = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    copied = {word for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE) for word in line.split()[:-1]}
+    let_through = {
+        line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
+    }
+    copied = {
+        word for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE) for word in line.split()[:-1]
+    }
     assert copied == let_through
     assert [name for name in sorted(copied) if not (ROOT / name).exists()] == []

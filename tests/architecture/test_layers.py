@@ -25,7 +25,8 @@ def lint(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, folder / "operator")))}
     return run(
         [sys.executable, "-c", LINT, "--config", str(CONTRACTS), "--no-cache", "--no-logo", *options],
-        cwd=folder, env=environment,
+        cwd=folder,
+        env=environment,
     )
 
 
@@ -35,7 +36,8 @@ def test_every_import_contract_holds() -> None:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Modules that import each other, directly or through others: what is left when every module is removed that imports none of the rest."""
+    """Modules that import each other, directly or through others: what is left when every module is removed
+    that imports none of the rest."""
     left = {name: {other for other in wanted if other in graph and other != name} for name, wanted in graph.items()}
     while free := {name for name, wanted in left.items() if not wanted & left.keys()}:
         left = {name: wanted for name, wanted in left.items() if name not in free}
@@ -53,7 +55,12 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def test_a_circle_is_found() -> None:
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == [["a", "b"], ["b", "c"], ["c", "a"], ["d", "a"]]
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == [
+        ["a", "b"],
+        ["b", "c"],
+        ["c", "a"],
+        ["d", "a"],
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -68,18 +75,49 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("contract", "file", "line"),
     [
-        pytest.param("layers", "operator/careen/core/facts/phases.py", "import careen.cluster.wire.errors", id="core asks the API server"),
-        pytest.param("layers", "operator/careen/cluster/wire/errors.py", "import careen.agent", id="cluster knows the agent"),
-        pytest.param("layers", "scheduler_core/cycle.py", "import careen.core.facts.phases", id="the library knows careen"),
-        pytest.param("core-is-pure", "operator/careen/core/facts/phases.py", "import time", id="a decision looks at the clock"),
-        pytest.param("core-is-pure", "operator/careen/core/decide.py", "import random", id="a decision throws dice"),
-        pytest.param("scheduler-core-is-pure", "scheduler_core/cycle.py", "import os", id="the cycle reads the environment"),
-        pytest.param("report-is-pure", "operator/careen/report/tables.py", "import careen.cluster.wire.errors", id="a table asks the API server"),
         pytest.param(
-            "embedded-cluster-shares-no-code-with-the-agent", "drydock/checker/evidence.py", "import careen.core.lock.content", id="the checker uses the agent's code"
+            "layers",
+            "operator/careen/core/facts/phases.py",
+            "import careen.cluster.wire.errors",
+            id="core asks the API server",
         ),
-        pytest.param("only-the-demo-knows-the-embedded-cluster", "operator/careen/cli/status.py", "import drydock.server.store", id="a command uses the embedded cluster"),
-        pytest.param("plugins-are-independent", "scheduler_core/plugins/node_name.py", "import scheduler_core.plugins.node_ports", id="a plugin leans on another"),
+        pytest.param(
+            "layers", "operator/careen/cluster/wire/errors.py", "import careen.agent", id="cluster knows the agent"
+        ),
+        pytest.param(
+            "layers", "scheduler_core/cycle.py", "import careen.core.facts.phases", id="the library knows careen"
+        ),
+        pytest.param(
+            "core-is-pure", "operator/careen/core/facts/phases.py", "import time", id="a decision looks at the clock"
+        ),
+        pytest.param("core-is-pure", "operator/careen/core/decide.py", "import random", id="a decision throws dice"),
+        pytest.param(
+            "scheduler-core-is-pure", "scheduler_core/cycle.py", "import os", id="the cycle reads the environment"
+        ),
+        pytest.param(
+            "report-is-pure",
+            "operator/careen/report/tables.py",
+            "import careen.cluster.wire.errors",
+            id="a table asks the API server",
+        ),
+        pytest.param(
+            "embedded-cluster-shares-no-code-with-the-agent",
+            "drydock/checker/evidence.py",
+            "import careen.core.lock.content",
+            id="the checker uses the agent's code",
+        ),
+        pytest.param(
+            "only-the-demo-knows-the-embedded-cluster",
+            "operator/careen/cli/status.py",
+            "import drydock.server.store",
+            id="a command uses the embedded cluster",
+        ),
+        pytest.param(
+            "plugins-are-independent",
+            "scheduler_core/plugins/node_name.py",
+            "import scheduler_core.plugins.node_ports",
+            id="a plugin leans on another",
+        ),
     ],
 )
 def test_a_contract_refuses(copy: Path, contract: str, file: str, line: str) -> None:
@@ -99,9 +137,17 @@ def test_a_contract_refuses(copy: Path, contract: str, file: str, line: str) -> 
     [
         ("kopf", {"careen.agent.handlers"}, "kopf can be replaced by changing one file"),
         ("kubernetes", {"careen.cluster.wire.client"}, "the client can be replaced by changing one file"),
-        ("urllib3", {"careen.cluster.wire.client", "careen.services.prometheus"}, "both clients stand on it, and both need its retries switched off"),
+        (
+            "urllib3",
+            {"careen.cluster.wire.client", "careen.services.prometheus"},
+            "both clients stand on it, and both need its retries switched off",
+        ),
         ("prometheus_api_client", {"careen.services.prometheus"}, "another server, asked in one place"),
-        ("apprise", {"careen.services.notify_child"}, "large, and the webhooks behind it may hang: in a child process alone"),
+        (
+            "apprise",
+            {"careen.services.notify_child"},
+            "large, and the webhooks behind it may hang: in a child process alone",
+        ),
     ],
 )
 def test_only_one_file_imports(library: str, importers: set[str], why: str) -> None:
@@ -127,9 +173,19 @@ def test_a_library_stays_in_its_room(library: str, folders: tuple[str, ...]) -> 
     assert strangers == set()
 
 
-# What computes a forecast runs in a short-lived child process, so the resident agent never carries it. (requests is not in
-# the list: the Kubernetes client loads it itself.)
-HEAVY = {"apprise", "numpy", "rich", "pandas", "prometheus_api_client", "kubernetes_asyncio", "kubernetes.aio", "kubernetes.client.models.v1_pod", "kubernetes.client.api.core_v1_api"}
+# What computes a forecast runs in a short-lived child process, so the resident agent never carries it.
+# (requests is not in the list: the Kubernetes client loads it itself.)
+HEAVY = {
+    "apprise",
+    "numpy",
+    "rich",
+    "pandas",
+    "prometheus_api_client",
+    "kubernetes_asyncio",
+    "kubernetes.aio",
+    "kubernetes.client.models.v1_pod",
+    "kubernetes.client.api.core_v1_api",
+}
 
 
 def loaded_after(statement: str, *suspects: str) -> set[str]:
@@ -140,7 +196,10 @@ def loaded_after(statement: str, *suspects: str) -> set[str]:
 
 
 def test_the_resident_agent_loads_neither_numpy_nor_typed_models() -> None:
-    everything_resident = "import careen.cli.agent, careen.agent.startup.wiring, careen.agent.handlers, careen.agent.turn, careen.core.decide"
+    everything_resident = (
+        "import careen.cli.agent, careen.agent.startup.wiring, careen.agent.handlers, "
+        "careen.agent.turn, careen.core.decide"
+    )
     assert loaded_after(everything_resident, *HEAVY) == set()
 
 
@@ -158,11 +217,22 @@ def test_listing_the_commands_loads_none_of_them() -> None:
         from careen.cli import cli
         assert CliRunner().invoke(cli, ["--help"]).exit_code == 0
     """)
-    assert loaded_after(program, "careen.cli.status", "careen.cli.demo", "careen.cli.agent", "kopf", "kubernetes") == set()
+    assert (
+        loaded_after(program, "careen.cli.status", "careen.cli.demo", "careen.cli.agent", "kopf", "kubernetes") == set()
+    )
 
 
 # A forecast from a dump is two processes, and loading them is a third of its time. Neither asks a server.
-OF_SERVERS = {"kubernetes", "kopf", "urllib3", "tenacity", "prometheus_client", "careen.cluster.wire.api", "careen.cli.support.connection", "importlib.metadata"}
+OF_SERVERS = {
+    "kubernetes",
+    "kopf",
+    "urllib3",
+    "tenacity",
+    "prometheus_client",
+    "careen.cluster.wire.api",
+    "careen.cli.support.connection",
+    "importlib.metadata",
+}
 OF_DECISIONS = {"careen.settings.tree", "careen.core.decision", "careen.core.gates", "careen.core.drain.drain_plan"}
 
 
@@ -171,7 +241,11 @@ def dump(tmp_path: Path) -> Path:
     path = tmp_path / "dump.json.gz"
     node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}}
     with path.open("wb") as file:
-        write_dump(Header(kube_version="v1.36.0", taken_at="2026-01-02T03:04:05Z"), [json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": [node]}).encode()], file)
+        write_dump(
+            Header(kube_version="v1.36.0", taken_at="2026-01-02T03:04:05Z"),
+            [json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": [node]}).encode()],
+            file,
+        )
     return path
 
 
@@ -195,7 +269,9 @@ def test_the_child_of_a_forecast_from_a_dump_loads_the_simulation_alone(dump: Pa
         assert main() == 0
         print()
     """)
-    assert loaded_after(program, *OF_SERVERS, *OF_DECISIONS, *HEAVY - {"numpy"}, "yaml", "asyncio", "click", "scheduler_core.cycle") == {"scheduler_core.cycle"}
+    assert loaded_after(
+        program, *OF_SERVERS, *OF_DECISIONS, *HEAVY - {"numpy"}, "yaml", "asyncio", "click", "scheduler_core.cycle"
+    ) == {"scheduler_core.cycle"}
 
 
 def test_an_explanation_from_a_dump_asks_no_server_either() -> None:

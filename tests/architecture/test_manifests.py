@@ -42,13 +42,18 @@ CONTAINER = POD["containers"][0]
 Grant = tuple[str, str, str, str, str]
 
 # What access.py itself needs, to find out about the others.
-ASKING = {("create", "authorization.k8s.io", review, "", "") for review in ("selfsubjectaccessreviews", "selfsubjectrulesreviews")}
+ASKING = {
+    ("create", "authorization.k8s.io", review, "", "")
+    for review in ("selfsubjectaccessreviews", "selfsubjectrulesreviews")
+}
 
 
 def granted(role: dict[str, Any]) -> Iterator[Grant]:
     namespace = role["metadata"].get("namespace", "")
     for rule in role["rules"]:
-        for verb, group, resource, name in product(rule["verbs"], rule["apiGroups"], rule["resources"], rule.get("resourceNames", [""])):
+        for verb, group, resource, name in product(
+            rule["verbs"], rule["apiGroups"], rule["resources"], rule.get("resourceNames", [""])
+        ):
             yield verb, group, resource, namespace, name
 
 
@@ -62,7 +67,9 @@ def needed(right: Right) -> Grant:
 
 def rights() -> tuple[Right, ...]:
     own = AGENT["metadata"]
-    return needed_rights(node="any", namespace=own["namespace"], daemonset=own["name"], config_map="careen", forecast=True)
+    return needed_rights(
+        node="any", namespace=own["namespace"], daemonset=own["name"], config_map="careen", forecast=True
+    )
 
 
 def test_the_roles_grant_exactly_what_the_agent_asks_for() -> None:
@@ -71,7 +78,9 @@ def test_the_roles_grant_exactly_what_the_agent_asks_for() -> None:
 
 
 def test_no_rule_grants_a_star() -> None:
-    assert [grant for role in ("ClusterRole", "Role") for grant in granted(the(role, "rbac.yaml")) if "*" in "".join(grant)] == []
+    assert [
+        grant for role in ("ClusterRole", "Role") for grant in granted(the(role, "rbac.yaml")) if "*" in "".join(grant)
+    ] == []
 
 
 def test_every_rule_says_which_call_needs_it() -> None:
@@ -84,12 +93,16 @@ def test_every_rule_says_which_call_needs_it() -> None:
 
 def test_every_path_that_the_code_asks_is_covered_by_a_right() -> None:
     """The other direction: a call added to cluster/ without its row in access.py is found here, from its path."""
-    covered = {("", "namespaces")} | {(right.group, right.resource) for right in rights()} | {each[1:3] for each in ASKING}
+    covered = (
+        {("", "namespaces")} | {(right.group, right.resource) for right in rights()} | {each[1:3] for each in ASKING}
+    )
     path = re.compile(r"^/api(?:s/(?P<group>[^/]+))?/(?:v\d\w*|_|\{\w+\})/(?:namespaces/[^/]*/)?(?P<resource>[a-z]+)")
     asked = set()
     for module in modules("careen"):
         if module.name.startswith("careen.cluster."):
-            asked |= {(match["group"] or "", match["resource"]) for text in module.strings() if (match := path.match(text))}
+            asked |= {
+                (match["group"] or "", match["resource"]) for text in module.strings() if (match := path.match(text))
+            }
     assert ("", "nodes") in asked
     assert asked - covered == set()
 
@@ -100,7 +113,10 @@ def test_the_bindings_name_the_account_of_the_daemonset() -> None:
         binding = the(kind, "rbac.yaml")
         assert binding["subjects"] == [account]
         assert binding["roleRef"]["kind"] == kind.removesuffix("Binding")
-    assert the("ServiceAccount", "rbac.yaml")["metadata"] == {"name": account["name"], "namespace": account["namespace"]}
+    assert the("ServiceAccount", "rbac.yaml")["metadata"] == {
+        "name": account["name"],
+        "namespace": account["namespace"],
+    }
 
 
 def test_the_agent_runs_on_every_linux_node_whatever_its_taints() -> None:
@@ -136,14 +152,22 @@ def test_the_settings_file_as_installed_changes_nothing() -> None:
 
 def test_every_default_in_the_settings_file_is_the_default() -> None:
     """Without their `#`, the lines give what the agent does without any of them."""
-    written = yaml.safe_load("\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line)))
+    written = yaml.safe_load(
+        "\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line))
+    )
     resolved = resolve(flags={"node_id": ["n1"]}, environment={}, config_map=written, config_map_name="careen")
     assert resolved.settings == Settings(node_id="n1")
-    assert {name for name, given in resolved.origins.items() if given.source is Source.CONFIG_MAP} == {name for name, setting in SETTINGS.items() if not setting.bootstrap}
+    assert {name for name, given in resolved.origins.items() if given.source is Source.CONFIG_MAP} == {
+        name for name, setting in SETTINGS.items() if not setting.bootstrap
+    }
 
 
 def test_the_daemonset_is_where_the_agent_looks_for_its_lock_and_settings() -> None:
-    fields = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in CONTAINER["env"] if "fieldRef" in each["valueFrom"]}
+    fields = {
+        each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"]
+        for each in CONTAINER["env"]
+        if "fieldRef" in each["valueFrom"]
+    }
     assert (fields["CAREEN_DS_NAMESPACE"], fields["POD_NAME"]) == ("metadata.namespace", "metadata.name")
     assert f"--ds-name={AGENT['metadata']['name']}" in CONTAINER["args"]
     settings = the("ConfigMap", "settings.yaml")["metadata"]
@@ -167,8 +191,13 @@ def test_a_secret_comes_from_a_secret_and_need_not_be_there() -> None:
 
 def test_the_folders_that_the_agent_looks_at_by_default_are_mounted() -> None:
     root = next(argument.partition("=")[2] for argument in CONTAINER["args"] if argument.startswith("--host-root="))
-    mounted = {mount["mountPath"]: next(each for each in POD["volumes"] if each["name"] == mount["name"])["hostPath"]["path"] for mount in CONTAINER["volumeMounts"]}
-    assert mounted == {f"{root}{path}": path for path in (str(Path(DEFAULTS["reboot_sentinel"]).parent), DEFAULTS["host_lock_dir"])}
+    mounted = {
+        mount["mountPath"]: next(each for each in POD["volumes"] if each["name"] == mount["name"])["hostPath"]["path"]
+        for mount in CONTAINER["volumeMounts"]
+    }
+    assert mounted == {
+        f"{root}{path}": path for path in (str(Path(DEFAULTS["reboot_sentinel"]).parent), DEFAULTS["host_lock_dir"])
+    }
 
 
 def test_those_who_hold_up_a_shutdown_can_be_seen_through_what_is_mounted_already() -> None:
@@ -190,7 +219,9 @@ def test_the_memory_limit_leaves_room_for_the_forecast_beside_the_agent() -> Non
 def test_every_file_is_applied_or_is_a_component() -> None:
     applied = set(the("Kustomization", "kustomization.yaml")["resources"])
     assert {path.name for path in MANIFESTS.glob("*.yaml")} == applied | {"kustomization.yaml"}
-    assert [path.name for path in MANIFESTS.iterdir() if path.is_dir() and not (path / "kustomization.yaml").exists()] == []
+    assert [
+        path.name for path in MANIFESTS.iterdir() if path.is_dir() and not (path / "kustomization.yaml").exists()
+    ] == []
 
 
 @pytest.mark.kubectl
@@ -198,7 +229,14 @@ def test_every_file_is_applied_or_is_a_component() -> None:
 def test_kustomize_builds_the_base() -> None:
     built = kustomize(MANIFESTS)
     assert sorted(each["kind"] for each in built) == [
-        "ClusterRole", "ClusterRoleBinding", "ConfigMap", "DaemonSet", "Namespace", "Role", "RoleBinding", "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ConfigMap",
+        "DaemonSet",
+        "Namespace",
+        "Role",
+        "RoleBinding",
+        "ServiceAccount",
     ]
     (agent,) = (each for each in built if each["kind"] == "DaemonSet")
     assert agent["spec"]["selector"] == AGENT["spec"]["selector"]
@@ -225,8 +263,14 @@ def images_in(value: Any) -> Iterator[str]:
 
 
 def test_no_manifest_names_an_image_that_somebody_else_could_own() -> None:
-    """A name without a registry is one of the default registry, where anybody could take it; the container is privileged."""
-    named = {image for file in MANIFESTS.rglob("*.yaml") for each in yaml.safe_load_all(file.read_text()) for image in images_in(each)}
+    """A name without a registry is one of the default registry, where anybody could take it; the container is
+    privileged."""
+    named = {
+        image
+        for file in MANIFESTS.rglob("*.yaml")
+        for each in yaml.safe_load_all(file.read_text())
+        for image in images_in(each)
+    }
     assert named == {PLACEHOLDER}
 
 
@@ -241,7 +285,7 @@ def test_the_readme_builds_pushes_and_applies_one_and_the_same_image() -> None:
     assert own.endswith(f"/careen:{VERSION}")
     assert build == f"make image IMAGE={own}"
     assert apply == f"kubectl kustomize manifests | sed 's#{PLACEHOLDER}#{own}#' | kubectl apply -f -"
-    assert f"newName: {own.rpartition(':')[0]}\n    newTag: \"{VERSION}\"" in (MANIFESTS / "README.md").read_text()
+    assert f'newName: {own.rpartition(":")[0]}\n    newTag: "{VERSION}"' in (MANIFESTS / "README.md").read_text()
 
 
 @pytest.mark.kubectl
@@ -265,7 +309,13 @@ def test_the_signal_component_leaves_one_capability(tmp_path: Path) -> None:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-@pytest.mark.parametrize(("component", "kinds"), [("admission", {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}), ("alerts", {"PodMonitor", "PrometheusRule"})])
+@pytest.mark.parametrize(
+    ("component", "kinds"),
+    [
+        ("admission", {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}),
+        ("alerts", {"PodMonitor", "PrometheusRule"}),
+    ],
+)
 def test_a_component_adds_to_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:
     base = {each["kind"] for each in kustomize(MANIFESTS)}
     assert {each["kind"] for each in overlay(tmp_path, component)} - base == kinds
@@ -274,10 +324,21 @@ def test_a_component_adds_to_the_base(tmp_path: Path, component: str, kinds: set
 def test_the_admission_policies_speak_of_our_account_and_our_lock() -> None:
     policies = [each for each in objects_of("admission/policies.yaml") if each["kind"] == "ValidatingAdmissionPolicy"]
     account = f"system:serviceaccount:{AGENT['metadata']['namespace']}:{POD['serviceAccountName']}"
-    assert [each["spec"]["matchConditions"][0]["expression"] for each in policies] == [f"request.userInfo.username == '{account}'"] * 2
-    (lock,) = (variable["expression"] for each in policies for variable in each["spec"].get("variables", []) if variable["name"] == "lock")
+    assert [each["spec"]["matchConditions"][0]["expression"] for each in policies] == [
+        f"request.userInfo.username == '{account}'"
+    ] * 2
+    (lock,) = (
+        variable["expression"]
+        for each in policies
+        for variable in each["spec"].get("variables", [])
+        if variable["name"] == "lock"
+    )
     assert lock == f"'{DEFAULTS['lock_annotation']}'"
-    bound = {each["spec"]["policyName"] for each in objects_of("admission/policies.yaml") if each["kind"] == "ValidatingAdmissionPolicyBinding"}
+    bound = {
+        each["spec"]["policyName"]
+        for each in objects_of("admission/policies.yaml")
+        if each["kind"] == "ValidatingAdmissionPolicyBinding"
+    }
     assert bound == {each["metadata"]["name"] for each in policies}
 
 
@@ -287,7 +348,8 @@ def overlay(tmp_path: Path, component: str) -> list[dict[str, Any]]:
     own = tmp_path / "own"
     own.mkdir()
     (own / "kustomization.yaml").write_text(
-        f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [../manifests]\ncomponents: [../manifests/{component}]\n"
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: "
+        f"[../manifests]\ncomponents: [../manifests/{component}]\n"
     )
     return kustomize(own)
 

@@ -1,4 +1,5 @@
-"""A test that gives up says what it waited for, and what the program said so far; no limit of a test counts the wall clock."""
+"""A test that gives up says what it waited for, and what the program said so far; no limit of a test counts the
+wall clock."""
 
 from __future__ import annotations
 
@@ -15,9 +16,14 @@ from tests import patience
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_process_that_does_not_end_is_killed_and_its_words_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_process_that_does_not_end_is_killed_and_its_words_are_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(patience, "SECONDS", 2.0)
-    program = f"import os, time; print('began', flush=True); open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    program = (
+        f"import os, time; print('began', flush=True); open({str(tmp_path / 'pid')!r}, "
+        "'w').write(str(os.getpid())); time.sleep(600)"
+    )
     for seconds in patience.growing(2.0):
         monkeypatch.setattr(patience, "SECONDS", seconds)
         with pytest.raises(AssertionError, match="it did not come about: the end of") as failed:
@@ -46,15 +52,20 @@ def test_pytests_own_limit_is_the_last_resort_and_shows_where_a_test_hangs() -> 
     assert (options["timeout_method"], options["faulthandler_timeout"] < options["timeout"]) == ("signal", True)
 
 
-# What would end a test by the wall clock: a limit for a child process, an answer, a thread or an event of the tests' own.
-_LIMITS = re.compile(r"(?<![\w-])(?:timeout=\d|asyncio\.timeout\(|asyncio\.wait_for\(|mark\.timeout\([1-9]|\.(?:join|wait)\(\d)")
+# What would end a test by the wall clock: a limit for a child process, an answer, a thread or an event of the
+# tests' own.
+_LIMITS = re.compile(
+    r"(?<![\w-])(?:timeout=\d|asyncio\.timeout\(|asyncio\.wait_for\(|mark\.timeout\([1-9]|\.(?:join|wait)\(\d)"
+)
 
 
 @pytest.mark.parametrize("folder", ["careen", "scheduler_core", "architecture", "conformance"])
 def test_no_test_ends_by_the_wall_clock(folder: str) -> None:
     found = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
-        for file in sorted((ROOT / "tests" / folder).rglob("*.py")) if file != Path(__file__)
-        for number, line in enumerate(file.read_text().splitlines(), 1) if _LIMITS.search(line)
+        for file in sorted((ROOT / "tests" / folder).rglob("*.py"))
+        if file != Path(__file__)
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if _LIMITS.search(line)
     ]
     assert found == []

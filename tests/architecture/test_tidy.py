@@ -15,7 +15,10 @@ from tests.patience import run
 
 def test_the_folder_operator_is_no_package() -> None:
     assert not (ROOT / "operator" / "__init__.py").exists()
-    assert {path.name for path in (ROOT / "operator").iterdir() if not path.name.startswith((".", "__"))} == {"careen", "README.md"}
+    assert {path.name for path in (ROOT / "operator").iterdir() if not path.name.startswith((".", "__"))} == {
+        "careen",
+        "README.md",
+    }
 
 
 def test_pythons_own_operator_module_wins_at_the_top_of_the_repository() -> None:
@@ -53,8 +56,14 @@ MOST_FILES = 12
 
 
 def test_no_folder_has_more_files_than_one_can_look_over() -> None:
-    folders = {module.path.parent for module in all_modules()} | {path.parent for path in (ROOT / "bench").rglob("*.py")}
-    crowded = {str(folder.relative_to(ROOT)): len(files) for folder in folders if len(files := list(folder.glob("*.py"))) > MOST_FILES}
+    folders = {module.path.parent for module in all_modules()} | {
+        path.parent for path in (ROOT / "bench").rglob("*.py")
+    }
+    crowded = {
+        str(folder.relative_to(ROOT)): len(files)
+        for folder in folders
+        if len(files := list(folder.glob("*.py"))) > MOST_FILES
+    }
     assert crowded.keys() - LISTS == set()
     assert LISTS - {str(folder.relative_to(ROOT)) for folder in folders} == set()
 
@@ -75,7 +84,8 @@ BANNED = {
 # module -> the reason why it may
 MAY = {
     "careen.agent.clock": "the clock itself",
-    "careen.cluster.wire.client": "seconds between two reloads of the credentials; virtual time never runs over a real transport",
+    "careen.cluster.wire.client": "seconds between two reloads of the credentials; virtual time never runs "
+    "over a real transport",
     "careen.cli.config": "a command reads the environment that it tells about",
     "careen.agent.handlers": "kopf runs in a thread of its own, in real time",
     "scheduler_core.__main__": "a command line",
@@ -128,7 +138,11 @@ def test_a_silenced_check_names_itself() -> None:
 
 def test_no_leftovers() -> None:
     leftovers = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|raise NotImplementedError$", re.MULTILINE)
-    found = [f"{module.where}: {match.group()}" for module in all_modules() if (match := leftovers.search(module.path.read_text()))]
+    found = [
+        f"{module.where}: {match.group()}"
+        for module in all_modules()
+        if (match := leftovers.search(module.path.read_text()))
+    ]
     assert found == []
 
 

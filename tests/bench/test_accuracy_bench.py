@@ -15,21 +15,65 @@ def test_a_seed_always_draws_the_same_cluster_and_another_one_another() -> None:
 def test_ten_clusters_have_every_rule_that_moves_pods_about() -> None:
     text = repr([varied_cluster(seed) for seed in range(10)])
     wanted = [
-        "'StatefulSet'", "'Job'", "'PodDisruptionBudget'", "'DoNotSchedule'", "'ScheduleAnyway'", "'nodeSelector'", "'PreferNoSchedule'", "'NoSchedule'",
-        "'nodeAffinity'", "'podAffinity'", "'podAntiAffinity'", "'priorityClassName'", "'hostPort'", "'tolerations'", "'emptyDir'", "'OrderedReady'",
+        "'StatefulSet'",
+        "'Job'",
+        "'PodDisruptionBudget'",
+        "'DoNotSchedule'",
+        "'ScheduleAnyway'",
+        "'nodeSelector'",
+        "'PreferNoSchedule'",
+        "'NoSchedule'",
+        "'nodeAffinity'",
+        "'podAffinity'",
+        "'podAntiAffinity'",
+        "'priorityClassName'",
+        "'hostPort'",
+        "'tolerations'",
+        "'emptyDir'",
+        "'OrderedReady'",
     ]
     assert [word for word in wanted if word not in text] == []
 
 
 def test_the_table_has_a_row_for_each_cluster_and_one_for_all() -> None:
-    one = Score(drains=1, drains_in_order=1, pods=4, inside=4, single=3, single_equal=3, single_in_order=3, single_equal_in_order=3, sizes=5)
-    two = Score(drains=1, pods=4, inside=3, single=4, single_equal=3, sizes=5, superseded=1, pending_said=1, pending_seen=1)
+    one = Score(
+        drains=1,
+        drains_in_order=1,
+        pods=4,
+        inside=4,
+        single=3,
+        single_equal=3,
+        single_in_order=3,
+        single_equal_in_order=3,
+        sizes=5,
+    )
+    two = Score(
+        drains=1, pods=4, inside=3, single=4, single_equal=3, sizes=5, superseded=1, pending_said=1, pending_seen=1
+    )
     rows = list(table([("21: 8 nodes", one), ("22: 9 nodes", two)]))
     assert rows[0].count("|") == len(HEADER) + 1
-    assert rows[2] == "| 21: 8 nodes | 1 | 1 | 4 | 4 of 4 (100.0 %) | 3 | 3 of 3 (100.0 %) | 3 of 3 (100.0 %) | 1.25 | 0 | 0, 0 |"
-    assert rows[-1] == "| all | 2 | 1 | 8 | 7 of 8 (87.5 %) | 7 | 6 of 7 (85.7 %) | 3 of 3 (100.0 %) | 1.11 | 1 | 1, 1 |"
+    assert (
+        rows[2]
+        == "| 21: 8 nodes | 1 | 1 | 4 | 4 of 4 (100.0 %) | 3 | 3 of 3 (100.0 %) | 3 of 3 (100.0 %) | 1.25 | 0 | 0, 0 |"
+    )
+    assert (
+        rows[-1] == "| all | 2 | 1 | 8 | 7 of 8 (87.5 %) | 7 | 6 of 7 (85.7 %) | 3 of 3 (100.0 %) | 1.11 | 1 | 1, 1 |"
+    )
 
 
 def test_each_miss_is_told_with_its_reason() -> None:
-    score = Score(misses=[Miss(node="v1", owner="ReplicaSet v/web", said=(("v2",), ("v3", "v4")), went=("v2", "v5"), reason="not explained")])
-    assert list(misses([("21: 8 nodes", score)]))[-1] == "* 21 v1, ReplicaSet v/web: said v2 + v3|v4, went to v2 + v5: not explained"
+    score = Score(
+        misses=[
+            Miss(
+                node="v1",
+                owner="ReplicaSet v/web",
+                said=(("v2",), ("v3", "v4")),
+                went=("v2", "v5"),
+                reason="not explained",
+            )
+        ]
+    )
+    assert (
+        list(misses([("21: 8 nodes", score)]))[-1]
+        == "* 21 v1, ReplicaSet v/web: said v2 + v3|v4, went to v2 + v5: not explained"
+    )

@@ -1,4 +1,5 @@
-"""What `make bench-moved` says about its roll-outs: a column for each agent, pairs by seed, and no more certainty than there is."""
+"""What `make bench-moved` says about its roll-outs: a column for each agent, pairs by seed, and no more
+certainty than there is."""
 
 from __future__ import annotations
 
@@ -19,14 +20,31 @@ AGENTS = {"with": "with taint", "without": "no taint", "absent": "nobody ran thi
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def a_run(agent: str, seed: int, repeat: int, lead: tuple[float, float, float] | None = (1.0, 70.0, 150.0), asking: int = 12) -> Run:
+def a_run(
+    agent: str, seed: int, repeat: int, lead: tuple[float, float, float] | None = (1.0, 70.0, 150.0), asking: int = 12
+) -> Run:
     return Run(
-        agent=agent, seed=seed, asking=asking, finished=True, pods=99, moves=100 + repeat, floor=106 if asking == 12 else None, repeat=repeat, pending=330.0, unscheduled=1.5,
-        tainted=12 if lead else 0, lead=lead, wall=180.0, requests=1400, most_down=1,
+        agent=agent,
+        seed=seed,
+        asking=asking,
+        finished=True,
+        pods=99,
+        moves=100 + repeat,
+        floor=106 if asking == 12 else None,
+        repeat=repeat,
+        pending=330.0,
+        unscheduled=1.5,
+        tainted=12 if lead else 0,
+        lead=lead,
+        wall=180.0,
+        requests=1400,
+        most_down=1,
     )
 
 
-RUNS = [a_run("with", seed, 10 + seed) for seed in (1, 2, 3)] + [a_run("without", seed, 20 - seed, lead=None) for seed in (3, 2, 1)]
+RUNS = [a_run("with", seed, 10 + seed) for seed in (1, 2, 3)] + [
+    a_run("without", seed, 20 - seed, lead=None) for seed in (3, 2, 1)
+]
 
 
 def cells(line: str) -> list[str]:
@@ -41,8 +59,12 @@ def test_a_column_for_each_agent_that_ran_and_none_for_another() -> None:
 
 
 def test_each_seed_has_a_line_of_its_own() -> None:
-    assert [cells(line) for line in tables(RUNS, AGENTS, 12).splitlines() if line.startswith(("| 1", "| 2", "| 3"))] == [
-        ["1", "11", "19"], ["2", "12", "18"], ["3", "13", "17"],
+    assert [
+        cells(line) for line in tables(RUNS, AGENTS, 12).splitlines() if line.startswith(("| 1", "| 2", "| 3"))
+    ] == [
+        ["1", "11", "19"],
+        ["2", "12", "18"],
+        ["3", "13", "17"],
     ]
 
 
@@ -62,7 +84,10 @@ def test_runs_are_compared_seed_by_seed_and_only_where_both_have_run() -> None:
     )
 
 
-@pytest.mark.parametrize(("pairs", "chance"), [([-3, -3, -3, -3, -3], 2 / 32), ([0, 0], 1.0), ([5], 1.0), ([-1, 1], 1.0), ([4, 3, 2, 1, -1], 6 / 32)])
+@pytest.mark.parametrize(
+    ("pairs", "chance"),
+    [([-3, -3, -3, -3, -3], 2 / 32), ([0, 0], 1.0), ([5], 1.0), ([-1, 1], 1.0), ([4, 3, 2, 1, -1], 6 / 32)],
+)
 def test_chance_is_counted_over_all_ways_to_swap_the_pairs(pairs: list[int], chance: float) -> None:
     assert chance_of(pairs) == chance
 
@@ -77,7 +102,11 @@ def test_few_pairs_never_look_certain_and_the_direction_does_not_matter(pairs: l
 
 
 def panel(title: str) -> ET.Element:
-    return next(group for group in ET.fromstring(plot(RUNS, AGENTS)) if group.tag == f"{SVG}g" and group.findtext(f"{SVG}text") == title)
+    return next(
+        group
+        for group in ET.fromstring(plot(RUNS, AGENTS))
+        if group.tag == f"{SVG}g" and group.findtext(f"{SVG}text") == title
+    )
 
 
 def test_every_run_is_a_point_and_fewer_moves_are_further_down() -> None:
@@ -118,14 +147,19 @@ def test_a_result_of_the_rollout_bench_becomes_a_row() -> None:
     result = {
         "finished": True,
         "rollout": {
-            "wall": 180.04, "most_down": 1, "tainted": 12, "lead": {"least": 0.81, "median": 72.8, "greatest": 159.5, "count": 12},
+            "wall": 180.04,
+            "most_down": 1,
+            "tainted": 12,
+            "lead": {"least": 0.81, "median": 72.8, "greatest": 159.5, "count": 12},
             "moves": {"total": 111, "repeat": 12, "floor": 105, "pending_seconds": 337.02, "unscheduled_seconds": 1.9},
         },
         "requests": {"total": 1476, "by_verb": {}, "too_many": 20},
     }
     run = moved.run_of("careen", 0, 12, result)
     assert (run.moves, run.repeat, run.lead, run.requests, run.pods) == (111, 12, (0.8, 72.8, 159.5), 1476, 99)
-    assert moved.run_of("careen", 0, 12, {**result, "rollout": {**json.loads(json.dumps(result["rollout"])), "lead": None}}) == replace(run, lead=None)
+    assert moved.run_of(
+        "careen", 0, 12, {**result, "rollout": {**json.loads(json.dumps(result["rollout"])), "lead": None}}
+    ) == replace(run, lead=None)
 
 
 def test_the_table_and_the_plot_of_the_page_are_those_of_the_kept_results() -> None:

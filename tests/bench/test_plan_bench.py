@@ -11,7 +11,9 @@ import pytest
 from bench.plan import __main__ as bench
 
 
-def test_every_order_gets_a_row_in_which_all_nodes_reboot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_order_gets_a_row_in_which_all_nodes_reboot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "argv", ["bench.plan", "--nodes", "4", "--folder", str(tmp_path)])
     bench.main()
     first, _, *rows, last = capsys.readouterr().out.splitlines()

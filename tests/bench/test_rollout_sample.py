@@ -1,4 +1,5 @@
-"""The clusters of `make bench-rollout`: seed 0 is the one of the published figures, every other leaves room for a node to be away."""
+"""The clusters of `make bench-rollout`: seed 0 is the one of the published figures, every other leaves room for
+a node to be away."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ seeds = st.integers(min_value=1, max_value=10_000)
 def test_seed_0_is_the_reference_and_asks_everywhere_at_once() -> None:
     reference = sample(0)
     assert {name: (size.replicas, size.millicpu) for name, size in reference.sizes.items()} == {
-        "web": (24, 500), "api": (18, 750), "cache": (9, 1000), "db": (3, 2000), "worker": (24, 500), "batch": (15, 400), "misc": (6, 250),
+        "web": (24, 500),
+        "api": (18, 750),
+        "cache": (9, 1000),
+        "db": (3, 2000),
+        "worker": (24, 500),
+        "batch": (15, 400),
+        "misc": (6, 250),
     }
     assert (reference.pods, reference.load, set(reference.asks.values())) == (99, 0.65, {0.0})
 
@@ -58,7 +65,11 @@ def test_where_only_some_ask_they_are_the_first_of_the_same_cluster(seed: int, a
 
 def test_seeds_differ_in_everything_they_are_to_vary() -> None:
     drawn = [sample(seed) for seed in range(1, 6)]
-    for what in ({str(each.sizes) for each in drawn}, {each.pods for each in drawn}, {str(sorted(each.asks.items())) for each in drawn}):
+    for what in (
+        {str(each.sizes) for each in drawn},
+        {each.pods for each in drawn},
+        {str(sorted(each.asks.items())) for each in drawn},
+    ):
         assert len(what) == 5
 
 
@@ -67,7 +78,12 @@ def test_seeds_differ_in_everything_they_are_to_vary() -> None:
 
 def a_node(name: str, zone: str) -> dict[str, Any]:
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}
-    return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}, "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}}}
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
+    }
 
 
 def a_pod(name: str, **spec: Any) -> dict[str, Any]:

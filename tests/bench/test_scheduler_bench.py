@@ -19,7 +19,9 @@ def items(directory: Path, kind: str) -> list[dict[str, Any]]:
 
 def test_every_node_has_its_pods_and_an_application_never_two_on_one_node(tmp_path: Path) -> None:
     cluster.write(tmp_path, nodes=20, seed=1)
-    where = collections.Counter((pod["spec"]["nodeName"], pod["metadata"]["labels"]["app"]) for pod in items(tmp_path, "Pod"))
+    where = collections.Counter(
+        (pod["spec"]["nodeName"], pod["metadata"]["labels"]["app"]) for pod in items(tmp_path, "Pod")
+    )
     assert len(items(tmp_path, "Node")) == 20
     assert sum(where.values()) == 20 * cluster.PODS_PER_NODE
     assert set(where.values()) == {1}

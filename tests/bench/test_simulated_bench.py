@@ -1,4 +1,5 @@
-"""The simulated roll-outs of `make bench-moved`: the same cluster with and without the taint, and as much certainty as there is."""
+"""The simulated roll-outs of `make bench-moved`: the same cluster with and without the taint, and as much
+certainty as there is."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ def test_every_pod_of_the_sample_has_a_node(seed: int) -> None:
     drawn = sample(seed)
     pods = simulated.placed(drawn, random.Random(1)).placed_pods
     apps = Counter(pod.labels["app"] for pod in pods)
-    assert apps == {**{name: size.replicas for name, size in drawn.sizes.items()}, "log-shipper": NODES, "node-exporter": NODES}
+    assert apps == {
+        **{name: size.replicas for name, size in drawn.sizes.items()},
+        "log-shipper": NODES,
+        "node-exporter": NODES,
+    }
     assert all(pod.node_name for pod in pods)
 
 
@@ -25,7 +30,9 @@ def lots() -> list[simulated.Lot]:
     return [simulated.one_lot(sample(0), number) for number in range(2)]
 
 
-def test_the_taint_spares_pods_that_would_have_moved_again_and_the_order_more_of_them(lots: list[simulated.Lot]) -> None:
+def test_the_taint_spares_pods_that_would_have_moved_again_and_the_order_more_of_them(
+    lots: list[simulated.Lot],
+) -> None:
     assert lots[0].ordered < lots[0].tainted < lots[0].plain
     assert lots[1].ordered < lots[1].tainted <= lots[1].plain
 
@@ -49,6 +56,9 @@ def test_one_node_goes_at_a_time_in_the_given_order() -> None:
 
 
 def test_a_row_has_the_means_and_how_sure_the_differences_are() -> None:
-    lots = [simulated.Lot(plain=plain, tainted=tainted, ordered=ordered) for plain, tainted, ordered in ((12, 10, 8), (15, 11, 8), (15, 12, 10))]
+    lots = [
+        simulated.Lot(plain=plain, tainted=tainted, ordered=ordered)
+        for plain, tainted, ordered in ((12, 10, 8), (15, 11, 8), (15, 12, 10))
+    ]
     assert simulated.row("3", lots) == "| 3 | 14.0 | 11.0 | -3.0 ± 1.1 | 8.7 | -2.3 ± 0.7 |"
     assert simulated.row("3", lots[:1]) == "| 3 | 12.0 | 10.0 | -2.0 ± nan | 8.0 | -2.0 ± nan |"

@@ -42,7 +42,9 @@ def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
     return Response(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=raw)
 
 
-def an_object(kind: str, name: str, *, namespace: str = "", metadata: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def an_object(
+    kind: str, name: str, *, namespace: str = "", metadata: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
     """An object as a server answers it."""
     return {"kind": kind, **more, "metadata": _meta(name, namespace) | (metadata or {})}
 
@@ -50,16 +52,27 @@ def an_object(kind: str, name: str, *, namespace: str = "", metadata: dict[str, 
 def a_list(kind: str, *items: dict[str, Any], token: str = "", version: str = "7") -> dict[str, Any]:
     """A page of a list as a server answers it: the items carry no kind."""
     whole = [{**item, "metadata": _meta("", "") | item["metadata"]} for item in items]
-    return {"kind": f"{kind}List", "metadata": {"resourceVersion": version, **({"continue": token} if token else {})}, "items": whole}
+    return {
+        "kind": f"{kind}List",
+        "metadata": {"resourceVersion": version, **({"continue": token} if token else {})},
+        "items": whole,
+    }
 
 
 def _meta(name: str, namespace: str) -> dict[str, Any]:
-    return {"name": name, "uid": f"uid-{name}", "resourceVersion": "5", **({"namespace": namespace} if namespace else {})}
+    return {
+        "name": name,
+        "uid": f"uid-{name}",
+        "resourceVersion": "5",
+        **({"namespace": namespace} if namespace else {}),
+    }
 
 
 def status(code: int, reason: str = "", message: str = "", **headers: str) -> Response:
     """A metav1.Status."""
-    return answer(code, {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code}, **headers)
+    return answer(
+        code, {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code}, **headers
+    )
 
 
 class Scripted:
@@ -83,7 +96,8 @@ class Scripted:
 
 
 class Meddling:
-    """A transport with something in between: `before(request)` may raise instead of sending, `after(request)` instead of answering."""
+    """A transport with something in between: `before(request)` may raise instead of sending, `after(request)`
+    instead of answering."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner

@@ -34,7 +34,8 @@ def test_every_landing_of_a_drain_in_order_is_in_its_set(plane: ControlPlane) ->
         sweep(plane.admin, NAMESPACE)
     print(*table([("all", total)]), *total.misses, sep="\n")
     assert total.single_in_order > 10, "so few pods say nothing"
-    # On a busy machine replacements come later than forecasts count on; such drains are told apart, and judged by the bench.
+    # On a busy machine replacements come later than forecasts count on; such drains are told apart, and judged
+    # by the bench.
     assert not [miss for miss in total.misses if miss.reason == "not explained"]
     assert total.single_equal_in_order >= 0.95 * total.single_in_order
     assert total.mean_size <= 1.5

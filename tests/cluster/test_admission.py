@@ -15,12 +15,17 @@ from tests.cluster.harness.story import Story
 
 pytestmark = pytest.mark.cluster
 
-POLICIES = [each for each in yaml.safe_load_all((REPOSITORY / "manifests" / "admission" / "policies.yaml").read_text()) if each]
+POLICIES = [
+    each for each in yaml.safe_load_all((REPOSITORY / "manifests" / "admission" / "policies.yaml").read_text()) if each
+]
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 
 
 def path(policy: dict[str, Any]) -> str:
-    plural = {"ValidatingAdmissionPolicy": "validatingadmissionpolicies", "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings"}
+    plural = {
+        "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+    }
     return f"{GROUP}/{plural[policy['kind']]}"
 
 
@@ -60,7 +65,9 @@ def test_an_agent_changes_its_own_node_and_the_lock_and_nothing_else(guarded: St
     assert is_refused(agent, f"/api/v1/nodes/{own.name}", mark) == ""
     assert is_refused(agent, f"/api/v1/nodes/{own.name}", {"spec": {"unschedulable": True}}) == ""
 
-    guarded.wait_for("the other policy is enforced", lambda: is_refused(agent, CAREEN.path, {"metadata": {"labels": {"x": "y"}}}))
+    guarded.wait_for(
+        "the other policy is enforced", lambda: is_refused(agent, CAREEN.path, {"metadata": {"labels": {"x": "y"}}})
+    )
     assert is_refused(agent, CAREEN.path, {"metadata": {"annotations": {LOCK_ANNOTATION: "{}"}}}) == ""
     assert "no other annotation" in is_refused(agent, CAREEN.path, {"metadata": {"annotations": {"x": "y"}}})
     assert "nothing else of it" in is_refused(agent, CAREEN.path, {"spec": {"minReadySeconds": 7}})

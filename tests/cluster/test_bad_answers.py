@@ -22,11 +22,12 @@ NONSENSE = {
     "no items": b'{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":""},"items":null}',
     "a login page": b'{"login":"https://sso.example.com/","message":"please log in"}',
 }
-OFTEN = 2                             # each question of each phase is answered so often with nonsense before the truth
+OFTEN = 2  # each question of each phase is answered so often with nonsense before the truth
 
 
 class Nonsense:
-    """The first answers to each kind of question, in each phase, are this body with status 200; writes are carried out all the same."""
+    """The first answers to each kind of question, in each phase, are this body with status 200; writes are
+    carried out all the same."""
 
     def __init__(self, story: Story, host: Host, body: bytes) -> None:
         self.told: Counter[str] = Counter()
@@ -62,8 +63,14 @@ def test_answers_of_200_without_content_are_not_believed(story: Story) -> None:
     story.judge(concurrency=2)
     story.is_clean(hosts)
     for host, rule in zip(hosts, rules, strict=True):
-        assert any(kind.startswith("Draining: GET /api/v1/pods") for kind in rule.told), f"{host.name} was told no nonsense: {rule.told}"
-        lost = [seen for seen in story.observer.node_history(host.name) if ("example.com/theirs", "PreferNoSchedule") not in seen.taints and seen.labels.get("careen.dev/reboot")]
+        assert any(kind.startswith("Draining: GET /api/v1/pods") for kind in rule.told), (
+            f"{host.name} was told no nonsense: {rule.told}"
+        )
+        lost = [
+            seen
+            for seen in story.observer.node_history(host.name)
+            if ("example.com/theirs", "PreferNoSchedule") not in seen.taints and seen.labels.get("careen.dev/reboot")
+        ]
         assert not lost, f"the taint of somebody else was lost on {host.name}"
     assert [len(host.reboots) for host in hosts] == [1] * 4
 
@@ -94,7 +101,8 @@ ONCE_EACH = ("DrainStarted", "Rebooted", "GivenBack", "Released")
 
 
 def test_every_step_is_told_once_also_when_the_patch_before_its_event_was_lost(story: Story) -> None:
-    """A conflict with a person's write, an answer that never came, a request that never arrived; and a node without any of it."""
+    """A conflict with a person's write, an answer that never came, a request that never arrived; and a node
+    without any of it."""
     clash, lost_answer, lost_request, _plain = hosts = story.nodes(4, change=story.behind_proxy)
 
     def a_person_writes_first(forward: Callable[[], Answer]) -> Answer:
@@ -115,7 +123,10 @@ def test_every_step_is_told_once_also_when_the_patch_before_its_event_was_lost(s
 
     def told() -> dict[str, Counter[str]]:
         found = [(event["involvedObject"]["name"], event["reason"]) for event in story.events()]
-        return {host.name: Counter(reason for name, reason in found if name == host.name and reason in ONCE_EACH) for host in hosts}
+        return {
+            host.name: Counter(reason for name, reason in found if name == host.name and reason in ONCE_EACH)
+            for host in hosts
+        }
 
     once = {host.name: Counter(ONCE_EACH) for host in hosts}
     try:

@@ -33,13 +33,25 @@ def test_a_deleted_config_map_does_not_open_a_closed_window_nor_does_its_return(
     before = story.admin.get(f"{PATH}/careen")
     story.admin.delete(f"{PATH}/careen")
     story.stays("nobody goes", lambda: not story.holders() and not any(host.reboots for host in hosts), 15)
-    story.wait_for("it is told", lambda: all(says(story, host, f'careen_config_ok{{node="{host.name}"}} 0.0') for host in hosts))
+    story.wait_for(
+        "it is told", lambda: all(says(story, host, f'careen_config_ok{{node="{host.name}"}} 0.0') for host in hosts)
+    )
     found = story.admin.list(f"/api/v1/namespaces/{CAREEN.namespace}/events")
-    assert [event for event in found if event["involvedObject"]["name"] in ("careen", *(host.name for host in hosts)) and event["type"] == "Warning"]
-    again = {key: before[key] for key in ("apiVersion", "kind", "data")} | {"metadata": {"name": "careen", "namespace": CAREEN.namespace}}
+    assert [
+        event
+        for event in found
+        if event["involvedObject"]["name"] in ("careen", *(host.name for host in hosts)) and event["type"] == "Warning"
+    ]
+    again = {key: before[key] for key in ("apiVersion", "kind", "data")} | {
+        "metadata": {"name": "careen", "namespace": CAREEN.namespace}
+    }
     story.admin.create(PATH, again)
-    story.stays("nobody goes after its return", lambda: not story.holders() and not any(host.reboots for host in hosts), 5)
-    story.wait_for("all is well", lambda: all(says(story, host, f'careen_config_ok{{node="{host.name}"}} 1.0') for host in hosts))
+    story.stays(
+        "nobody goes after its return", lambda: not story.holders() and not any(host.reboots for host in hosts), 5
+    )
+    story.wait_for(
+        "all is well", lambda: all(says(story, host, f'careen_config_ok{{node="{host.name}"}} 1.0') for host in hosts)
+    )
     story.settings(reboot_days=EVERY_DAY)
     story.finishes(hosts)
     story.judge()
@@ -69,11 +81,15 @@ def test_a_bad_config_map_at_the_start_does_not_keep_a_rebooted_node_from_coming
     first = is_down_for_its_reboot(story, hosts)
     story.settings(reboot_days=["someday"], no_such_setting=1)
     story.finishes_one(first, 90)
-    story.wait_for("it is told", lambda: says(story, first, f'careen_config_ok{{node="{first.name}"}} 0.0') or first.crashes)
+    story.wait_for(
+        "it is told", lambda: says(story, first, f'careen_config_ok{{node="{first.name}"}} 0.0') or first.crashes
+    )
     story.settings(reboot_days=EVERY_DAY)
     story.finishes(hosts)
     for host in hosts:
-        host.crashes = [each for each in host.crashes if each[1] != 2]  # at home, a wrong setting may end an agent that starts
+        host.crashes = [
+            each for each in host.crashes if each[1] != 2
+        ]  # at home, a wrong setting may end an agent that starts
     story.judge()
 
 

@@ -14,20 +14,31 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out(story: 
     hosts = story.nodes(2, "--verify-timeout=10s")
     broken = daemon_set("crashes", never_ready=True, **on_node(hosts[0].name))
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}}, broken)
-    story.wait_for("its pod is there", lambda: any(life.owner == "DaemonSet/crashes" and life.node == hosts[0].name for life in story.observer.pods()))
+    story.wait_for(
+        "its pod is there",
+        lambda: any(life.owner == "DaemonSet/crashes" and life.node == hosts[0].name for life in story.observer.pods()),
+    )
     story.need_reboot(hosts)
     story.finishes(hosts)
     story.judge()
     story.is_clean(hosts)
     assert not story.events("NeverReady")
-    assert not any(life.ready_at for life in story.observer.pods() if life.owner == "DaemonSet/crashes"), "it must not have become ready"
+    assert not any(life.ready_at for life in story.observer.pods() if life.owner == "DaemonSet/crashes"), (
+        "it must not have become ready"
+    )
 
 
 def test_a_daemonset_pod_that_was_ready_and_is_not_any_more_halts_the_roll_out(story: Story) -> None:
     """The same comparison the other way: the new boot broke something."""
     first, second = story.nodes(2, "--verify-timeout=6s", change=lambda host: setattr(host, "pods_after_seconds", 60.0))
-    story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}}, daemon_set("log-shipper", **on_node(first.name)))
-    story.wait_for("its pod is ready", lambda: any(life.owner == "DaemonSet/log-shipper" and life.ready_at for life in story.observer.pods()))
+    story.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}},
+        daemon_set("log-shipper", **on_node(first.name)),
+    )
+    story.wait_for(
+        "its pod is ready",
+        lambda: any(life.owner == "DaemonSet/log-shipper" and life.ready_at for life in story.observer.pods()),
+    )
     story.need_reboot([first])
     story.reaches(first, "Failed")
     assert "log-shipper" in story.reason(first)

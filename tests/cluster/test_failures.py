@@ -16,11 +16,14 @@ def test_a_node_that_never_comes_back_halts_the_roll_out(story: Story) -> None:
     lost = story.any_of(hosts, "Rebooting")
     story.wait_for("it is down", lambda: not lost.up)
     others = [host for host in hosts if host is not lost]
-    story.stays("nobody follows it", lambda: story.holders() == (lost.name,) and all(not host.reboots for host in others), 15)
+    story.stays(
+        "nobody follows it", lambda: story.holders() == (lost.name,) and all(not host.reboots for host in others), 15
+    )
     for host in others:
         assert story.is_tainted(host)
         assert not story.state(host).unschedulable
-        # What the others do is not told on the Node, where it would cost every waiting node a write: the command tells it.
+        # What the others do is not told on the Node, where it would cost every waiting node a write: the
+        # command tells it.
         why = story.command("why", host.name)
         assert (why.returncode, lost.name in why.stdout) == (0, True), why.stdout
     for host in hosts:
@@ -51,8 +54,19 @@ def test_with_room_for_three_a_failed_node_halts_the_others_and_says_what_to_do(
     story.need_reboot([sick])
     story.reaches(sick, "Failed")
     story.need_reboot(others)
-    story.wait_for("everybody says who failed", lambda: all(f"careen retry {sick.name}" in story.reason(host) for host in others), 60)
-    story.stays("nobody starts", lambda: story.holders() == (sick.name,) and all(story.is_tainted(host) and not story.state(host).unschedulable for host in others), 15)
+    story.wait_for(
+        "everybody says who failed",
+        lambda: all(f"careen retry {sick.name}" in story.reason(host) for host in others),
+        60,
+    )
+    story.stays(
+        "nobody starts",
+        lambda: (
+            story.holders() == (sick.name,)
+            and all(story.is_tainted(host) and not story.state(host).unschedulable for host in others)
+        ),
+        15,
+    )
     status = story.command("status").stdout
     assert f"HALTED: {sick.name} failed (never-ready)" in " ".join(status.split())
     assert f"careen lock release {sick.name}" in story.command("why", others[0].name).stdout
@@ -82,7 +96,7 @@ def test_a_host_that_ignores_the_request_fails_and_halts_until_somebody_says_ret
 
 def test_while_a_reboot_does_not_happen_the_others_name_who_was_asked_and_since_when(story: Story) -> None:
     """Long before the deadline: the fleet stands still, and nobody should have to guess why."""
-    stuck, *others = hosts = story.nodes(3, "--reboot-deadline=150s")   # a third of it is what a reboot usually takes
+    stuck, *others = hosts = story.nodes(3, "--reboot-deadline=150s")  # a third of it is what a reboot usually takes
     stuck.reboot_ignored()
     story.need_reboot([stuck])
     story.wait_for("the host was asked", lambda: stuck.failed_requests() > 0)
@@ -103,10 +117,15 @@ def test_a_pod_that_its_owner_ties_to_the_node_by_name_does_not_hold_up_the_othe
     tied, free = hosts = story.nodes(2)
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
     story.need_reboot([tied])
-    story.wait_for("it says so before the claim, or goes all the same", lambda: "shop/tied" in story.reason(tied) + str(story.refusals(tied)) or tied.reboots)
+    story.wait_for(
+        "it says so before the claim, or goes all the same",
+        lambda: "shop/tied" in story.reason(tied) + str(story.refusals(tied)) or tied.reboots,
+    )
     story.need_reboot([free])
     story.finishes_one(free)
-    assert tied.reboots or not any(seen.unschedulable for seen in story.observer.node_history(tied.name)), "drained in vain"
+    assert tied.reboots or not any(seen.unschedulable for seen in story.observer.node_history(tied.name)), (
+        "drained in vain"
+    )
     story.admin.delete("/apis/apps/v1/namespaces/shop/deployments/tied", {"propagationPolicy": "Background"})
     story.finishes(hosts)
     story.judge()
@@ -133,7 +152,9 @@ def test_a_sentinel_that_survives_its_reboot_is_a_loop_and_stops_at_the_limit(st
     (host,) = story.nodes(1, change=lambda host: setattr(host, "sentinel_survives", True))
     story.need_reboot([host])
     story.wait_for("it has rebooted twice", lambda: len(host.reboots) == 2)
-    story.wait_for("it says so", lambda: story.phase(host) == "Failed" and "after 2 confirmed reboots" in story.reason(host))
+    story.wait_for(
+        "it says so", lambda: story.phase(host) == "Failed" and "after 2 confirmed reboots" in story.reason(host)
+    )
     assert story.holders() == (host.name,)
     story.stays("it does not reboot again", lambda: len(host.reboots) == 2, 10)
     assert not story.state(host).unschedulable
@@ -160,7 +181,9 @@ def test_a_drain_that_takes_too_long_is_undone_and_the_turn_goes_to_the_next(sto
     story.workloads(deployment("slow", 1, stop_seconds=20, nodeSelector={"kubernetes.io/hostname": slow.name}))
     story.need_reboot([slow, quick])
     story.finishes_one(quick, 90)
-    story.wait_for("the drain was undone", lambda: story.phase(slow) == "Failed" and not story.state(slow).unschedulable)
+    story.wait_for(
+        "the drain was undone", lambda: story.phase(slow) == "Failed" and not story.state(slow).unschedulable
+    )
     assert "shop/slow-" in story.reason(slow)
     assert not slow.reboots
     story.judge()

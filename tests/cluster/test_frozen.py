@@ -15,7 +15,7 @@ from tests.cluster.harness.workloads import deployment
 
 pytestmark = pytest.mark.cluster
 
-FROZEN_SECONDS = 65.0                 # longer than anything an agent may rest a step on
+FROZEN_SECONDS = 65.0  # longer than anything an agent may rest a step on
 
 
 class Freezer:
@@ -66,7 +66,8 @@ def confirms(host: Host) -> Callable[[Call], bool]:
 
 
 def test_agents_frozen_while_they_claim_drain_and_reboot_do_no_harm_when_they_thaw(story: Story) -> None:
-    """Three at once, each at its own moment. The one that was about to reboot is held meanwhile: it must not go any more."""
+    """Three at once, each at its own moment. The one that was about to reboot is held meanwhile: it must not go
+    any more."""
     hosts = story.nodes(4, "--concurrency=3", change=story.behind_proxy)
     story.workloads(deployment("web", 8))
     moments: list[Callable[[Host], Callable[[Call], bool]]] = [claims, evicts, confirms]
@@ -78,7 +79,11 @@ def test_agents_frozen_while_they_claim_drain_and_reboot_do_no_harm_when_they_th
     story.wait_for("they are frozen", lambda: all(each.is_frozen for each in freezers.values()), 90)
     story.annotate_node(rebooter, "careen.dev/hold", "its fan is being replaced")
     story.wait_for("they are thawed", lambda: all(each.is_thawed for each in freezers.values()), FROZEN_SECONDS + 30)
-    story.wait_for("the held one has heard it", lambda: story.phase(rebooter) == "Waiting" and not story.state(rebooter).unschedulable, 60)
+    story.wait_for(
+        "the held one has heard it",
+        lambda: story.phase(rebooter) == "Waiting" and not story.state(rebooter).unschedulable,
+        60,
+    )
     assert not rebooter.reboots
     story.finishes_one(claimer, 120)
     story.finishes_one(drainer, 120)
@@ -87,5 +92,3 @@ def test_agents_frozen_while_they_claim_drain_and_reboot_do_no_harm_when_they_th
     story.finishes(hosts)
     story.judge(concurrency=3)
     assert [len(host.reboots) for host in hosts] == [1] * 4
-
-

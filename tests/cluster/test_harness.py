@@ -21,7 +21,9 @@ RUDE = 'while :; do [ -e "$1" ] && { "$2"; sleep 60; }; sleep 0.1; done'
 
 
 def rude_agent(host: Host, token: str) -> Launch:
-    return Launch(argv=("sh", "-c", RUDE, "sh", str(host.sentinel), str(host.reboot_command)), env={"PATH": "/usr/bin:/bin"})
+    return Launch(
+        argv=("sh", "-c", RUDE, "sh", str(host.sentinel), str(host.reboot_command)), env={"PATH": "/usr/bin:/bin"}
+    )
 
 
 @pytest.fixture
@@ -79,10 +81,15 @@ def test_a_token_of_an_agent_names_its_node_and_ends_with_its_pod(cluster: Clust
     assert cluster.fleet is not None
     host = cluster.fleet.hosts["n00"]
     token = plane.service_account_token(
-        CAREEN.namespace, CAREEN.account, {"apiVersion": "v1", "kind": "Pod", "name": host.agent_pod_name, "uid": host.agent_pod}
+        CAREEN.namespace,
+        CAREEN.account,
+        {"apiVersion": "v1", "kind": "Pod", "name": host.agent_pod_name, "uid": host.agent_pod},
     )
     api = plane.client(token)
-    review = api.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+    review = api.create(
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+    )
     assert review["status"]["userInfo"]["username"] == CAREEN.user
     assert review["status"]["userInfo"]["extra"]["authentication.kubernetes.io/node-name"] == ["n00"]
     api.close()

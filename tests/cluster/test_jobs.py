@@ -13,17 +13,28 @@ pytestmark = pytest.mark.cluster
 
 
 def pods_of(story: Story, owner: str) -> list[PodLife]:
-    return [life for life in story.observer.pods() if life.owner == f"Job/{owner}" and life.deleting_at is None and not life.finished]
+    return [
+        life
+        for life in story.observer.pods()
+        if life.owner == f"Job/{owner}" and life.deleting_at is None and not life.finished
+    ]
 
 
 def put_on(story: Story, host: Host, others: list[Host]) -> None:
-    """A Job that will complete, one that does not survive its eviction, one of a CronJob, and one that is cleared away when it ends; all on this node."""
+    """A Job that will complete, one that does not survive its eviction, one of a CronJob, and one that is
+    cleared away when it ends; all on this node."""
     for other in others:
         story.cordon(other)
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
     cron = cron_job("nightly", job("nightly"))
     made = story.admin.create(path_of(cron), cron)
-    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": made["metadata"]["uid"], "controller": True}
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": "nightly",
+        "uid": made["metadata"]["uid"],
+        "controller": True,
+    }
     nightly = job("nightly-1")
     nightly["metadata"]["ownerReferences"] = [owner]
     cleared = job("cleared")
@@ -38,6 +49,7 @@ def put_on(story: Story, host: Host, others: list[Host]) -> None:
 
 def ends(story: Story, name: str, away_from: Host) -> None:
     """The replacement of the evicted pod has run to its end."""
+
     def replaced() -> PodLife | None:
         return next((life for life in pods_of(story, name) if life.node != away_from.name and life.ready_at), None)
 
@@ -45,13 +57,19 @@ def ends(story: Story, name: str, away_from: Host) -> None:
 
 
 def test_jobs_that_ended_before_the_node_settled_do_not_halt_the_roll_out(story: Story) -> None:
-    """One completed elsewhere, one failed for good with its eviction, one of a CronJob completed, one was cleared away after its end."""
-    first, second = hosts = story.nodes(2, "--settle-timeout=15s", change=lambda host: setattr(host, "boot_seconds", 8.0))
+    """One completed elsewhere, one failed for good with its eviction, one of a CronJob completed, one was
+    cleared away after its end."""
+    first, second = hosts = story.nodes(
+        2, "--settle-timeout=15s", change=lambda host: setattr(host, "boot_seconds", 8.0)
+    )
     put_on(story, first, [second])
     story.need_reboot([first])
     for name in ("completes", "nightly-1", "cleared"):
         ends(story, name, away_from=first)
-    story.wait_for("the Jobs are over", lambda: not any(pods_of(story, each) for each in ("completes", "fails", "nightly-1", "cleared")))
+    story.wait_for(
+        "the Jobs are over",
+        lambda: not any(pods_of(story, each) for each in ("completes", "fails", "nightly-1", "cleared")),
+    )
     story.finishes([first])
     story.need_reboot([second])
     story.finishes(hosts)

@@ -40,7 +40,10 @@ def test_killed_while_draining_it_drains_on_and_reboots_once(story: Story) -> No
     # Its pods come back to the node they were on: the selector allows no other.
     story.need_reboot(hosts[:1])
     story.reaches(hosts[0], "Draining")
-    story.wait_for("evictions are under way", lambda: any(life.deleting_at for life in story.observer.pods() if life.node == hosts[0].name))
+    story.wait_for(
+        "evictions are under way",
+        lambda: any(life.deleting_at for life in story.observer.pods() if life.node == hosts[0].name),
+    )
     boot = hosts[0].boot_id
     story.the_fleet().kill_agent(hosts[0])
     story.wait_for("another agent runs", lambda: hosts[0].starts == 2)

@@ -10,21 +10,43 @@ from tests.cluster.harness.measures.drains import Drain, PodEvent
 
 
 def moves(name: str, *nodes: str, app: str = "web", kind: str = "ReplicaSet") -> PodForecast:
-    return PodForecast(namespace="v", name=name, uid=name, outcome=Outcome.MOVES, sentence="", landing=nodes, owner=f"{kind} v/{app}")
+    return PodForecast(
+        namespace="v", name=name, uid=name, outcome=Outcome.MOVES, sentence="", landing=nodes, owner=f"{kind} v/{app}"
+    )
 
 
 def a_drain(
-    pods: list[PodForecast], *happened: str, kind: str = "ReplicaSet", budgeted: frozenset[str] = frozenset(), lacking: dict[str, int] | None = None,
+    pods: list[PodForecast],
+    *happened: str,
+    kind: str = "ReplicaSet",
+    budgeted: frozenset[str] = frozenset(),
+    lacking: dict[str, int] | None = None,
 ) -> Drain:
-    """`happened`: "evicted a web", "created b web", "bound b web n2", in order; an owner named job… is a Job, - is none."""
+    """`happened`: "evicted a web", "created b web", "bound b web n2", in order; an owner named job… is a Job, -
+    is none."""
     events = []
     for version, text in enumerate(happened):
         what, name, app, *node = text.split()
         owner = "" if app == "-" else f"{'Job' if app.startswith('job') else kind} v/{app}"
-        events.append(PodEvent(
-            version=version, at=0.0, kind=what, uid=name, title=f"v/{name}", owner=owner, node=node[0] if node else "n1" if what == "evicted" else "",
-        ))
-    return Drain(node="n1", pages=[], forecast=Forecast(node="n1", made_at="", pods=tuple(pods)), events=events, budgeted=budgeted, lacking=lacking or {})
+        events.append(
+            PodEvent(
+                version=version,
+                at=0.0,
+                kind=what,
+                uid=name,
+                title=f"v/{name}",
+                owner=owner,
+                node=node[0] if node else "n1" if what == "evicted" else "",
+            )
+        )
+    return Drain(
+        node="n1",
+        pages=[],
+        forecast=Forecast(node="n1", made_at="", pods=tuple(pods)),
+        events=events,
+        budgeted=budgeted,
+        lacking=lacking or {},
+    )
 
 
 IN_ORDER = ("evicted a web", "created c web", "bound c web n2", "evicted b web", "created d web", "bound d web n3")
@@ -32,7 +54,14 @@ IN_ORDER = ("evicted a web", "created c web", "bound c web n2", "evicted b web",
 
 def test_landings_are_matched_owner_by_owner() -> None:
     made = score(a_drain([moves("a", "n3"), moves("b", "n2", "n4")], *IN_ORDER))
-    assert (made.pods, made.inside, made.single, made.single_equal, made.mean_size, made.misses) == (2, 2, 1, 1, 1.5, [])
+    assert (made.pods, made.inside, made.single, made.single_equal, made.mean_size, made.misses) == (
+        2,
+        2,
+        1,
+        1,
+        1.5,
+        [],
+    )
     assert (made.drains_in_order, made.single_in_order, made.single_equal_in_order) == (1, 1, 1)
 
 
@@ -44,7 +73,16 @@ def test_a_landing_elsewhere_is_a_miss_with_both_sides() -> None:
 
 
 def test_a_replacement_of_another_owner_makes_nothing_come_true() -> None:
-    made = score(a_drain([moves("a", "n2", app="api")], "evicted a api", "created c web", "bound c web n2", "created d api", "bound d api n5"))
+    made = score(
+        a_drain(
+            [moves("a", "n2", app="api")],
+            "evicted a api",
+            "created c web",
+            "bound c web n2",
+            "created d api",
+            "bound d api n5",
+        )
+    )
     assert (made.pods, made.inside) == (1, 0)
 
 
@@ -57,7 +95,8 @@ def test_a_replacement_that_a_drain_before_is_owed_is_nobodys_landing_here() -> 
     """A Job whose pod was evicted here and by the drain before: one came, and that is the other's."""
     happened = ("evicted a job", "created c job", "bound c job n7")
     late, both = (
-        score(a_drain([moves("a", "n2", app="job", kind="Job")], *happened, *more, lacking={"Job v/job": 1})) for more in ((), ("created d job", "bound d job n2"))
+        score(a_drain([moves("a", "n2", app="job", kind="Job")], *happened, *more, lacking={"Job v/job": 1}))
+        for more in ((), ("created d job", "bound d job n2"))
     )
     assert (late.pods, late.superseded, late.misses) == (0, 1, [])
     assert (both.pods, both.inside, both.superseded) == (1, 1, 0)
@@ -69,30 +108,84 @@ def test_a_replacement_without_a_node_is_a_miss_and_seen_as_pending() -> None:
     assert (made.pods, made.inside, made.pending_seen, len(made.misses)) == (1, 0, 1, 1)
 
 
-@pytest.mark.parametrize(("happened", "why"), [
-    pytest.param(IN_ORDER, "", id="each has its node before the next goes"),
-    pytest.param(("evicted b web", "created d web", "bound d web n3", "evicted a web"), "v/a was evicted after v/b", id="asked in another order"),
-    pytest.param(("created x job", *IN_ORDER), "v/x came, which this drain did not displace", id="a pod of another drain came"),
-    pytest.param(("evicted a web", "created c web", "evicted b web", "bound c web n2"), "v/c had no node yet when v/b was evicted", id="the scheduler was slower"),
-])
+@pytest.mark.parametrize(
+    ("happened", "why"),
+    [
+        pytest.param(IN_ORDER, "", id="each has its node before the next goes"),
+        pytest.param(
+            ("evicted b web", "created d web", "bound d web n3", "evicted a web"),
+            "v/a was evicted after v/b",
+            id="asked in another order",
+        ),
+        pytest.param(
+            ("created x job", *IN_ORDER),
+            "v/x came, which this drain did not displace",
+            id="a pod of another drain came",
+        ),
+        pytest.param(
+            ("evicted a web", "created c web", "evicted b web", "bound c web n2"),
+            "v/c had no node yet when v/b was evicted",
+            id="the scheduler was slower",
+        ),
+    ],
+)
 def test_whether_the_order_was_kept(happened: tuple[str, ...], why: str) -> None:
     assert disorder(a_drain([moves("a", "n2"), moves("b", "n3")], *happened)) == why
 
 
-JOBS_LAST = ("evicted a job1", "evicted b web", "created c web", "bound c web n2", "evicted e job2", "created d job1", "bound d job1 n3", "created f job2")
+JOBS_LAST = (
+    "evicted a job1",
+    "evicted b web",
+    "created c web",
+    "bound c web n2",
+    "evicted e job2",
+    "created d job1",
+    "bound d job1 n3",
+    "created f job2",
+)
 
 
-@pytest.mark.parametrize(("happened", "lacking", "why"), [
-    pytest.param(JOBS_LAST, {}, "", id="Jobs come last"),
-    pytest.param(JOBS_LAST, {"Job v/job1": 1}, "v/d came, which this drain did not displace", id="for a pod that was away before"),
-    pytest.param(JOBS_LAST, {"Job v/job3": 1}, "", id="a Job that has nothing to do with it"),
-    pytest.param(("evicted a job1", "created c job1", "evicted b web"), {}, "v/c came before v/b was evicted", id="the drain took longer than a Job waits"),
-    pytest.param(("evicted a job1", "evicted b web", "created d job1", "created c web"), {}, "v/d came before a replacement of v/b", id="a controller was slower than a Job"),
-    pytest.param(("evicted a job1", "evicted e job2", "created f job2", "created d job1"), {}, "", id="in which order they come is open"),
-    pytest.param(("evicted a job1", "evicted b -", "created d job1"), {}, "", id="nobody makes a bare pod anew"),
-    pytest.param(("evicted a job1", "created d job1", "evicted x web n5", "created y web"), {}, "", id="whom the replacement preempted is no part of the drain"),
-])
-def test_whether_jobs_came_when_a_forecast_counts_on_them(happened: tuple[str, ...], lacking: dict[str, int], why: str) -> None:
+@pytest.mark.parametrize(
+    ("happened", "lacking", "why"),
+    [
+        pytest.param(JOBS_LAST, {}, "", id="Jobs come last"),
+        pytest.param(
+            JOBS_LAST,
+            {"Job v/job1": 1},
+            "v/d came, which this drain did not displace",
+            id="for a pod that was away before",
+        ),
+        pytest.param(JOBS_LAST, {"Job v/job3": 1}, "", id="a Job that has nothing to do with it"),
+        pytest.param(
+            ("evicted a job1", "created c job1", "evicted b web"),
+            {},
+            "v/c came before v/b was evicted",
+            id="the drain took longer than a Job waits",
+        ),
+        pytest.param(
+            ("evicted a job1", "evicted b web", "created d job1", "created c web"),
+            {},
+            "v/d came before a replacement of v/b",
+            id="a controller was slower than a Job",
+        ),
+        pytest.param(
+            ("evicted a job1", "evicted e job2", "created f job2", "created d job1"),
+            {},
+            "",
+            id="in which order they come is open",
+        ),
+        pytest.param(("evicted a job1", "evicted b -", "created d job1"), {}, "", id="nobody makes a bare pod anew"),
+        pytest.param(
+            ("evicted a job1", "created d job1", "evicted x web n5", "created y web"),
+            {},
+            "",
+            id="whom the replacement preempted is no part of the drain",
+        ),
+    ],
+)
+def test_whether_jobs_came_when_a_forecast_counts_on_them(
+    happened: tuple[str, ...], lacking: dict[str, int], why: str
+) -> None:
     assert disorder(a_drain([moves(name, "n2") for name in "abe"], *happened, lacking=lacking)) == why
 
 

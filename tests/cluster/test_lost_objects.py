@@ -20,7 +20,10 @@ def somebody_drains_slowly(story: Story, hosts: list[Host]) -> Host:
     story.observer.forget()
     story.need_reboot(hosts)
     holder = story.any_of(hosts, "Draining")
-    story.wait_for("its pods are being evicted", lambda: any(life.deleting_at for life in story.observer.pods() if life.node == holder.name))
+    story.wait_for(
+        "its pods are being evicted",
+        lambda: any(life.deleting_at for life in story.observer.pods() if life.node == holder.name),
+    )
     return holder
 
 
@@ -30,7 +33,7 @@ def test_the_api_server_is_away_for_a_minute_in_the_middle_of_a_drain(story: Sto
     story.plane.stop_api_server()
     time.sleep(60)
     story.plane.start_api_server()
-    story.finishes_one(holder, 150)                              # controllers and scheduler come back in their own time
+    story.finishes_one(holder, 150)  # controllers and scheduler come back in their own time
     story.finishes(hosts, 180)
     story.judge()
     story.is_clean(hosts)
@@ -49,12 +52,17 @@ def test_the_node_of_a_holder_is_deleted_and_registered_again(story: Story) -> N
 
 
 def test_a_node_that_is_recreated_under_a_draining_agent_holds_up_nobody_until_the_deadline(story: Story) -> None:
-    """With the default deadline of a quarter of an hour: the host runs on under the same boot, so its agent gives the old claim back at once."""
+    """With the default deadline of a quarter of an hour: the host runs on under the same boot, so its agent
+    gives the old claim back at once."""
     hosts = story.nodes(3)
     holder = somebody_drains_slowly(story, hosts)
     story.admin.delete(f"/api/v1/nodes/{holder.name}")
     story.admin.create("/api/v1/nodes", holder.manifest())
-    story.wait_for("the claim of the old Node is gone", lambda: holder.name not in story.holders() or story.phase(holder) in ("Claiming", "Draining"), 60)
+    story.wait_for(
+        "the claim of the old Node is gone",
+        lambda: holder.name not in story.holders() or story.phase(holder) in ("Claiming", "Draining"),
+        60,
+    )
     story.finishes(hosts, 240)
     story.judge()
     story.is_clean(hosts)
@@ -97,7 +105,10 @@ def strip_every_mark(story: Story, host: Host) -> None:
     annotations = {key: None for key in seen["metadata"]["annotations"] if key.startswith("careen.dev/")}
     taints = [taint for taint in seen["spec"].get("taints", []) if not taint["key"].startswith("careen.dev/")]
     labels = {"careen.dev/reboot": None}
-    story.admin.patch(f"/api/v1/nodes/{host.name}", {"metadata": {"annotations": annotations, "labels": labels}, "spec": {"taints": taints}})
+    story.admin.patch(
+        f"/api/v1/nodes/{host.name}",
+        {"metadata": {"annotations": annotations, "labels": labels}, "spec": {"taints": taints}},
+    )
 
 
 def test_every_mark_is_stripped_from_a_draining_node_and_its_cordon_goes_all_the_same(story: Story) -> None:
@@ -117,7 +128,9 @@ def test_every_mark_is_stripped_and_the_lock_is_cleared_and_the_cordon_goes_all_
     story.write_lock(None)
     story.finishes(hosts, 240)
     story.is_clean(hosts)
-    assert story.events("CordonLifted") or story.events("EntryAdopted"), "by proof alone, or by an entry that was put back before the record went"
+    assert story.events("CordonLifted") or story.events("EntryAdopted"), (
+        "by proof alone, or by an entry that was put back before the record went"
+    )
 
 
 def test_a_persons_cordon_is_told_by_the_name_of_who_set_it(story: Story) -> None:

@@ -16,13 +16,17 @@ ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/careen"
 
 def test_every_right_that_is_missing_is_named_at_the_start(story: Story) -> None:
     role = story.admin.get(ROLE)
-    fewer: list[dict[str, Any]] = [rule for rule in role["rules"] if rule["resources"] not in (["pods/eviction"], ["poddisruptionbudgets"])]
+    fewer: list[dict[str, Any]] = [
+        rule for rule in role["rules"] if rule["resources"] not in (["pods/eviction"], ["poddisruptionbudgets"])
+    ]
     assert len(fewer) == len(role["rules"]) - 2
     story.admin.patch(ROLE, {"rules": fewer})
     try:
         (host,) = story.nodes_without_agents(1)
         host.agent_wanted = True
-        story.wait_for("it names them", lambda: "pods/eviction" in said(host.log) and "poddisruptionbudgets" in said(host.log))
+        story.wait_for(
+            "it names them", lambda: "pods/eviction" in said(host.log) and "poddisruptionbudgets" in said(host.log)
+        )
         assert "create" in said(host.log)
     finally:
         for file in manifest_files():

@@ -59,7 +59,9 @@ def tainted_before_cordon(story: Story, name: str) -> None:
     history = story.observer.node_history(name)
     cordon = next(seen for seen in history if seen.unschedulable)
     before = [seen for seen in history if seen.at < cordon.at]
-    assert ("careen.dev/reboot", "PreferNoSchedule") in before[-1].taints, f"{name} was cordoned without having been tainted"
+    assert ("careen.dev/reboot", "PreferNoSchedule") in before[-1].taints, (
+        f"{name} was cordoned without having been tainted"
+    )
 
 
 def test_with_concurrency_three_never_two_nodes_of_one_zone_are_down(story: Story) -> None:
@@ -72,11 +74,16 @@ def test_with_concurrency_three_never_two_nodes_of_one_zone_are_down(story: Stor
     for zone in ("zone-a", "zone-b", "zone-c"):
         names = [host.name for host in hosts if host.zone == zone]
         assert too_many_down(story.observer.seen, names, 1, time.time()) == []
-    assert most_at_once(span for host in hosts for span in down_spans(story.observer.node_history(host.name), time.time())) > 1
+    assert (
+        most_at_once(span for host in hosts for span in down_spans(story.observer.node_history(host.name), time.time()))
+        > 1
+    )
 
 
 def test_a_zone_that_has_a_dead_node_spends_its_budget_on_it(story: Story) -> None:
-    dead, same_zone, other_zone = story.nodes(3, "--concurrency=2", "--budget=zone=1", zones=2, change=lambda host: setattr(host, "boot_seconds", 600))
+    dead, same_zone, other_zone = story.nodes(
+        3, "--concurrency=2", "--budget=zone=1", zones=2, change=lambda host: setattr(host, "boot_seconds", 600)
+    )
     for host in (same_zone, other_zone):
         host.boot_seconds = 2
     same_zone, other_zone = (other_zone, same_zone) if same_zone.zone != dead.zone else (same_zone, other_zone)
@@ -93,7 +100,10 @@ def test_a_cordon_that_a_person_set_before_is_still_there_afterwards(story: Stor
     hosts = story.nodes(2)
     story.cordon(hosts[0])
     story.need_reboot(hosts[:1])
-    story.wait_for("it has rebooted", lambda: hosts[0].reboots and hosts[0].up and not story.holders() and story.phase(hosts[0]) == "Idle")
+    story.wait_for(
+        "it has rebooted",
+        lambda: hosts[0].reboots and hosts[0].up and not story.holders() and story.phase(hosts[0]) == "Idle",
+    )
     assert story.state(hosts[0]).unschedulable
     story.judge()
 

@@ -16,7 +16,14 @@ END = 100.0
 
 
 def node(at: float, name: str = "n00", *, cordoned: bool = False, ready: bool = True, **more: object) -> NodeSeen:
-    values: dict[str, object] = {"uid": "u", "exists": True, "boot_id": "b", "taints": (), "labels": {}, "annotations": {}}
+    values: dict[str, object] = {
+        "uid": "u",
+        "exists": True,
+        "boot_id": "b",
+        "taints": (),
+        "labels": {},
+        "annotations": {},
+    }
     return NodeSeen(at=at, name=name, unschedulable=cordoned, ready=ready, **{**values, **more})  # type: ignore[arg-type]
 
 
@@ -26,7 +33,13 @@ def lock(at: float, *holders: str) -> LockSeen:
 
 
 def pod(name: str, **more: object) -> PodLife:
-    values: dict[str, object] = {"owner": "Deployment/web", "created_at": 1.0, "scheduled_at": 1.0, "ready_at": 2.0, "node": "n00"}
+    values: dict[str, object] = {
+        "owner": "Deployment/web",
+        "created_at": 1.0,
+        "scheduled_at": 1.0,
+        "ready_at": 2.0,
+        "node": "n00",
+    }
     return PodLife(uid=name, namespace="shop", name=name, labels={}, **{**values, **more})  # type: ignore[arg-type]
 
 
@@ -39,7 +52,13 @@ REBOOT = Reboot(asked_at=20.0, boot_left="b", by_agent=True, boot="c", ready_at=
 
 def a_good_story() -> Seen:
     return Seen(
-        nodes=[node(0), node(10, cordoned=True), node(22, cordoned=True, ready=False), node(30, cordoned=True), node(40)],
+        nodes=[
+            node(0),
+            node(10, cordoned=True),
+            node(22, cordoned=True, ready=False),
+            node(30, cordoned=True),
+            node(40),
+        ],
         locks=[lock(0), lock(9, "n00"), lock(41)],
         pods={"web-1": pod("web-1", deleting_at=11.0, gone_at=13.0), "log-1": pod("log-1", owner="DaemonSet/log")},
     )
@@ -56,7 +75,9 @@ def test_a_story_in_which_every_rule_held_has_no_sentences() -> None:
 def test_two_nodes_down_at_once_are_one_too_many() -> None:
     seen = a_good_story()
     seen.nodes += [node(0, "n01"), node(25, "n01", cordoned=True), node(26, "n01")]
-    assert sentences(seen, host(REBOOT), host(name="n01")) == ["2 nodes down at once, 1 allowed: n00 10.0–40.0, n01 25.0–26.0"]
+    assert sentences(seen, host(REBOOT), host(name="n01")) == [
+        "2 nodes down at once, 1 allowed: n00 10.0–40.0, n01 25.0–26.0"
+    ]
     assert sentences(seen, host(REBOOT), host(name="n01"), concurrency=2) == []
 
 
@@ -103,7 +124,10 @@ def test_an_agent_that_ended_by_itself_is_found() -> None:
         (node(1, annotations={"careen.dev/last-reboot": "{}", "other": ""}), []),
         (node(1, annotations={"careen.dev/phase": "Waiting"}), ["n00 still carries careen.dev/phase"]),
         (node(1, labels={"careen.dev/reboot": "required"}), ["n00 still carries careen.dev/reboot"]),
-        (node(1, taints=(("careen.dev/reboot", "PreferNoSchedule"),)), ["n00 still carries careen.dev/reboot:PreferNoSchedule"]),
+        (
+            node(1, taints=(("careen.dev/reboot", "PreferNoSchedule"),)),
+            ["n00 still carries careen.dev/reboot:PreferNoSchedule"],
+        ),
         (node(1, cordoned=True), ["n00 is cordoned"]),
         (None, ["the node is gone"]),
     ],
@@ -148,12 +172,24 @@ def test_moves_count_replacements_and_those_that_had_to_move_again() -> None:
         pod("by-hand", owner="", created_at=50.0),
     ]
     found = moves(lives, start=10.0, end=END)
-    assert (found.total, found.repeat, found.floor, found.pending_seconds, found.unscheduled_seconds) == (2, 1, 3, 7.0, 0.5)
+    assert (found.total, found.repeat, found.floor, found.pending_seconds, found.unscheduled_seconds) == (
+        2,
+        1,
+        3,
+        7.0,
+        0.5,
+    )
 
 
 def test_the_parts_of_a_roll_out_add_up_to_its_time() -> None:
     found = rollout(a_good_story(), {"n00": [REBOOT]}, start=5.0, end=45.0)
-    assert (found.idle_lock, found.drain, found.boot, found.ready_but_cordoned, found.settling) == (8.0, 11.0, 10.0, 10.0, 1.0)
+    assert (found.idle_lock, found.drain, found.boot, found.ready_but_cordoned, found.settling) == (
+        8.0,
+        11.0,
+        10.0,
+        10.0,
+        1.0,
+    )
     assert found.wall == 40.0
     assert (found.most_down, found.node_seconds_down) == (1, 30.0)
 
@@ -165,9 +201,24 @@ def test_the_taint_is_timed_from_when_the_host_asked() -> None:
     assert [found.sentinel_to_taint.median for found in (late, at_once) if found.sentinel_to_taint] == [3.0, 7.0]
 
 
-def request(verb: str, resource: str = "nodes", *, user: str = "agent", stage: str = "ResponseComplete", code: int = 200, **more: str) -> dict[str, object]:
+def request(
+    verb: str,
+    resource: str = "nodes",
+    *,
+    user: str = "agent",
+    stage: str = "ResponseComplete",
+    code: int = 200,
+    **more: str,
+) -> dict[str, object]:
     asked = {"objectRef": {"resource": resource, **more}} if resource else {}
-    return {"verb": verb, "stage": stage, "user": {"username": user}, "requestURI": "/version", "responseStatus": {"code": code}, **asked}
+    return {
+        "verb": verb,
+        "stage": stage,
+        "user": {"username": user},
+        "requestURI": "/version",
+        "responseStatus": {"code": code},
+        **asked,
+    }
 
 
 def test_requests_are_counted_by_what_was_asked_and_a_watch_once() -> None:

@@ -1,4 +1,5 @@
-"""Every eviction takes eight seconds behind a slow webhook: the agent hears people all the same, and the drain goes on."""
+"""Every eviction takes eight seconds behind a slow webhook: the agent hears people all the same, and the drain
+goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def webhook(story: Story, tmp_path: Path) -> Iterator[SlowWebhook]:
     webhook.close()
 
 
-def test_a_hold_is_heard_although_a_dozen_evictions_of_eight_seconds_each_are_under_way(story: Story, webhook: SlowWebhook) -> None:
+def test_a_hold_is_heard_although_a_dozen_evictions_of_eight_seconds_each_are_under_way(
+    story: Story, webhook: SlowWebhook
+) -> None:
     first, second = story.nodes(2)
     story.cordon(second)
     story.workloads(deployment("web", 12))

@@ -1,4 +1,5 @@
-"""Agents die and the API server goes away at random moments, again and again: no rule is broken, and every need is met once.
+"""Agents die and the API server goes away at random moments, again and again: no rule is broken, and every need
+is met once.
 
 A short form with one seed; `make soak-cluster SOAK_SECONDS=1800 SOAK_SEED=7` goes on for half an hour.
 """
@@ -52,7 +53,7 @@ def storm(story: Story, hosts: list[Host], chance: random.Random, needs: int) ->
             story.plane.start_api_server()
             continue
         running = [host for host in hosts if host.up and host.agent is not None]
-        with contextlib.suppress(AssertionError):                 # it went down by itself in this very moment
+        with contextlib.suppress(AssertionError):  # it went down by itself in this very moment
             story.the_fleet().kill_agent(chance.choice(running or hosts))
 
 

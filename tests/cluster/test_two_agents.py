@@ -15,7 +15,8 @@ pytestmark = pytest.mark.cluster
 
 
 class Together:
-    """Lets the first announcement of each of two agents go on to the server in the same instant, so that one meets a conflict."""
+    """Lets the first announcement of each of two agents go on to the server in the same instant, so that one
+    meets a conflict."""
 
     def __init__(self, node: str) -> None:
         self.met: list[int] = []
@@ -28,7 +29,11 @@ class Together:
 
         def meet(call: Call, forward: Callable[[], Answer]) -> Answer | None:
             nonlocal is_first
-            if not (is_first and call.is_patch_of_node(self._node) and call.annotations.get("careen.dev/phase") == "Rebooting"):
+            if not (
+                is_first
+                and call.is_patch_of_node(self._node)
+                and call.annotations.get("careen.dev/phase") == "Rebooting"
+            ):
                 return None
             is_first = False
             with contextlib.suppress(threading.BrokenBarrierError):
@@ -41,7 +46,9 @@ class Together:
 
 
 def test_of_two_announcements_at_once_only_one_becomes_a_request_to_the_host(story: Story) -> None:
-    (host,) = story.nodes(1, "--host-lock-dir=", change=lambda host: (story.behind_proxy(host), setattr(host, "shutdown_seconds", 12.0)))
+    (host,) = story.nodes(
+        1, "--host-lock-dir=", change=lambda host: (story.behind_proxy(host), setattr(host, "shutdown_seconds", 12.0))
+    )
     together = Together(host.name)
     story.proxies[host.name].rule = together.rule()
     other = story.behind_proxy(host, "-second")
@@ -52,7 +59,9 @@ def test_of_two_announcements_at_once_only_one_becomes_a_request_to_the_host(sto
     story.wait_for("the host was asked", host.requests.exists)
     story.stays("its claim stands while it goes down", lambda: not host.up or story.holders() == (host.name,), 4)
     story.wait_for("it is down", lambda: not host.up)
-    assert len(host.requests.read_text().split()) == 1, f"the host was asked more than once; the announcements met {together.met}"
+    assert len(host.requests.read_text().split()) == 1, (
+        f"the host was asked more than once; the announcements met {together.met}"
+    )
     assert sorted(together.met) == [200, 409], "the two must have met for this story to tell anything"
     story.finishes([host])
     story.judge()

@@ -1,4 +1,5 @@
-"""The record on a Node is wiped, spoilt, or left behind by an agent that is gone: what careen had set goes all the same."""
+"""The record on a Node is wiped, spoilt, or left behind by an agent that is gone: what careen had set goes all
+the same."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def wait_tainted(story: Story, hosts: list[Host]) -> None:
     for host in hosts:
         story.annotate_node(host, "careen.dev/hold", "wait")
     story.need_reboot(hosts)
-    story.wait_for("they wait, tainted", lambda: all(story.phase(host) == "Waiting" and story.is_tainted(host) for host in hosts))
+    story.wait_for(
+        "they wait, tainted", lambda: all(story.phase(host) == "Waiting" and story.is_tainted(host) for host in hosts)
+    )
 
 
 def test_the_taint_of_a_waiting_node_goes_with_the_need_although_its_record_went_first(story: Story) -> None:
@@ -36,12 +39,15 @@ def test_the_taint_of_a_waiting_node_goes_with_the_need_although_its_record_went
     story.annotate_node(wiped, RECORD, None)
     story.annotate_node(spoilt, RECORD, '{"version": 1, "phase": "Wai')
     marks = [key for key in story.state(alone).annotations if key.startswith("careen.dev/")]
-    story.admin.patch(f"/api/v1/nodes/{alone.name}", {"metadata": {"annotations": dict.fromkeys(marks), "labels": {"careen.dev/reboot": None}}})
+    story.admin.patch(
+        f"/api/v1/nodes/{alone.name}",
+        {"metadata": {"annotations": dict.fromkeys(marks), "labels": {"careen.dev/reboot": None}}},
+    )
     story.start_agents()
     story.annotate_node(wiped, "careen.dev/hold", None)
     story.wait_for("nothing of ours is left on them", lambda: story.is_home(wiped) and story.is_home(alone), 60)
     assert ("example.com/theirs", "PreferNoSchedule") in story.state(wiped).taints
-    story.annotate_node(spoilt, RECORD, None)                    # a record that cannot be read is for a person to remove
+    story.annotate_node(spoilt, RECORD, None)  # a record that cannot be read is for a person to remove
     story.wait_for("nothing of ours is left on the last one", lambda: story.is_home(spoilt), 60)
     assert not any(host.reboots for host in hosts)
     story.judge()
@@ -52,7 +58,10 @@ def test_the_record_alone_is_wiped_from_a_draining_node_and_the_roll_out_goes_on
     story.workloads(deployment("slow", 3, stop_seconds=8, **on_node(hosts[0].name)))
     story.need_reboot(hosts[:1])
     story.reaches(hosts[0], "Draining")
-    story.wait_for("evictions are under way", lambda: any(life.deleting_at for life in story.observer.pods() if life.node == hosts[0].name))
+    story.wait_for(
+        "evictions are under way",
+        lambda: any(life.deleting_at for life in story.observer.pods() if life.node == hosts[0].name),
+    )
     story.annotate_node(hosts[0], RECORD, None)
     hosts[1].ask_for_reboot()
     story.finishes(hosts, 180)
@@ -67,7 +76,8 @@ def changed(story: Story, host: Host, **fields: Any) -> str:
 
 
 def test_poisoned_annotations_on_some_nodes_stop_no_other_node(story: Story) -> None:
-    """An uptime of 400 digits, an instant before the year 1, one after the year 9999, a forecast and a lock of nonsense."""
+    """An uptime of 400 digits, an instant before the year 1, one after the year 9999, a forecast and a lock of
+    nonsense."""
     huge, early, late, deep, *others = hosts = story.nodes(6)
     poisoned = hosts[:4]
     wait_tainted(story, poisoned)
@@ -77,18 +87,33 @@ def test_poisoned_annotations_on_some_nodes_stop_no_other_node(story: Story) -> 
     refusal = {"gate": "hold", "code": "held", "sentence": "wait", "since": instant}
     story.annotate_node(early, "careen.dev/refusals", json.dumps([refusal]))
     story.annotate_node(early, "careen.dev/since", instant)
-    story.annotate_node(late, "careen.dev/last-reboot", json.dumps({"at": "9999-12-31T23:59:59-23:59", "seconds": 1e308, "moves": -(10**399)}))
+    story.annotate_node(
+        late,
+        "careen.dev/last-reboot",
+        json.dumps({"at": "9999-12-31T23:59:59-23:59", "seconds": 1e308, "moves": -(10**399)}),
+    )
     story.annotate_node(late, "careen.dev/hold", "wait until=9999-12-31T23:59:59-23:59")
     story.annotate_node(deep, RECORD, "[" * 50_000)
     story.annotate_node(deep, "careen.dev/moves", "9" * 5_000)
     story.need_reboot(others)
     story.finishes(others, 120)
     for host in hosts:
-        turns = [line for line in story.metrics(host).splitlines() if line.startswith("careen_turns_total") and 'end="broken"' in line]
+        turns = [
+            line
+            for line in story.metrics(host).splitlines()
+            if line.startswith("careen_turns_total") and 'end="broken"' in line
+        ]
         assert not [line for line in turns if not line.endswith(" 0.0")], f"a turn of {host.name} broke"
     assert not any(host.reboots for host in poisoned), "they are held"
     for host in poisoned:
-        keys = [RECORD, "careen.dev/refusals", "careen.dev/last-reboot", "careen.dev/since", "careen.dev/moves", "careen.dev/hold"]
+        keys = [
+            RECORD,
+            "careen.dev/refusals",
+            "careen.dev/last-reboot",
+            "careen.dev/since",
+            "careen.dev/moves",
+            "careen.dev/hold",
+        ]
         story.admin.patch(f"/api/v1/nodes/{host.name}", {"metadata": {"annotations": dict.fromkeys(keys)}})
     story.finishes(hosts, 180)
     story.judge()

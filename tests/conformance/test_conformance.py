@@ -40,7 +40,10 @@ def test_every_decision_is_the_real_schedulers(lines: list[str]) -> None:
         case = read_case(line)
         for pod, answer in judge(case).items():
             want = _expected()[case.id][pod]
-            found += [f"{case.id} {pod} {field}: {first_difference(want, answer, field)}" for field in differences(want, answer)]
+            found += [
+                f"{case.id} {pod} {field}: {first_difference(want, answer, field)}"
+                for field in differences(want, answer)
+            ]
     assert found == []
 
 
@@ -62,13 +65,17 @@ def test_the_order_of_objects_within_a_kind_other_than_nodes_does_not_matter() -
     for line in CASES[:40]:
         case = json.loads(line)
         nodes = [o for o in case["objects"] if o["kind"] == "Node"]
-        others = [o for o in case["objects"] if o["kind"] not in {"Node", "PodDisruptionBudget", "Pod", "PersistentVolume"}]
+        others = [
+            o for o in case["objects"] if o["kind"] not in {"Node", "PodDisruptionBudget", "Pod", "PersistentVolume"}
+        ]
         rest = [o for o in case["objects"] if o["kind"] in {"PodDisruptionBudget", "Pod", "PersistentVolume"}]
         shuffled = {**case, "objects": [*reversed(others), *nodes, *rest]}
         assert answer_line(json.dumps(shuffled)) == answer_line(line), case["id"]
 
 
-def test_the_command_line_gives_the_same_lines_with_one_process_and_with_two(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_gives_the_same_lines_with_one_process_and_with_two(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from scheduler_core.__main__ import main
 
     answers = []
@@ -77,4 +84,6 @@ def test_the_command_line_gives_the_same_lines_with_one_process_and_with_two(cap
         assert main(["judge", "--processes", processes]) == 0
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1]
-    assert [json.loads(line)["id"] for line in answers[0].splitlines()] == [json.loads(line)["id"] for line in CASES[:20]]
+    assert [json.loads(line)["id"] for line in answers[0].splitlines()] == [
+        json.loads(line)["id"] for line in CASES[:20]
+    ]

@@ -28,7 +28,15 @@ FAST = Timings(pod_start=0.05, pod_stop=0.03, shutdown=0.05, boot=0.1, kubelet_s
 
 
 def plan(**changes: Any) -> RolloutPlan:
-    defaults: dict[str, Any] = {"nodes": 4, "seed": 1, "concurrency": 1, "patience_seconds": 0.5, "timings": FAST, "taint_seconds": 0.5, "has_agents": False}
+    defaults: dict[str, Any] = {
+        "nodes": 4,
+        "seed": 1,
+        "concurrency": 1,
+        "patience_seconds": 0.5,
+        "timings": FAST,
+        "taint_seconds": 0.5,
+        "has_agents": False,
+    }
     return RolloutPlan(**{**defaults, **changes})
 
 
@@ -56,18 +64,32 @@ class ModelAgent:
 
     def patch_node(self, annotations: dict[str, str | None], **spec: Any) -> None:
         def edit(node: dict[str, Any]) -> dict[str, Any]:
-            kept = {k: v for k, v in {**(node["metadata"].get("annotations") or {}), **annotations}.items() if v is not None}
+            kept = {
+                k: v for k, v in {**(node["metadata"].get("annotations") or {}), **annotations}.items() if v is not None
+            }
             labels = dict(node["metadata"]["labels"])
             labels.pop("careen.dev/reboot", None)
             if annotations.get("careen.dev/phase", "Idle") != "Idle":
                 labels["careen.dev/reboot"] = "required"
-            return {**node, "metadata": {**node["metadata"], "labels": labels, "annotations": kept}, "spec": {**node["spec"], **spec}}
+            return {
+                **node,
+                "metadata": {**node["metadata"], "labels": labels, "annotations": kept},
+                "spec": {**node["spec"], **spec},
+            }
 
         self.cluster.api.verbs.change(NODES, "", self.name, edit, actor=self.user)
 
     def say(self, phase: str, claim: str | None, **spec: Any) -> None:
         progress = None if claim is None else json.dumps({"version": 1, "claim": claim})
-        self.patch_node({"careen.dev/phase": phase, "careen.dev/reason": phase, "careen.dev/since": "now", "careen.dev/progress": progress}, **spec)
+        self.patch_node(
+            {
+                "careen.dev/phase": phase,
+                "careen.dev/reason": phase,
+                "careen.dev/since": "now",
+                "careen.dev/progress": progress,
+            },
+            **spec,
+        )
 
     @property
     def other_taints(self) -> list[dict[str, Any]]:
@@ -75,11 +97,16 @@ class ModelAgent:
         return [t for t in node["spec"].get("taints") or [] if t["key"] != "careen.dev/reboot"]
 
     def taint(self) -> None:
-        self.say("Waiting", None, taints=[*self.other_taints, {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}])
+        self.say(
+            "Waiting", None, taints=[*self.other_taints, {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}]
+        )
 
     def write_lock(self, rows: list[dict[str, str]]) -> None:
         def edit(daemon_set: dict[str, Any]) -> dict[str, Any]:
-            return {**daemon_set, "metadata": {**daemon_set["metadata"], "annotations": {LOCK_ANNOTATION: json.dumps({"locks": rows})}}}
+            return {
+                **daemon_set,
+                "metadata": {**daemon_set["metadata"], "annotations": {LOCK_ANNOTATION: json.dumps({"locks": rows})}},
+            }
 
         self.cluster.api.verbs.change(DAEMON_SETS, "careen", "careen", edit, actor=self.user)
 
@@ -101,7 +128,11 @@ class ModelAgent:
         self.say("Idle", None)
 
     def evict_all(self) -> bool:
-        left = [s for s in self.cluster.api.store.items(PODS.storage, "shop") if s.content["spec"].get("nodeName") == self.name]
+        left = [
+            s
+            for s in self.cluster.api.store.items(PODS.storage, "shop")
+            if s.content["spec"].get("nodeName") == self.name
+        ]
         for stored in left:
             if "deletionTimestamp" not in stored.content["metadata"] and controller_uid(stored.content):
                 # A budget's 429 is tried again in the next round.
@@ -112,7 +143,9 @@ class ModelAgent:
 
 async def test_a_good_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> None:
     """Also with a hold, a person's cordon and other people's marks about: `set_up` and `run` bring those."""
-    async with running_rollout(plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path) as rollout:
+    async with running_rollout(
+        plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path
+    ) as rollout:
         await rollout.set_up()
         agents = [ModelAgent(rollout, name) for name in rollout.cluster.hosts.by_name]
 
@@ -122,7 +155,9 @@ async def test_a_good_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> 
                 agent.taint()
             # The node that is held comes last: its hold ends while the roll-out runs.
             for agent in sorted(agents, key=lambda a: a.name == "node-03"):
-                while "careen.dev/hold" in (rollout.cluster.api.verbs.read(NODES, "", agent.name).content["metadata"].get("annotations") or {}):
+                while "careen.dev/hold" in (
+                    rollout.cluster.api.verbs.read(NODES, "", agent.name).content["metadata"].get("annotations") or {}
+                ):
                     await asyncio.sleep(0.1)
                 await agent.reboot()
                 await rollout.cluster.wait_until_settled(10)
@@ -140,13 +175,29 @@ async def test_a_good_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> 
 
 
 def a_write(at: float, plural: str, name: str, before: Any, after: Any, *, actor: str = "careen-agent-n1") -> Write:
-    return Write(at=at, actor=actor, verb="patch", plural=plural, key=("careen" if plural == "daemonsets" else "", name), before=before, after=after)
+    return Write(
+        at=at,
+        actor=actor,
+        verb="patch",
+        plural=plural,
+        key=("careen" if plural == "daemonsets" else "", name),
+        before=before,
+        after=after,
+    )
 
 
-def a_node(*, cordoned: bool = False, ready: bool = True, boot: str = "b1", claim: str = "", **annotations: str) -> dict[str, Any]:
+def a_node(
+    *, cordoned: bool = False, ready: bool = True, boot: str = "b1", claim: str = "", **annotations: str
+) -> dict[str, Any]:
     notes = {"careen.dev/progress": json.dumps({"claim": claim}), **annotations} if claim else dict(annotations)
-    return {"metadata": {"annotations": notes}, "spec": {"unschedulable": cordoned},
-            "status": {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}], "nodeInfo": {"bootID": boot}}}
+    return {
+        "metadata": {"annotations": notes},
+        "spec": {"unschedulable": cordoned},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+            "nodeInfo": {"bootID": boot},
+        },
+    }
 
 
 def a_lock(*rows: dict[str, str], **top: Any) -> dict[str, Any]:
@@ -154,7 +205,9 @@ def a_lock(*rows: dict[str, str], **top: Any) -> dict[str, Any]:
 
 
 def broken(*writes: Write, log: tuple[HostEvent, ...] = (), concurrency: int = 1) -> list[str]:
-    return [b.rule.name for b in judge(Evidence(writes=writes, host_log=log, concurrency=concurrency, is_complete=False))]
+    return [
+        b.rule.name for b in judge(Evidence(writes=writes, host_log=log, concurrency=concurrency, is_complete=False))
+    ]
 
 
 def a_host_event(at: float, what: str, boot: str = "b1") -> HostEvent:
@@ -176,24 +229,45 @@ def test_a_claim_in_kureds_single_form_counts_too() -> None:
 
 
 def test_a_claim_given_back_when_the_node_is_ready_but_still_reports_its_old_boot_is_too_early() -> None:
-    log = (a_host_event(0, "need"), a_host_event(2, "asked"), a_host_event(3, "down"), a_host_event(4, "booted", "b2"), a_host_event(5, "ready", "b2"))
-    writes = (a_write(0.5, "nodes", "n1", {}, a_node(boot="b1", claim="c1")), a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(6, "daemonsets", "careen", a_lock(ROW), a_lock()))
+    log = (
+        a_host_event(0, "need"),
+        a_host_event(2, "asked"),
+        a_host_event(3, "down"),
+        a_host_event(4, "booted", "b2"),
+        a_host_event(5, "ready", "b2"),
+    )
+    writes = (
+        a_write(0.5, "nodes", "n1", {}, a_node(boot="b1", claim="c1")),
+        a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
+        a_write(6, "daemonsets", "careen", a_lock(ROW), a_lock()),
+    )
     assert broken(*writes, log=log) == ["release"]
 
 
 def test_a_claim_given_back_after_everything_was_undone_is_fine() -> None:
-    writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
-              a_write(3, "nodes", "n1", a_node(cordoned=True, claim="c1"), a_node(claim="c1")), a_write(4, "daemonsets", "careen", a_lock(ROW), a_lock()))
+    writes = (
+        a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
+        a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
+        a_write(3, "nodes", "n1", a_node(cordoned=True, claim="c1"), a_node(claim="c1")),
+        a_write(4, "daemonsets", "careen", a_lock(ROW), a_lock()),
+    )
     assert broken(*writes) == []
 
 
 def test_a_claim_given_back_from_a_cordoned_node_is_too_early() -> None:
-    writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")), a_write(4, "daemonsets", "careen", a_lock(ROW), a_lock()))
+    writes = (
+        a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
+        a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
+        a_write(4, "daemonsets", "careen", a_lock(ROW), a_lock()),
+    )
     assert broken(*writes) == ["release"]
 
 
 def test_a_ghost_may_be_freed_by_another_agent_and_a_living_holder_may_not() -> None:
-    lock = (a_write(2, "daemonsets", "careen", {}, a_lock(ROW)), a_write(3, "daemonsets", "careen", a_lock(ROW), a_lock(), actor="careen-agent-n2"))
+    lock = (
+        a_write(2, "daemonsets", "careen", {}, a_lock(ROW)),
+        a_write(3, "daemonsets", "careen", a_lock(ROW), a_lock(), actor="careen-agent-n2"),
+    )
     assert broken(a_write(1, "nodes", "n1", {}, a_node(claim="c1")), *lock) == ["theft"]
     assert broken(a_write(1, "nodes", "n1", {}, a_node()), *lock) == []
 
@@ -213,7 +287,19 @@ def test_a_taint_of_somebody_else_with_our_key_and_another_effect_is_not_ours_to
 
 def test_a_taint_that_never_comes_is_noticed_though_nobody_writes_anything() -> None:
     def judged(until: float) -> list[str]:
-        return [b.rule.name for b in judge(Evidence(writes=(), host_log=(a_host_event(0, "need"),), concurrency=1, is_complete=False, taint_seconds=10.0, seen_until=until))]
+        return [
+            b.rule.name
+            for b in judge(
+                Evidence(
+                    writes=(),
+                    host_log=(a_host_event(0, "need"),),
+                    concurrency=1,
+                    is_complete=False,
+                    taint_seconds=10.0,
+                    seen_until=until,
+                )
+            )
+        ]
 
     assert judged(9.0) == []
     assert judged(11.0) == ["taint"]
@@ -223,7 +309,10 @@ def test_a_taint_that_never_comes_is_noticed_though_nobody_writes_anything() -> 
 def test_what_a_person_asks_for_is_taken_away_when_it_was_done(key: str) -> None:
     asked = a_node()
     asked["metadata"]["annotations"][key] = "now"
-    assert broken(a_write(1, "nodes", "n1", a_node(), asked, actor="person"), a_write(2, "nodes", "n1", asked, a_node())) == []
+    assert (
+        broken(a_write(1, "nodes", "n1", a_node(), asked, actor="person"), a_write(2, "nodes", "n1", asked, a_node()))
+        == []
+    )
 
 
 def test_the_documentation_lists_the_rules_in_their_order() -> None:

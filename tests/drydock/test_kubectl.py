@@ -56,16 +56,34 @@ def kubectl(server: RunningServer, tmp_path: Path) -> Kubectl:
 @pytest.fixture
 def nodes(server: RunningServer) -> RunningServer:
     for name in ("n1", "n2"):
-        server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": {},
-                     "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"kubeletVersion": "v1.36.0"}}})
+        server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                "spec": {},
+                "status": {
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                    "nodeInfo": {"kubeletVersion": "v1.36.0"},
+                },
+            }
+        )
     return server
 
 
 def running_pod(name: str, node: str, **more: Any) -> dict[str, Any]:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web-uid", "controller": True}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "web"}, "ownerReferences": [owner], **more},
-            "spec": {"nodeName": node, "containers": [{"name": "main", "image": "web:1"}]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [{"name": "main", "ready": True, "restartCount": 0}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "web"}, "ownerReferences": [owner], **more},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "web:1"}]},
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "main", "ready": True, "restartCount": 0}],
+        },
+    }
 
 
 def test_get_prints_the_table_of_the_real_server(kubectl: Kubectl, nodes: RunningServer) -> None:
@@ -77,12 +95,17 @@ def test_get_prints_the_table_of_the_real_server(kubectl: Kubectl, nodes: Runnin
 def test_get_wide_and_custom_columns_show_what_is_asked(kubectl: Kubectl, nodes: RunningServer) -> None:
     nodes.seed(running_pod("web-a", "n1"))
     assert "n1" in kubectl("get", "pods", "-o", "wide").splitlines()[1].split()
-    assert kubectl("get", "pods", "-o", "custom-columns=P:.metadata.name,N:.spec.nodeName", "--no-headers").split() == ["web-a", "n1"]
+    assert kubectl("get", "pods", "-o", "custom-columns=P:.metadata.name,N:.spec.nodeName", "--no-headers").split() == [
+        "web-a",
+        "n1",
+    ]
 
 
 def test_a_watch_follows_a_change(kubectl: Kubectl, nodes: RunningServer, tmp_path: Path) -> None:
     environment = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig"), "HOME": str(tmp_path)}
-    with subprocess.Popen(["kubectl", "get", "node", "n1", "--watch", "--no-headers"], env=environment, stdout=subprocess.PIPE, text=True) as following:
+    with subprocess.Popen(
+        ["kubectl", "get", "node", "n1", "--watch", "--no-headers"], env=environment, stdout=subprocess.PIPE, text=True
+    ) as following:
         assert following.stdout is not None
         first = following.stdout.readline().split()[:2]
         kubectl("cordon", "n1")
@@ -97,7 +120,10 @@ def test_annotate_label_and_taint_write_and_take_away(kubectl: Kubectl, nodes: R
     kubectl("taint", "node", "n1", "dedicated=db:NoSchedule")
     node = nodes.get("nodes", "n1") or {}
     assert node["metadata"]["annotations"] == {"careen.dev/hold": "maintenance until Monday"}
-    assert (node["metadata"]["labels"]["zone"], node["spec"]["taints"]) == ("a", [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}])
+    assert (node["metadata"]["labels"]["zone"], node["spec"]["taints"]) == (
+        "a",
+        [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}],
+    )
     kubectl("taint", "node", "n1", "dedicated-")
     kubectl("annotate", "node", "n1", "careen.dev/hold-")
     node = nodes.get("nodes", "n1") or {}
@@ -114,7 +140,12 @@ def test_cordon_and_uncordon(kubectl: Kubectl, nodes: RunningServer) -> None:
 def test_apply_creates_then_changes_exactly_what_the_file_says(kubectl: Kubectl, server: RunningServer) -> None:
     """Client-side apply, with validation left to the server: discovery must say that PATCH takes fieldValidation."""
     kubectl("apply", "-f", "-", text=DEPLOYMENT)
-    changed = DEPLOYMENT.replace("web:1", "web:2").replace("MODE", "SPEED").replace('old: "1"', 'new: "1"').replace("      - {name: side, image: \"side:1\"}\n", "")
+    changed = (
+        DEPLOYMENT.replace("web:1", "web:2")
+        .replace("MODE", "SPEED")
+        .replace('old: "1"', 'new: "1"')
+        .replace('      - {name: side, image: "side:1"}\n', "")
+    )
     assert "configured" in kubectl("apply", "-f", "-", text=changed)
     containers = (server.get("deployments", "web") or {})["spec"]["template"]["spec"]["containers"]
     assert containers == [{"name": "main", "image": "web:2", "env": [{"name": "SPEED", "value": "fast"}]}]
@@ -124,14 +155,26 @@ def test_apply_creates_then_changes_exactly_what_the_file_says(kubectl: Kubectl,
 
 def test_drain_evicts_through_the_budgets_and_cordons(kubectl: Kubectl, nodes: RunningServer) -> None:
     """kubectl posts its evictions as protobuf, with the options inside."""
-    nodes.seed({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "uid": "web-uid"},
-                "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}}})
+    nodes.seed(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "web", "uid": "web-uid"},
+            "spec": {
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}},
+            },
+        }
+    )
     nodes.seed(running_pod("web-a", "n1"), running_pod("web-b", "n1"), running_pod("web-c", "n2"))
     output = kubectl("drain", "n1", "--grace-period=3")
     assert "node/n1 drained" in output
     assert [item.key[1] for item in nodes.store.items(("", "pods"))] == ["web-c"]
-    marked = [c.after.content["metadata"]["deletionGracePeriodSeconds"] for c in nodes.store.journal
-              if c.storage == ("", "pods") and c.after is not None and "deletionTimestamp" in c.after.content["metadata"]]
+    marked = [
+        c.after.content["metadata"]["deletionGracePeriodSeconds"]
+        for c in nodes.store.journal
+        if c.storage == ("", "pods") and c.after is not None and "deletionTimestamp" in c.after.content["metadata"]
+    ]
     assert marked == [3, 3]
 
 
@@ -143,9 +186,16 @@ def test_a_server_side_dry_run_of_a_drain_moves_nothing(kubectl: Kubectl, nodes:
 
 
 def test_a_drain_against_a_budget_without_room_says_so_and_gives_up(kubectl: Kubectl, nodes: RunningServer) -> None:
-    nodes.seed(running_pod("web-a", "n1"), {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}, "status": {"disruptionsAllowed": 0, "desiredHealthy": 1, "currentHealthy": 1}})
+    nodes.seed(
+        running_pod("web-a", "n1"),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+            "status": {"disruptionsAllowed": 0, "desiredHealthy": 1, "currentHealthy": 1},
+        },
+    )
     assert "would violate the pod's disruption budget" in kubectl("drain", "n1", "--force", "--timeout=2s", fails=True)
 
 
@@ -154,7 +204,11 @@ def test_delete_takes_objects_and_namespaces_away(kubectl: Kubectl, nodes: Runni
     kubectl("create", "configmap", "settings", "-n", "spare", "--from-literal=a=b")
     kubectl("delete", "node", "n2")
     kubectl("delete", "namespace", "spare")
-    assert (nodes.get("nodes", "n2"), nodes.get("namespaces", "spare"), nodes.get("configmaps", "settings", "spare")) == (None, None, None)
+    assert (
+        nodes.get("nodes", "n2"),
+        nodes.get("namespaces", "spare"),
+        nodes.get("configmaps", "settings", "spare"),
+    ) == (None, None, None)
 
 
 def test_scale_and_rights_can_be_asked(kubectl: Kubectl, server: RunningServer) -> None:
@@ -167,6 +221,10 @@ def test_scale_and_rights_can_be_asked(kubectl: Kubectl, server: RunningServer) 
 def test_kubectl_deletes_a_pod_by_waiting_for_its_kubelet(tmp_path: Path) -> None:
     with server_in_thread(pod_stop_seconds=0.5) as server:
         server.seed(running_pod("web-a", "n1"))
-        environment = {**os.environ, "KUBECONFIG": str(server.write_kubeconfig(tmp_path / "kubeconfig")), "HOME": str(tmp_path)}
+        environment = {
+            **os.environ,
+            "KUBECONFIG": str(server.write_kubeconfig(tmp_path / "kubeconfig")),
+            "HOME": str(tmp_path),
+        }
         done = patience.run(["kubectl", "delete", "pod", "web-a"], env=environment)
         assert (done.returncode, server.get("pods", "web-a")) == (0, None)

@@ -30,7 +30,9 @@ def differences(want: Mapping[str, Any], got: Mapping[str, Any]) -> list[str]:
 
 def _settled(field: str, value: Any) -> Any:
     if field == "fit_error" and value:
-        return re.sub(r'(preemption: running "\w+" filter plugin: ).*', r"\1…", value)  # a failure inside the search for victims: its details are Go's own
+        return re.sub(
+            r'(preemption: running "\w+" filter plugin: ).*', r"\1…", value
+        )  # a failure inside the search for victims: its details are Go's own
     if field != "nodes" or not value:
         return value
     return {node: _settled_verdict(verdict) for node, verdict in value.items()}
@@ -52,7 +54,10 @@ def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str
     left, right = _settled(field, want.get(field)), _settled(field, got.get(field))
     if isinstance(left, dict) and isinstance(right, dict):
         keys = [key for key in sorted(left.keys() | right.keys()) if left.get(key) != right.get(key)]
-        return "; ".join(f"{key}: {_part(left.get(key), right.get(key))} expected, got {_part(right.get(key), left.get(key))}" for key in keys[:most]) + (f" … {len(keys)} in all" if len(keys) > most else "")
+        return "; ".join(
+            f"{key}: {_part(left.get(key), right.get(key))} expected, got {_part(right.get(key), left.get(key))}"
+            for key in keys[:most]
+        ) + (f" … {len(keys)} in all" if len(keys) > most else "")
     return f"{left!r} expected, got {right!r}"
 
 
@@ -60,4 +65,8 @@ def _part(one: Any, other: Any) -> Any:
     """Of two scores only the plugins that disagree."""
     if not (isinstance(one, dict) and isinstance(other, dict) and "plugins" in one and "plugins" in other):
         return one
-    return {name: one["plugins"].get(name) for name in sorted(one["plugins"].keys() | other["plugins"].keys()) if one["plugins"].get(name) != other["plugins"].get(name)}
+    return {
+        name: one["plugins"].get(name)
+        for name in sorted(one["plugins"].keys() | other["plugins"].keys())
+        if one["plugins"].get(name) != other["plugins"].get(name)
+    }

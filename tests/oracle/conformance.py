@@ -29,7 +29,10 @@ def main() -> int:
     found = _compare(cases, want, got)
     total = sum(len(one["pods"]) for one in cases)
     wrong = len({(one, pod) for one, pod, _ in found})
-    print(f"{total - wrong} of {total} decisions identical; differences {dict(collections.Counter(field for _, _, field in found))}")
+    print(
+        f"{total - wrong} of {total} decisions identical; differences "
+        f"{dict(collections.Counter(field for _, _, field in found))}"
+    )
     for name, pod, field in found[: options.show]:
         print(f"{name} {pod}: {field}: {first_difference(want[name][pod], got.get(name, {}).get(pod, {}), field)}")
     for name, pod, field in found[: options.minimise]:
@@ -46,7 +49,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--large", type=int, nargs="*", default=[120, 1000], help="one case of this many nodes each")
     parser.add_argument("--corpus", type=Path, help="these cases instead of generated ones")
     parser.add_argument("--show", type=int, default=10)
-    parser.add_argument("--minimise", type=int, default=0, metavar="N", help="print the smallest form of the first N differences")
+    parser.add_argument(
+        "--minimise", type=int, default=0, metavar="N", help="print the smallest form of the first N differences"
+    )
     return parser.parse_args()
 
 
@@ -67,11 +72,18 @@ def _smallest(oracle: str, one: dict[str, Any], pod: str, field: str) -> dict[st
     def still_differs(batch: list[dict[str, Any]]) -> list[bool]:
         both = judges.start((oracle, "judge", "--lenient"), batch), judges.start(judges.OURS, batch)
         want, got = (judges.finish(started) for started in both)
-        return [field in differences(want.get(b["id"], {}).get(pod, {"error": ""}), got.get(b["id"], {}).get(pod, {"error": ""})) for b in batch]
+        return [
+            field
+            in differences(want.get(b["id"], {}).get(pod, {"error": ""}), got.get(b["id"], {}).get(pod, {"error": ""}))
+            for b in batch
+        ]
 
     small = minimise(one, pod, still_differs)
     want, got = judges.ask((oracle, "judge"), [small]), judges.ask(judges.OURS, [small])
-    print(f"\n{small['id']} {pod}: {field}: {first_difference(want[small['id']][pod], got.get(small['id'], {}).get(pod, {}), field)}")
+    print(
+        f"\n{small['id']} {pod}: {field}: "
+        f"{first_difference(want[small['id']][pod], got.get(small['id'], {}).get(pod, {}), field)}"
+    )
     return small
 
 

@@ -18,9 +18,9 @@ from typing import Any
 from tests.oracle import configurations, judges, quantities
 from tests.oracle.casegen.cases import case, large_case
 
-PLAIN = 260        # every case up to here
+PLAIN = 260  # every case up to here
 CANDIDATES = 4000  # looked through for what is seldom
-WANTED = 4         # decisions in which each thing should be seen
+WANTED = 4  # decisions in which each thing should be seen
 CONFIGURATIONS = 1200
 LARGE = (101, 150, 400, 1000, 2500)
 
@@ -40,10 +40,15 @@ def main() -> None:
     for name, some in (("small", chosen), ("large", large)):
         replies = judges.ask((options.oracle, "judge"), some) if name == "large" else answers
         _write(options.out / f"{name}.jsonl.gz", some)
-        _write(options.out / f"{name}-answers.jsonl.gz", [{"id": one["id"], "answers": replies[one["id"]]} for one in some])
+        _write(
+            options.out / f"{name}-answers.jsonl.gz", [{"id": one["id"], "answers": replies[one["id"]]} for one in some]
+        )
         print(f"{name}: {len(some)} cases, {sum(len(one['pods']) for one in some)} decisions")
     written = configurations.configurations(options.seed, CONFIGURATIONS)
-    _write(options.out / "configurations.jsonl.gz", zip(written, configurations.read_by(options.oracle, written), strict=True))
+    _write(
+        options.out / "configurations.jsonl.gz",
+        zip(written, configurations.read_by(options.oracle, written), strict=True),
+    )
     _write(options.out / "quantities.jsonl.gz", quantities.read_by(options.oracle))
 
 
@@ -81,7 +86,11 @@ def traits_of(one: dict[str, Any], answers: dict[str, Any]) -> Iterator[str]:
 def _configured(one: dict[str, Any]) -> Iterator[str]:
     for profile in one.get("config", {}).get("profiles", []):
         for entry in profile.get("pluginConfig", []):
-            yield from (f"argument {entry['name']}.{argument}" for argument in entry["args"] if argument not in ("apiVersion", "kind"))
+            yield from (
+                f"argument {entry['name']}.{argument}"
+                for argument in entry["args"]
+                if argument not in ("apiVersion", "kind")
+            )
         yield from (f"plugins {point}.{what}" for point, sets in profile.get("plugins", {}).items() for what in sets)
 
 

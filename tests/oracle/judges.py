@@ -23,7 +23,8 @@ def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subp
 
 
 def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float = 3600) -> dict[str, dict[str, Any]]:
-    """Answers by case id; a case that scheduler_core could not judge is missing. Raises RuntimeError when a judge failed altogether; it has said why."""
+    """Answers by case id; a case that scheduler_core could not judge is missing. Raises RuntimeError when a
+    judge failed altogether; it has said why."""
     process, answers = started
     if process.wait(timeout=timeout) not in (0, SOME_CASES_MISSING):
         raise RuntimeError(f"{process.args} ended with exit code {process.returncode}: see its message above")

@@ -48,7 +48,9 @@ def _first(case: Case, candidates: list[Case], still_differs: StillDiffers) -> C
 def _without_objects(case: Case, step: int, pod: str) -> Iterator[Case]:
     objects = case["objects"]
     for start in range(0, len(objects), step):
-        kept = [o for i, o in enumerate(objects) if not start <= i < start + step or (o["kind"] == "Pod" and _key(o) == pod)]
+        kept = [
+            o for i, o in enumerate(objects) if not start <= i < start + step or (o["kind"] == "Pod" and _key(o) == pod)
+        ]
         if len(kept) < len(objects):
             yield {**case, "objects": kept}
 
@@ -72,7 +74,19 @@ def _paths(case: Case) -> Iterator[tuple[Any, ...]]:
     def walk(value: Any, path: tuple[Any, ...]) -> None:
         items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         for key, inner in items:
-            if key not in ("apiVersion", "kind", "name", "namespace", "uid", "nodeName", "operator", "key", "topologyKey", "whenUnsatisfiable", "maxSkew"):
+            if key not in (
+                "apiVersion",
+                "kind",
+                "name",
+                "namespace",
+                "uid",
+                "nodeName",
+                "operator",
+                "key",
+                "topologyKey",
+                "whenUnsatisfiable",
+                "maxSkew",
+            ):
                 found.append((*path, key))
             walk(inner, (*path, key))
 

@@ -1,4 +1,5 @@
-"""scheduler_core starts with the configurations the real scheduler starts with, and runs the same plugins in the same order."""
+"""scheduler_core starts with the configurations the real scheduler starts with, and runs the same plugins in
+the same order."""
 
 from __future__ import annotations
 
@@ -28,5 +29,15 @@ def test_the_table_holds_many_that_are_good_and_many_that_are_refused() -> None:
 
 def test_what_is_refused_is_refused_with_the_path_of_a_field() -> None:
     words = [read_by_us(written)["error"] for written, answer in READ if "error" in answer]
-    fields = ("profiles", "apiVersion", "kind", "parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "extenders", "unknownField")
+    fields = (
+        "profiles",
+        "apiVersion",
+        "kind",
+        "parallelism",
+        "percentageOfNodesToScore",
+        "podInitialBackoffSeconds",
+        "podMaxBackoffSeconds",
+        "extenders",
+        "unknownField",
+    )
     assert [text for text in words if not text.startswith(fields)] == []

@@ -1,4 +1,5 @@
-"""The golden cases reach every plugin, every reason text and every argument, and scheduler_core answers all of them alike."""
+"""The golden cases reach every plugin, every reason text and every argument, and scheduler_core answers all of
+them alike."""
 
 from __future__ import annotations
 
@@ -45,13 +46,26 @@ REFUSALS = (  # every text with which a default plugin of 1.36 refuses a pod, in
     ("filter", "NodeResourcesFit", UU, "Insufficient batch.kubernetes.io/slot"),
     ("prefilter", "VolumeRestrictions", UU, 'persistentvolumeclaim "…" not found'),
     ("filter", "VolumeRestrictions", U, "node(s) had no available disk"),
-    ("filter", "VolumeRestrictions", U, "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"),
+    (
+        "filter",
+        "VolumeRestrictions",
+        U,
+        (
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
+            "another pod"
+        ),
+    ),
     ("filter", "NodeVolumeLimits", U, "node(s) exceed max volume count"),
     ("filter", "NodeVolumeLimits", UU, 'looking up PVC … persistentvolumeclaim "…" not found'),
     ("prefilter", "VolumeBinding", UU, "pod has unbound immediate PersistentVolumeClaims"),
     ("prefilter", "VolumeBinding", UU, 'persistentvolumeclaim "…" is being deleted'),
     ("prefilter", "VolumeBinding", UU, 'persistentvolumeclaim "…" bound to non-existent persistentvolume "…"'),
-    ("prefilter", "VolumeBinding", UU, 'waiting for ephemeral volume controller to create the persistentvolumeclaim "…"'),
+    (
+        "prefilter",
+        "VolumeBinding",
+        UU,
+        'waiting for ephemeral volume controller to create the persistentvolumeclaim "…"',
+    ),
     ("prefilter", "VolumeBinding", UU, "PVC … was not created for pod … (pod is not owner)"),
     ("filter", "VolumeBinding", UU, "node(s) didn't match PersistentVolume's node affinity"),
     ("filter", "VolumeBinding", UU, "node(s) didn't find available persistent volumes to bind"),
@@ -65,7 +79,12 @@ REFUSALS = (  # every text with which a default plugin of 1.36 refuses a pod, in
     ("prefilter", "VolumeZone", UU, 'persistentvolume "…" not found'),
     ("prefilter", "VolumeZone", UU, 'storageclass.storage.k8s.io "…" not found'),
     ("filter", "PodTopologySpread", U, "node(s) didn't match pod topology spread constraints"),
-    ("filter", "PodTopologySpread", UU, "node(s) didn't match pod topology spread constraints (missing required label)"),
+    (
+        "filter",
+        "PodTopologySpread",
+        UU,
+        "node(s) didn't match pod topology spread constraints (missing required label)",
+    ),
     ("filter", "InterPodAffinity", UU, "node(s) didn't match pod affinity rules"),
     ("filter", "InterPodAffinity", U, "node(s) didn't match pod anti-affinity rules"),
     ("filter", "InterPodAffinity", U, "node(s) didn't satisfy existing pods anti-affinity rules"),
@@ -79,17 +98,44 @@ REFUSALS = (  # every text with which a default plugin of 1.36 refuses a pod, in
     ("filter", "NodeDeclaredFeatures", UU, "node(s) didn't match Pod's required features"),
 )
 SENTENCES = (
-    "no new claims to deallocate, preemption:", "still not schedulable, preemption: 0/nod", "deallocation of ResourceClaim completed,",
-    "preemption: not eligible due to preempti", "not found",
+    "no new claims to deallocate, preemption:",
+    "still not schedulable, preemption: 0/nod",
+    "deallocation of ResourceClaim completed,",
+    "preemption: not eligible due to preempti",
+    "not found",
 )
-SCORERS = ("TaintToleration", "NodeAffinity", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity", "NodeResourcesBalancedAllocation", "ImageLocality")
+SCORERS = (
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+)
 ARGUMENTS = (
-    "DefaultPreemption.minCandidateNodesAbsolute", "DefaultPreemption.minCandidateNodesPercentage",
-    "InterPodAffinity.hardPodAffinityWeight", "InterPodAffinity.ignorePreferredTermsOfExistingPods", "NodeAffinity.addedAffinity",
-    "NodeResourcesBalancedAllocation.resources", "NodeResourcesFit.ignoredResources", "NodeResourcesFit.ignoredResourceGroups",
-    "NodeResourcesFit.scoringStrategy", "PodTopologySpread.defaultConstraints", "PodTopologySpread.defaultingType", "VolumeBinding.bindTimeoutSeconds",
+    "DefaultPreemption.minCandidateNodesAbsolute",
+    "DefaultPreemption.minCandidateNodesPercentage",
+    "InterPodAffinity.hardPodAffinityWeight",
+    "InterPodAffinity.ignorePreferredTermsOfExistingPods",
+    "NodeAffinity.addedAffinity",
+    "NodeResourcesBalancedAllocation.resources",
+    "NodeResourcesFit.ignoredResources",
+    "NodeResourcesFit.ignoredResourceGroups",
+    "NodeResourcesFit.scoringStrategy",
+    "PodTopologySpread.defaultConstraints",
+    "PodTopologySpread.defaultingType",
+    "VolumeBinding.bindTimeoutSeconds",
 )
-PLUGIN_SETS = ("multiPoint.enabled", "multiPoint.disabled", "score.enabled", "score.disabled", "filter.enabled", "filter.disabled", "postFilter.disabled")
+PLUGIN_SETS = (
+    "multiPoint.enabled",
+    "multiPoint.disabled",
+    "score.enabled",
+    "score.disabled",
+    "filter.enabled",
+    "filter.disabled",
+    "postFilter.disabled",
+)
 
 
 def read(name: str) -> list[dict[str, Any]]:
@@ -105,7 +151,9 @@ def traits() -> collections.Counter[str]:
 
 
 @pytest.mark.parametrize(("point", "plugin", "code", "text"), REFUSALS)
-def test_every_reason_text_of_every_plugin_is_among_the_goldens(point: str, plugin: str | None, code: str, text: str) -> None:
+def test_every_reason_text_of_every_plugin_is_among_the_goldens(
+    point: str, plugin: str | None, code: str, text: str
+) -> None:
     assert traits()[f"{point} {plugin} {code} {text}"] >= 1
 
 
@@ -150,7 +198,9 @@ def test_clusters_above_and_far_above_a_hundred_nodes_are_among_the_goldens() ->
 @pytest.mark.parametrize("name", ["small", "large"])
 def test_the_judge_gives_the_real_schedulers_answer_to_every_golden_case(name: str) -> None:
     with gzip.open(GOLDENS / f"{name}.jsonl.gz") as questions:
-        ran = subprocess.run(judges.OURS, input=questions.read(), capture_output=True, check=False, cwd=GOLDENS.parents[1])
+        ran = subprocess.run(
+            judges.OURS, input=questions.read(), capture_output=True, check=False, cwd=GOLDENS.parents[1]
+        )
     assert ran.returncode == 0, ran.stderr.decode()[-2000:]
     got = {answer["id"]: answer["answers"] for answer in map(json.loads, ran.stdout.splitlines())}
     departures = [
@@ -163,8 +213,11 @@ def test_the_judge_gives_the_real_schedulers_answer_to_every_golden_case(name: s
 
 
 def test_the_comparison_sees_a_changed_score_a_lost_reason_and_another_victim() -> None:
-    want: dict[str, Any] = {"nodes": {"a": {"code": U, "plugin": "NodePorts", "reasons": ["x"]}}, "scores": {"a": {"total": 1, "plugins": {"P": 1}}},
-                            "preemptions": [{"node": "a", "victims": ["default/v"]}]}
+    want: dict[str, Any] = {
+        "nodes": {"a": {"code": U, "plugin": "NodePorts", "reasons": ["x"]}},
+        "scores": {"a": {"total": 1, "plugins": {"P": 1}}},
+        "preemptions": [{"node": "a", "victims": ["default/v"]}],
+    }
     ours = {**want, "preemption": {"node": "a", "victims": ["default/v"]}}
     assert differences(want, ours) == []
     assert differences(want, {**ours, "scores": {"a": {"total": 2, "plugins": {"P": 2}}}}) == ["scores"]
@@ -177,12 +230,22 @@ def test_the_order_of_scalars_alone_is_no_difference_but_their_place_is() -> Non
     def answer(*reasons: str) -> dict[str, Any]:
         return {"nodes": {"a": {"code": U, "plugin": "NodeResourcesFit", "reasons": list(reasons)}}}
 
-    assert differences(answer("Insufficient cpu", "Insufficient b/x", "Insufficient a/x"), answer("Insufficient cpu", "Insufficient a/x", "Insufficient b/x")) == []
-    assert differences(answer("Insufficient cpu", "Insufficient a/x"), answer("Insufficient a/x", "Insufficient cpu")) == ["nodes"]
+    assert (
+        differences(
+            answer("Insufficient cpu", "Insufficient b/x", "Insufficient a/x"),
+            answer("Insufficient cpu", "Insufficient a/x", "Insufficient b/x"),
+        )
+        == []
+    )
+    assert differences(
+        answer("Insufficient cpu", "Insufficient a/x"), answer("Insufficient a/x", "Insufficient cpu")
+    ) == ["nodes"]
 
 
 def test_a_case_depends_on_its_seed_and_number_alone() -> None:
     command = [sys.executable, "-m", "tests.oracle.generate", "5", "3"]
-    first, again = (subprocess.run(command, capture_output=True, check=True, cwd=GOLDENS.parents[1]).stdout for _ in range(2))
+    first, again = (
+        subprocess.run(command, capture_output=True, check=True, cwd=GOLDENS.parents[1]).stdout for _ in range(2)
+    )
     assert first == again
     assert len({json.loads(line)["id"] for line in first.splitlines()}) == 3

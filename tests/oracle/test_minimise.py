@@ -8,13 +8,22 @@ from tests.oracle.minimise import minimise
 
 
 def manifest(kind: str, name: str, **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "default", "labels": {"a": "b"}}, "spec": spec}
+    return {
+        "apiVersion": "v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default", "labels": {"a": "b"}},
+        "spec": spec,
+    }
 
 
 CASE = {
     "id": "big",
-    "objects": [*(manifest("Node", f"n{i}", taints=[{"key": "k", "effect": "NoSchedule"}]) for i in range(9)), *(manifest("Pod", f"run{i}", nodeName=f"n{i}") for i in range(9)),
-                manifest("Pod", "asked", priority=5, tolerations=[]), manifest("Pod", "other")],
+    "objects": [
+        *(manifest("Node", f"n{i}", taints=[{"key": "k", "effect": "NoSchedule"}]) for i in range(9)),
+        *(manifest("Pod", f"run{i}", nodeName=f"n{i}") for i in range(9)),
+        manifest("Pod", "asked", priority=5, tolerations=[]),
+        manifest("Pod", "other"),
+    ],
     "pods": ["default/asked", "default/other"],
     "config": {"profiles": [{"schedulerName": "default-scheduler"}]},
 }
@@ -23,7 +32,8 @@ CASE = {
 def differs_with_two_objects(batch: list[dict[str, Any]]) -> list[bool]:
     """The invented difference needs node n3 with its taint and pod run7."""
     return [
-        any(o["metadata"]["name"] == "n3" and o["spec"].get("taints") for o in case["objects"]) and any(o["metadata"]["name"] == "run7" for o in case["objects"])
+        any(o["metadata"]["name"] == "n3" and o["spec"].get("taints") for o in case["objects"])
+        and any(o["metadata"]["name"] == "run7" for o in case["objects"])
         for case in batch
     ]
 

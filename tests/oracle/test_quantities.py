@@ -22,7 +22,9 @@ def in_range(text: str) -> bool:
 def test_every_quantity_the_api_reads_has_the_same_thousandths_and_units_here() -> None:
     wanted = [(text, millis, units) for text, millis, units in READ if units is not None and in_range(text)]
     assert len(wanted) > 1000
-    assert [(text, nanos_to_millis(parse_nanos(text)), nanos_to_units(parse_nanos(text))) for text, _, _ in wanted] == wanted
+    assert [
+        (text, nanos_to_millis(parse_nanos(text)), nanos_to_units(parse_nanos(text))) for text, _, _ in wanted
+    ] == wanted
 
 
 @pytest.mark.parametrize("text", [text for text, _, units in READ if units is None])

@@ -1,4 +1,5 @@
-"""The whole cycle: what it says when something fits, when nothing does, and when it cannot tell; tie-breaks; nominated pods; profiles."""
+"""The whole cycle: what it says when something fits, when nothing does, and when it cannot tell; tie-breaks;
+nominated pods; profiles."""
 
 from __future__ import annotations
 
@@ -42,7 +43,10 @@ def test_one_node_is_chosen_without_scoring() -> None:
 
 
 def test_several_are_scored_and_the_best_wins() -> None:
-    result = Scheduler().schedule(cluster(a_node("busy"), a_node("idle"), a_pod("p").requesting(cpu="3", memory="1Gi").on("busy")), a_pod().requesting(cpu="500m", memory="1Gi").build())
+    result = Scheduler().schedule(
+        cluster(a_node("busy"), a_node("idle"), a_pod("p").requesting(cpu="3", memory="1Gi").on("busy")),
+        a_pod().requesting(cpu="500m", memory="1Gi").build(),
+    )
     assert (result.node, result.best) == ("idle", ("idle",))
     idle = result.scores["idle"]
     assert idle.total == sum(idle.by_plugin.values())
@@ -54,12 +58,22 @@ def test_equal_nodes_are_all_named() -> None:
     result = Scheduler().schedule(cluster(a_node("c"), a_node("a"), a_node("b")), a_pod().build())
     assert result.best == ("a", "b", "c")
     assert result.node == "c", "since 1.35 the first of the list"
-    assert Scheduler(kube_version="1.34").schedule(cluster(a_node("c"), a_node("a")), a_pod().build()).node == "a", "before, chance; here the first by name"
+    assert Scheduler(kube_version="1.34").schedule(cluster(a_node("c"), a_node("a")), a_pod().build()).node == "a", (
+        "before, chance; here the first by name"
+    )
 
 
 @pytest.mark.parametrize(
     ("totals", "index"),
-    [([1, 3, 5, 5, 5, 2], 3), ([4, 5, 5, 5], 1), ([0, 0, 9, 1, 9], 4), ([5], 0), ([5, 5], 0), ([1, 2], 1), ([1, 1, 2], 2)],
+    [
+        ([1, 3, 5, 5, 5, 2], 3),
+        ([4, 5, 5, 5], 1),
+        ([0, 0, 9, 1, 9], 4),
+        ([5], 0),
+        ([5, 5], 0),
+        ([1, 2], 1),
+        ([1, 1, 2], 2),
+    ],
 )
 def test_the_root_of_the_heap_wins(totals: list[int], index: int) -> None:
     assert first_of_heap(np.array(totals)) == index
@@ -92,11 +106,19 @@ def test_the_closed_form_is_gos_heap() -> None:
 
 
 def test_when_nothing_fits_the_sentence_counts_the_reasons() -> None:
-    nodes = [a_node("n1").cordoned(), a_node("n2").tainted("x"), a_node("n3").tainted("y"), a_node("n4").offering(cpu="1", pods="0")]
-    result = Scheduler().schedule(cluster(nodes), a_pod().requesting(cpu="2").with_field("spec.preemptionPolicy", "Never").build())
+    nodes = [
+        a_node("n1").cordoned(),
+        a_node("n2").tainted("x"),
+        a_node("n3").tainted("y"),
+        a_node("n4").offering(cpu="1", pods="0"),
+    ]
+    result = Scheduler().schedule(
+        cluster(nodes), a_pod().requesting(cpu="2").with_field("spec.preemptionPolicy", "Never").build()
+    )
     assert result.node is None
     assert result.sentence == (
-        "0/4 nodes are available: 1 Insufficient cpu, 1 Too many pods, 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s). "
+        "0/4 nodes are available: 1 Insufficient cpu, 1 Too many pods, 1 node(s) were unschedulable, 2 "
+        "node(s) had untolerated taint(s). "
         "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     )
 
@@ -126,7 +148,12 @@ def test_a_promised_pod_may_not_be_what_makes_room() -> None:
     """Affinity to a pod that is only promised does not count: the node must fit with it and without it."""
     snapshot = cluster(a_node("n1"))
     promised = {"n1": (a_pod("friend").labelled(app="db").build(),)}
-    assert Scheduler().schedule(snapshot, a_pod("new").near("kubernetes.io/hostname", {"app": "db"}).build(), nominated=promised).node is None
+    assert (
+        Scheduler()
+        .schedule(snapshot, a_pod("new").near("kubernetes.io/hostname", {"app": "db"}).build(), nominated=promised)
+        .node
+        is None
+    )
 
 
 def test_a_pod_of_another_scheduler_is_nobodys() -> None:
@@ -135,14 +162,38 @@ def test_a_pod_of_another_scheduler_is_nobodys() -> None:
 
 
 def test_each_profile_has_its_own_rules() -> None:
-    strict = {"schedulerName": "strict", "pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "Exists"}]}]}}}}]}
+    strict = {
+        "schedulerName": "strict",
+        "pluginConfig": [
+            {
+                "name": "NodeAffinity",
+                "args": {
+                    "addedAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "Exists"}]}]
+                        }
+                    }
+                },
+            }
+        ],
+    }
     scheduler = Scheduler(configured({"schedulerName": "default-scheduler"}, strict))
     assert scheduler.schedule(cluster(a_node("n")), a_pod().build()).node == "n"
-    assert scheduler.schedule(cluster(a_node("n")), a_pod().with_field("spec.schedulerName", "strict").build()).node is None
+    assert (
+        scheduler.schedule(cluster(a_node("n")), a_pod().with_field("spec.schedulerName", "strict").build()).node
+        is None
+    )
 
 
 def test_weights_and_disabled_plugins() -> None:
-    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 7}]}, "score": {"disabled": [{"name": "TaintToleration"}]}, "filter": {"disabled": [{"name": "NodeUnschedulable"}]}}}
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {
+            "multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 7}]},
+            "score": {"disabled": [{"name": "TaintToleration"}]},
+            "filter": {"disabled": [{"name": "NodeUnschedulable"}]},
+        },
+    }
     nodes = [a_node("n1").cordoned().with_image("app:1", size_bytes=10**10), a_node("n2")]
     result = Scheduler(configured(profile)).schedule(cluster(nodes), a_pod().build())
     assert result.best == ("n1",)
@@ -161,24 +212,42 @@ class RackOnly:
     name: ClassVar[str] = "RackOnly"
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        return SUCCESS if node_info.node.labels.get("rack") == self.rack else unschedulable(f"node(s) stood outside of rack {self.rack}")
+        return (
+            SUCCESS
+            if node_info.node.labels.get("rack") == self.rack
+            else unschedulable(f"node(s) stood outside of rack {self.rack}")
+        )
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
         return len(node_info.name)
 
 
 def with_plugin(plugin: Any, *, args: dict[str, Any] | None = None) -> Scheduler:
-    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"enabled": [{"name": plugin.name, "weight": 10}]}}, "pluginConfig": [{"name": plugin.name, "args": args or {}}]}
-    return Scheduler(configured(profile), plugins={plugin.name: lambda written, version: plugin(written["rack"]) if isinstance(plugin, type) else plugin})
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"enabled": [{"name": plugin.name, "weight": 10}]}},
+        "pluginConfig": [{"name": plugin.name, "args": args or {}}],
+    }
+    return Scheduler(
+        configured(profile),
+        plugins={plugin.name: lambda written, version: plugin(written["rack"]) if isinstance(plugin, type) else plugin},
+    )
 
 
 def test_a_plugin_of_ones_own_needs_only_the_per_node_form() -> None:
     scheduler = with_plugin(RackOnly, args={"rack": "r1"})
-    nodes = [a_node("short").labelled(rack="r1"), a_node("longer-name").labelled(rack="r1"), a_node("elsewhere").labelled(rack="r2")]
+    nodes = [
+        a_node("short").labelled(rack="r1"),
+        a_node("longer-name").labelled(rack="r1"),
+        a_node("elsewhere").labelled(rack="r2"),
+    ]
     result = scheduler.schedule(cluster(nodes), a_pod().build())
     assert result.best == ("longer-name",)
     assert result.scores["short"].by_plugin["RackOnly"] == 50
-    assert (result.statuses["elsewhere"].plugin, result.statuses["elsewhere"].reasons) == ("RackOnly", ("node(s) stood outside of rack r1",))
+    assert (result.statuses["elsewhere"].plugin, result.statuses["elsewhere"].reasons) == (
+        "RackOnly",
+        ("node(s) stood outside of rack r1",),
+    )
 
 
 def test_a_plugin_may_not_take_a_name_that_is_taken() -> None:
@@ -187,8 +256,14 @@ def test_a_plugin_may_not_take_a_name_that_is_taken() -> None:
 
 
 def test_a_configuration_that_names_an_unknown_plugin_is_refused_with_the_path() -> None:
-    with pytest.raises(ConfigurationError, match=r"profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin Nonsense does not serve filter"):
-        Scheduler(configured({"schedulerName": "default-scheduler", "plugins": {"filter": {"enabled": [{"name": "Nonsense"}]}}}))
+    with pytest.raises(
+        ConfigurationError, match=r"profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin Nonsense does not serve filter"
+    ):
+        Scheduler(
+            configured(
+                {"schedulerName": "default-scheduler", "plugins": {"filter": {"enabled": [{"name": "Nonsense"}]}}}
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -248,7 +323,10 @@ def test_public_names_are_there_and_others_are_not() -> None:
 
 def test_the_runner_up_is_the_next_best_node_first_by_name() -> None:
     used = [a_pod(f"p-{node}").requesting(cpu="2", memory="4Gi").on(node) for node in ("d", "c")]
-    result = Scheduler().schedule(cluster(a_node("d"), a_node("c"), a_node("b"), a_node("a"), used), a_pod().requesting(cpu="100m", memory="200Mi").build())
+    result = Scheduler().schedule(
+        cluster(a_node("d"), a_node("c"), a_node("b"), a_node("a"), used),
+        a_pod().requesting(cpu="100m", memory="200Mi").build(),
+    )
     assert result.best == ("a", "b")
     assert result.highest_total == result.scores["a"].total
     assert result.runner_up == ("c", result.scores["c"].total)
@@ -260,7 +338,10 @@ def test_the_runner_up_is_the_next_best_node_first_by_name() -> None:
 # ---- releases ----
 
 
-@pytest.mark.parametrize(("version", "scorers"), [("1.33", set()), ("1.34", set()), ("1.35", {"DynamicResources"}), ("1.36", {"DynamicResources"})])
+@pytest.mark.parametrize(
+    ("version", "scorers"),
+    [("1.33", set()), ("1.34", set()), ("1.35", {"DynamicResources"}), ("1.36", {"DynamicResources"})],
+)
 def test_dynamic_resources_scores_since_1_35(version: str, scorers: set[str]) -> None:
     result = Scheduler(kube_version=version).schedule(cluster(a_node("a"), a_node("b")), a_pod().build())
     assert set(result.scores["a"].by_plugin) & {"DynamicResources"} == scorers
@@ -274,14 +355,30 @@ def test_pod_level_requests_count_since_1_34(version: str, fits: bool) -> None:
 
 @pytest.mark.parametrize(("version", "fits"), [("1.32", True), ("1.33", False)])
 def test_a_resize_under_way_counts_since_1_33(version: str, fits: bool) -> None:
-    resizing = a_pod("p").requesting(cpu="1").with_field("status.containerStatuses", [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]).on("n")
-    result = Scheduler(kube_version=version).schedule(cluster(a_node("n"), resizing), a_pod().requesting(cpu="2").build())
+    resizing = (
+        a_pod("p")
+        .requesting(cpu="1")
+        .with_field("status.containerStatuses", [{"name": "main", "resources": {"requests": {"cpu": "3"}}}])
+        .on("n")
+    )
+    result = Scheduler(kube_version=version).schedule(
+        cluster(a_node("n"), resizing), a_pod().requesting(cpu="2").build()
+    )
     assert (result.node is not None) is fits
 
 
 @pytest.mark.parametrize(("version", "cpu"), [("1.35", 2000), ("1.36", 3000)])
 def test_a_pod_level_resize_counts_since_1_36(version: str, cpu: int) -> None:
-    resizing = a_pod("p").with_field("spec.resources", {"requests": {"cpu": "2"}}).with_field("status.resources", {"requests": {"cpu": "3"}}).on("n")
-    free = Scheduler(kube_version=version).schedule(cluster(a_node("n"), resizing), a_pod().requesting(cpu=f"{4000 - cpu}m").build())
-    full = Scheduler(kube_version=version).schedule(cluster(a_node("n"), resizing), a_pod().requesting(cpu=f"{4001 - cpu}m").build())
+    resizing = (
+        a_pod("p")
+        .with_field("spec.resources", {"requests": {"cpu": "2"}})
+        .with_field("status.resources", {"requests": {"cpu": "3"}})
+        .on("n")
+    )
+    free = Scheduler(kube_version=version).schedule(
+        cluster(a_node("n"), resizing), a_pod().requesting(cpu=f"{4000 - cpu}m").build()
+    )
+    full = Scheduler(kube_version=version).schedule(
+        cluster(a_node("n"), resizing), a_pod().requesting(cpu=f"{4001 - cpu}m").build()
+    )
     assert (free.node, full.node) == ("n", None)

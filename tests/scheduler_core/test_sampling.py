@@ -17,19 +17,41 @@ from tests.scheduler_core.simulation.test_drain import a_node, a_pod
 Manifest = dict[str, Any]
 
 
-@pytest.mark.parametrize(("nodes", "percentage", "found"), [
-    (0, 0, 0), (99, 0, 99), (99, 1, 99), (100, 0, 100), (150, 0, 100), (500, 0, 230), (1000, 0, 420), (2000, 0, 680), (5000, 0, 500), (5625, 0, 281),
-    (20000, 0, 1000), (1000, 30, 300), (1000, 5, 100), (1000, 100, 1000), (150, 66, 100), (150, 67, 100), (160, 70, 112),
-])
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "found"),
+    [
+        (0, 0, 0),
+        (99, 0, 99),
+        (99, 1, 99),
+        (100, 0, 100),
+        (150, 0, 100),
+        (500, 0, 230),
+        (1000, 0, 420),
+        (2000, 0, 680),
+        (5000, 0, 500),
+        (5625, 0, 281),
+        (20000, 0, 1000),
+        (1000, 30, 300),
+        (1000, 5, 100),
+        (1000, 100, 1000),
+        (150, 66, 100),
+        (150, 67, 100),
+        (160, 70, 112),
+    ],
+)
 def test_the_number_is_kube_schedulers(nodes: int, percentage: int, found: int) -> None:
     assert nodes_to_find(nodes, percentage) == found
 
 
 def a_cluster(fitting: int, others: int = 0) -> list[Manifest]:
-    """n000 is drained; on so many others its pod fits, and best on n001, which is emptier than they are; on the rest it does not."""
+    """n000 is drained; on so many others its pod fits, and best on n001, which is emptier than they are; on the
+    rest it does not."""
     names = [f"n{number:03}" for number in range(1 + fitting + others)]
     nodes = [a_node(name, fits="no" if number > fitting else "yes") for number, name in enumerate(names)]
-    loads = [a_pod(f"load-{name}", name, cpu="100m" if number == 1 else "2", app="load") for number, name in enumerate(names[1:], 1)]
+    loads = [
+        a_pod(f"load-{name}", name, cpu="100m" if number == 1 else "2", app="load")
+        for number, name in enumerate(names[1:], 1)
+    ]
     return [*nodes, *loads]
 
 
@@ -41,14 +63,19 @@ def forecast(objects: list[Manifest], configuration: Manifest | None = None) -> 
 CHOOSY = {"nodeSelector": {"fits": "yes"}}
 
 
-@pytest.mark.parametrize(("fitting", "others", "is_open"), [
-    pytest.param(98, 0, False, id="a cluster of fewer than 100 nodes is looked at whole"),
-    pytest.param(100, 0, False, id="as many fit as it looks for"),
-    pytest.param(101, 0, True, id="one more fits"),
-    pytest.param(100, 99, False, id="many nodes, of which no more fit than it looks for"),
-    pytest.param(101, 99, True, id="many nodes, of which one more fits"),
-])
-def test_a_set_is_open_where_more_nodes_fit_than_the_scheduler_looks_for(fitting: int, others: int, is_open: bool) -> None:
+@pytest.mark.parametrize(
+    ("fitting", "others", "is_open"),
+    [
+        pytest.param(98, 0, False, id="a cluster of fewer than 100 nodes is looked at whole"),
+        pytest.param(100, 0, False, id="as many fit as it looks for"),
+        pytest.param(101, 0, True, id="one more fits"),
+        pytest.param(100, 99, False, id="many nodes, of which no more fit than it looks for"),
+        pytest.param(101, 99, True, id="many nodes, of which one more fits"),
+    ],
+)
+def test_a_set_is_open_where_more_nodes_fit_than_the_scheduler_looks_for(
+    fitting: int, others: int, is_open: bool
+) -> None:
     made = forecast([*a_cluster(fitting, others), a_pod("p", "n000", **CHOOSY)])
     (pod,) = made.pods
     assert (pod.outcome, pod.landing, pod.is_cut) == (Outcome.MOVES, ("n001",), is_open)
@@ -56,27 +83,36 @@ def test_a_set_is_open_where_more_nodes_fit_than_the_scheduler_looks_for(fitting
         assert pod.sentence == f"fits best on n001; kube-scheduler looks at 100 of the {fitting} nodes that fit"
         (note,) = made.notes
         assert note == (
-            f"kube-scheduler looks at 100 of up to {fitting} nodes that fit: 1 pod may land on nodes that are not named; with "
+            f"kube-scheduler looks at 100 of up to {fitting} nodes that fit: 1 pod may land on nodes that are "
+            "not named; with "
             f"percentageOfNodesToScore: 100 it looks at all of them, and the forecast is exact"
         )
     else:
         assert made.notes == ()
 
 
-@pytest.mark.parametrize(("configuration", "is_open"), [
-    pytest.param({"percentageOfNodesToScore": 100}, False, id="the whole configuration says 100"),
-    pytest.param({"profiles": [{"percentageOfNodesToScore": 100}]}, False, id="the profile says 100"),
-    pytest.param({"percentageOfNodesToScore": 100, "profiles": [{"percentageOfNodesToScore": 0}]}, True, id="the profile's explicit 0 is adaptive"),
-    pytest.param({"percentageOfNodesToScore": 70}, True, id="a percentage between"),
-    pytest.param({"percentageOfNodesToScore": 99}, False, id="a percentage that is enough for those that fit"),
-])
+@pytest.mark.parametrize(
+    ("configuration", "is_open"),
+    [
+        pytest.param({"percentageOfNodesToScore": 100}, False, id="the whole configuration says 100"),
+        pytest.param({"profiles": [{"percentageOfNodesToScore": 100}]}, False, id="the profile says 100"),
+        pytest.param(
+            {"percentageOfNodesToScore": 100, "profiles": [{"percentageOfNodesToScore": 0}]},
+            True,
+            id="the profile's explicit 0 is adaptive",
+        ),
+        pytest.param({"percentageOfNodesToScore": 70}, True, id="a percentage between"),
+        pytest.param({"percentageOfNodesToScore": 99}, False, id="a percentage that is enough for those that fit"),
+    ],
+)
 def test_the_percentage_that_closes_the_set(configuration: Manifest, is_open: bool) -> None:
     made = forecast([*a_cluster(150, 10), a_pod("p", "n000", **CHOOSY)], configuration)
     assert (made.pods[0].is_cut, bool(made.notes)) == (is_open, is_open)
 
 
 def test_what_pre_filter_leaves_out_is_not_counted() -> None:
-    """Node affinity for names narrows the search itself: of 50 nodes all are looked at, however large the cluster is."""
+    """Node affinity for names narrows the search itself: of 50 nodes all are looked at, however large the
+    cluster is."""
     names = [f"n{number:03}" for number in range(1, 51)]
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
@@ -96,7 +132,9 @@ def test_a_pod_that_fits_nowhere_is_pending_without_a_doubt() -> None:
 
 
 def test_only_pods_that_fit_on_many_nodes_are_marked() -> None:
-    made = forecast([*a_cluster(110, 20), a_pod("wide", "n000", **CHOOSY), a_pod("narrow", "n000", nodeSelector={"fits": "no"})])
+    made = forecast(
+        [*a_cluster(110, 20), a_pod("wide", "n000", **CHOOSY), a_pod("narrow", "n000", nodeSelector={"fits": "no"})]
+    )
     assert {pod.name: pod.is_cut for pod in made.pods} == {"wide": True, "narrow": False}
 
 

@@ -37,8 +37,13 @@ def refuse_unless_allowed(authorizer: Authorizer, user: str, info: RequestInfo) 
         return
     where = f' in the namespace "{info.namespace}"' if info.namespace else " at the cluster scope"
     named = f' "{info.name}"' if info.name else ""
-    message = f'{resource.qualified}{named} is forbidden: User "{user}" cannot {info.verb} resource "{asked}" in API group "{resource.group}"{where}'
-    raise ApiError(403, "Forbidden", message, details={"name": info.name, "group": resource.group, "kind": resource.plural})
+    message = (
+        f'{resource.qualified}{named} is forbidden: User "{user}" cannot {info.verb} resource "{asked}" '
+        f'in API group "{resource.group}"{where}'
+    )
+    raise ApiError(
+        403, "Forbidden", message, details={"name": info.name, "group": resource.group, "kind": resource.plural}
+    )
 
 
 def answer_review(kind: str, body: Mapping[str, Any], user: str, authorizer: Authorizer) -> dict[str, Any]:
@@ -50,11 +55,18 @@ def answer_review(kind: str, body: Mapping[str, Any], user: str, authorizer: Aut
     if asked is None:
         if "nonResourceAttributes" in spec:
             return {**body, "status": {"allowed": True}}
-        raise ApiError(422, "Invalid", "SelfSubjectAccessReview is invalid: spec: exactly one of nonResourceAttributes or resourceAttributes must be specified")
+        raise ApiError(
+            422,
+            "Invalid",
+            "SelfSubjectAccessReview is invalid: spec: exactly one of nonResourceAttributes or "
+            "resourceAttributes must be specified",
+        )
     resource = asked.get("resource", "")
     if asked.get("subresource"):
         resource = f"{resource}/{asked['subresource']}"
-    allowed = authorizer(user, asked.get("verb", ""), asked.get("group", ""), resource, asked.get("namespace", ""), asked.get("name", ""))
+    allowed = authorizer(
+        user, asked.get("verb", ""), asked.get("group", ""), resource, asked.get("namespace", ""), asked.get("name", "")
+    )
     status: dict[str, Any] = {"allowed": allowed}
     if not allowed:
         status["reason"] = f"no rule lets {user} {asked.get('verb', '')} {resource}"

@@ -1,8 +1,8 @@
 """What the server makes of an object before it is stored: defaults, identity, generation, and what may not be said.
 
-A small, exact part of the registry strategies and defaulting functions of kube-apiserver (`pkg/registry/**/strategy.go`,
-`pkg/apis/**/defaults.go`): what agents, controllers, kubectl and the scheduler of the demo rely on.
-"""
+A small, exact part of the registry strategies and defaulting functions of kube-apiserver
+(`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`): what agents, controllers, kubectl and the scheduler
+of the demo rely on."""
 
 from __future__ import annotations
 
@@ -24,8 +24,19 @@ _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _FREE_NAMES = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 
 # Kinds whose metadata.generation counts changes of spec. Pods have it since 1.33, a budget always had it.
-_COUNTED = frozenset({"deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets",
-                      "replicationcontrollers", "jobs", "cronjobs", "pods"})
+_COUNTED = frozenset(
+    {
+        "deployments",
+        "replicasets",
+        "statefulsets",
+        "daemonsets",
+        "poddisruptionbudgets",
+        "replicationcontrollers",
+        "jobs",
+        "cronjobs",
+        "pods",
+    }
+)
 
 # Required numbers of a status: the real server writes their zeros, and typed clients refuse an object without them.
 _ZERO_STATUS: dict[str, tuple[str, ...]] = {
@@ -54,8 +65,13 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
     """The object as it would be stored after PUT or PATCH of the object itself or of its status."""
     result = {**new, "apiVersion": resource.api_version, "kind": resource.kind}
     if subresource == "status":
-        # Only status moves; the real server also takes metadata of a Node's or Pod's status write, which nothing here uses.
-        result = {**old, "status": new.get("status", {}), "metadata": {**old["metadata"], "resourceVersion": new["metadata"].get("resourceVersion", "")}}
+        # Only status moves; the real server also takes metadata of a Node's or Pod's status write, which
+        # nothing here uses.
+        result = {
+            **old,
+            "status": new.get("status", {}),
+            "metadata": {**old["metadata"], "resourceVersion": new["metadata"].get("resourceVersion", "")},
+        }
     elif resource.has_status:
         result.pop("status", None)
         if "status" in old:
@@ -67,17 +83,38 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
 
 def _without_empties(resource: ResourceType, obj: Object) -> Object:
     """What Go's omitempty leaves out when the real server writes the object down, as far as clients notice."""
-    metadata = {k: v for k, v in obj["metadata"].items() if v or k not in ("labels", "annotations", "finalizers", "ownerReferences")}
+    metadata = {
+        k: v
+        for k, v in obj["metadata"].items()
+        if v or k not in ("labels", "annotations", "finalizers", "ownerReferences")
+    }
     if resource.plural != "nodes":
         return {**obj, "metadata": metadata}
-    return {**obj, "metadata": metadata, "spec": {k: v for k, v in (obj.get("spec") or {}).items() if v or k not in ("taints", "unschedulable")}}
+    return {
+        **obj,
+        "metadata": metadata,
+        "spec": {k: v for k, v in (obj.get("spec") or {}).items() if v or k not in ("taints", "unschedulable")},
+    }
 
 
 def _kept_identity(resource: ResourceType, old: Mapping[str, Any], new: Mapping[str, Any]) -> Object:
     before, after = old["metadata"], dict(new["metadata"])
     if after.get("uid") not in (None, "", before["uid"]):
-        raise conflict(resource, before["name"], f"Precondition failed: UID in precondition: {after['uid']}, UID in object meta: {before['uid']}")
-    for field in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"):
+        raise conflict(
+            resource,
+            before["name"],
+            f"Precondition failed: UID in precondition: {after['uid']}, UID in object meta: {before['uid']}",
+        )
+    for field in (
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "generateName",
+    ):
         if field in before:
             after[field] = before[field]
         else:
@@ -93,9 +130,16 @@ def _defaulted(resource: ResourceType, obj: Object) -> Object:
             spec = pod_spec_defaults(obj.get("spec") or {})
             return {**obj, "spec": spec, "status": obj.get("status") or {"phase": "Pending", "qosClass": "Burstable"}}
         case "namespaces":
-            labels = {**(obj["metadata"].get("labels") or {}), "kubernetes.io/metadata.name": obj["metadata"].get("name", "")}
-            return {**obj, "metadata": {**obj["metadata"], "labels": labels},
-                    "spec": obj.get("spec") or {"finalizers": ["kubernetes"]}, "status": obj.get("status") or {"phase": "Active"}}
+            labels = {
+                **(obj["metadata"].get("labels") or {}),
+                "kubernetes.io/metadata.name": obj["metadata"].get("name", ""),
+            }
+            return {
+                **obj,
+                "metadata": {**obj["metadata"], "labels": labels},
+                "spec": obj.get("spec") or {"finalizers": ["kubernetes"]},
+                "status": obj.get("status") or {"phase": "Active"},
+            }
         case "deployments" | "replicasets" | "statefulsets" | "daemonsets":
             return {**obj, "spec": _workload_defaults(resource.plural, obj.get("spec") or {})}
         case "nodes":
@@ -107,8 +151,14 @@ def _defaulted(resource: ResourceType, obj: Object) -> Object:
 
 
 def pod_spec_defaults(spec: Mapping[str, Any]) -> Object:
-    defaults: Object = {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
-                        "terminationGracePeriodSeconds": 30, "securityContext": {}, "enableServiceLinks": True}
+    defaults: Object = {
+        "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst",
+        "schedulerName": "default-scheduler",
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {},
+        "enableServiceLinks": True,
+    }
     return {**defaults, **spec}
 
 
@@ -124,18 +174,31 @@ def _workload_defaults(plural: str, spec: Mapping[str, Any]) -> Object:
     match plural:
         case "deployments":
             result.setdefault("progressDeadlineSeconds", 600)
-            result.setdefault("strategy", {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}})
+            result.setdefault(
+                "strategy", {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
+            )
         case "statefulsets":
             result.setdefault("podManagementPolicy", "OrderedReady")
             result.setdefault("updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}})
         case "daemonsets":
-            result.setdefault("updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}})
+            result.setdefault(
+                "updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+            )
     return result
 
 
 # A pod's spec is fixed once it exists, but for these (pkg/apis/core/validation ValidatePodUpdate); nodeName is set by a
 # binding, never by an update, and tolerations may only be added.
-_POD_MUTABLE = frozenset({"activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates", "containers", "initContainers"})
+_POD_MUTABLE = frozenset(
+    {
+        "activeDeadlineSeconds",
+        "terminationGracePeriodSeconds",
+        "tolerations",
+        "schedulingGates",
+        "containers",
+        "initContainers",
+    }
+)
 
 
 def refuse_if_invalid(resource: ResourceType, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> None:
@@ -144,8 +207,11 @@ def refuse_if_invalid(resource: ResourceType, new: Mapping[str, Any], old: Mappi
     causes = [*_metadata_faults(resource, metadata), *(_taint_faults(new) if resource.plural == "nodes" else [])]
     if resource.plural == "pods" and old is not None:
         before, after = pod_spec_defaults(old.get("spec", {})), pod_spec_defaults(new.get("spec", {}))
-        causes += [(f"spec.{field}", "pod updates may not change fields other than a few") for field in sorted({*before, *after})
-                   if field not in _POD_MUTABLE and before.get(field) != after.get(field)]
+        causes += [
+            (f"spec.{field}", "pod updates may not change fields other than a few")
+            for field in sorted({*before, *after})
+            if field not in _POD_MUTABLE and before.get(field) != after.get(field)
+        ]
     if resource.plural in ("deployments", "replicasets", "statefulsets", "daemonsets"):
         causes += _selector_faults(new, old)
     if causes:
@@ -155,14 +221,32 @@ def refuse_if_invalid(resource: ResourceType, new: Mapping[str, Any], old: Mappi
 def _metadata_faults(resource: ResourceType, metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
     faults: list[tuple[str, str]] = []
     name = metadata.get("name", "")
-    if resource.plural not in _FREE_NAMES and not (isinstance(name, str) and len(name) <= 253 and _SUBDOMAIN.match(name)):
-        faults.append(("metadata.name", f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "-" or "."'))
+    if resource.plural not in _FREE_NAMES and not (
+        isinstance(name, str) and len(name) <= 253 and _SUBDOMAIN.match(name)
+    ):
+        faults.append(
+            (
+                "metadata.name",
+                (
+                    f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case '
+                    'alphanumeric characters, "-" or "."'
+                ),
+            )
+        )
     labels = metadata.get("labels") or {}
     for key, value in labels.items():
         if not _is_qualified(key):
             faults.append(("metadata.labels", f'Invalid value: "{key}": not a qualified name'))
         if not isinstance(value, str) or len(value) > 63 or not _LABEL_VALUE.match(value):
-            faults.append(("metadata.labels", f'Invalid value: "{value}": a valid label must be an empty string or consist of alphanumeric characters, "-", "_" or "."'))
+            faults.append(
+                (
+                    "metadata.labels",
+                    (
+                        f'Invalid value: "{value}": a valid label must be an empty string or consist of '
+                        'alphanumeric characters, "-", "_" or "."'
+                    ),
+                )
+            )
     annotations = metadata.get("annotations") or {}
     for key, value in annotations.items():
         if not _is_qualified(key.lower()):
@@ -187,7 +271,12 @@ def _taint_faults(node: Mapping[str, Any]) -> list[tuple[str, str]]:
     for index, taint in enumerate((node.get("spec") or {}).get("taints") or []):
         where = f"spec.taints[{index}]"
         if taint.get("effect") not in _TAINT_EFFECTS:
-            faults.append((f"{where}.effect", f'Unsupported value: "{taint.get("effect")}": supported values: {", ".join(_TAINT_EFFECTS)}'))
+            faults.append(
+                (
+                    f"{where}.effect",
+                    f'Unsupported value: "{taint.get("effect")}": supported values: {", ".join(_TAINT_EFFECTS)}',
+                )
+            )
         if not _is_qualified(taint.get("key", "")):
             faults.append((f"{where}.key", f'Invalid value: "{taint.get("key", "")}": not a qualified name'))
         identity = (taint.get("key", ""), taint.get("effect", ""))
@@ -213,4 +302,3 @@ def refuse_stale(resource: ResourceType, old: Mapping[str, Any], wanted_version:
     """The 409 of optimistic concurrency: a write that names a version must name the newest."""
     if wanted_version and wanted_version != old["metadata"]["resourceVersion"]:
         raise conflict(resource, old["metadata"]["name"], MODIFIED_MEANWHILE)
-

@@ -24,13 +24,44 @@ class Column:
     wide: bool = False
 
 
-def as_table(resource: ResourceType, contents: Iterable[Content], version: int, now: datetime, *, list_metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def as_table(
+    resource: ResourceType,
+    contents: Iterable[Content],
+    version: int,
+    now: datetime,
+    *,
+    list_metadata: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """A meta.k8s.io/v1 Table; each row carries the object's metadata, which kubectl needs for names and labels."""
     columns = _COLUMNS.get(resource.storage, _PLAIN)
-    definitions = [{"name": c.name, "type": "string", "format": "name" if c.name == "Name" else "", "description": c.name, "priority": 1 if c.wide else 0} for c in columns]
-    rows = [{"cells": [c.cell(content, now) for c in columns],
-             "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": content["metadata"]}} for content in contents]
-    return {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": str(version), **(list_metadata or {})}, "columnDefinitions": definitions, "rows": rows}
+    definitions = [
+        {
+            "name": c.name,
+            "type": "string",
+            "format": "name" if c.name == "Name" else "",
+            "description": c.name,
+            "priority": 1 if c.wide else 0,
+        }
+        for c in columns
+    ]
+    rows = [
+        {
+            "cells": [c.cell(content, now) for c in columns],
+            "object": {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": content["metadata"],
+            },
+        }
+        for content in contents
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": str(version), **(list_metadata or {})},
+        "columnDefinitions": definitions,
+        "rows": rows,
+    }
 
 
 def _at(path: str, otherwise: Any = "<none>") -> Callable[[Content, datetime], Any]:
@@ -138,29 +169,73 @@ def _count(name: str, path: str) -> Column:
 
 _COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
     ("", "nodes"): (
-        _NAME, Column(name="Status", cell=_node_status), Column(name="Roles", cell=_node_roles), _AGE,
-        Column(name="Version", cell=_at("status.nodeInfo.kubeletVersion", "")), Column(name="Internal-IP", cell=_node_address, wide=True),
-        Column(name="External-IP", cell=lambda _c, _n: "<none>", wide=True), Column(name="OS-Image", cell=_at("status.nodeInfo.osImage", "<unknown>"), wide=True),
+        _NAME,
+        Column(name="Status", cell=_node_status),
+        Column(name="Roles", cell=_node_roles),
+        _AGE,
+        Column(name="Version", cell=_at("status.nodeInfo.kubeletVersion", "")),
+        Column(name="Internal-IP", cell=_node_address, wide=True),
+        Column(name="External-IP", cell=lambda _c, _n: "<none>", wide=True),
+        Column(name="OS-Image", cell=_at("status.nodeInfo.osImage", "<unknown>"), wide=True),
         Column(name="Kernel-Version", cell=_at("status.nodeInfo.kernelVersion", "<unknown>"), wide=True),
-        Column(name="Container-Runtime", cell=_at("status.nodeInfo.containerRuntimeVersion", "<unknown>"), wide=True)),
+        Column(name="Container-Runtime", cell=_at("status.nodeInfo.containerRuntimeVersion", "<unknown>"), wide=True),
+    ),
     ("", "pods"): (
-        _NAME, Column(name="Ready", cell=_pod_ready), Column(name="Status", cell=_pod_status), Column(name="Restarts", cell=_pod_restarts), _AGE,
-        Column(name="IP", cell=_at("status.podIP"), wide=True), Column(name="Node", cell=_at("spec.nodeName"), wide=True),
-        Column(name="Nominated Node", cell=_at("status.nominatedNodeName"), wide=True), Column(name="Readiness Gates", cell=lambda _c, _n: "<none>", wide=True)),
+        _NAME,
+        Column(name="Ready", cell=_pod_ready),
+        Column(name="Status", cell=_pod_status),
+        Column(name="Restarts", cell=_pod_restarts),
+        _AGE,
+        Column(name="IP", cell=_at("status.podIP"), wide=True),
+        Column(name="Node", cell=_at("spec.nodeName"), wide=True),
+        Column(name="Nominated Node", cell=_at("status.nominatedNodeName"), wide=True),
+        Column(name="Readiness Gates", cell=lambda _c, _n: "<none>", wide=True),
+    ),
     ("apps", "deployments"): (
-        _NAME, Column(name="Ready", cell=_replicas_ready), _count("Up-to-date", "status.updatedReplicas"), _count("Available", "status.availableReplicas"), _AGE),
-    ("apps", "replicasets"): (_NAME, _count("Desired", "spec.replicas"), _count("Current", "status.replicas"), _count("Ready", "status.readyReplicas"), _AGE),
+        _NAME,
+        Column(name="Ready", cell=_replicas_ready),
+        _count("Up-to-date", "status.updatedReplicas"),
+        _count("Available", "status.availableReplicas"),
+        _AGE,
+    ),
+    ("apps", "replicasets"): (
+        _NAME,
+        _count("Desired", "spec.replicas"),
+        _count("Current", "status.replicas"),
+        _count("Ready", "status.readyReplicas"),
+        _AGE,
+    ),
     ("apps", "statefulsets"): (_NAME, Column(name="Ready", cell=_replicas_ready), _AGE),
     ("apps", "daemonsets"): (
-        _NAME, _count("Desired", "status.desiredNumberScheduled"), _count("Current", "status.currentNumberScheduled"), _count("Ready", "status.numberReady"),
-        _count("Up-to-date", "status.updatedNumberScheduled"), _count("Available", "status.numberAvailable"), Column(name="Node Selector", cell=_selector), _AGE),
+        _NAME,
+        _count("Desired", "status.desiredNumberScheduled"),
+        _count("Current", "status.currentNumberScheduled"),
+        _count("Ready", "status.numberReady"),
+        _count("Up-to-date", "status.updatedNumberScheduled"),
+        _count("Available", "status.numberAvailable"),
+        Column(name="Node Selector", cell=_selector),
+        _AGE,
+    ),
     ("policy", "poddisruptionbudgets"): (
-        _NAME, Column(name="Min Available", cell=_at("spec.minAvailable", "N/A")), Column(name="Max Unavailable", cell=_at("spec.maxUnavailable", "N/A")),
-        _count("Allowed Disruptions", "status.disruptionsAllowed"), _AGE),
+        _NAME,
+        Column(name="Min Available", cell=_at("spec.minAvailable", "N/A")),
+        Column(name="Max Unavailable", cell=_at("spec.maxUnavailable", "N/A")),
+        _count("Allowed Disruptions", "status.disruptionsAllowed"),
+        _AGE,
+    ),
     ("", "configmaps"): (_NAME, Column(name="Data", cell=_data_size), _AGE),
     ("", "namespaces"): (_NAME, Column(name="Status", cell=_at("status.phase")), _AGE),
-    ("", "services"): (_NAME, Column(name="Type", cell=_at("spec.type")), Column(name="Cluster-IP", cell=_at("spec.clusterIP")), _AGE),
+    ("", "services"): (
+        _NAME,
+        Column(name="Type", cell=_at("spec.type")),
+        Column(name="Cluster-IP", cell=_at("spec.clusterIP")),
+        _AGE,
+    ),
     ("", "events"): (
-        Column(name="Last Seen", cell=_event_age), Column(name="Type", cell=_at("type", "")), Column(name="Reason", cell=_at("reason", "")),
-        Column(name="Object", cell=_event_object), Column(name="Message", cell=_at("message", ""))),
+        Column(name="Last Seen", cell=_event_age),
+        Column(name="Type", cell=_at("type", "")),
+        Column(name="Reason", cell=_at("reason", "")),
+        Column(name="Object", cell=_event_object),
+        Column(name="Message", cell=_at("message", "")),
+    ),
 }

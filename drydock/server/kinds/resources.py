@@ -45,12 +45,28 @@ class ResourceType:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-def _row(group_version: str, plural: str, kind: str, scope: str, *subresources: str, short: str = "",
-         keeps_status: bool = False, stored_as: tuple[str, str] = ("", "")) -> ResourceType:
+def _row(
+    group_version: str,
+    plural: str,
+    kind: str,
+    scope: str,
+    *subresources: str,
+    short: str = "",
+    keeps_status: bool = False,
+    stored_as: tuple[str, str] = ("", ""),
+) -> ResourceType:
     group, _, version = group_version.rpartition("/")
-    return ResourceType(group=group, version=version, plural=plural, kind=kind, namespaced=scope == "namespaced",
-                        short_names=tuple(short.split()), subresources=subresources,
-                        keeps_status_on_create=keeps_status, stored_as=stored_as)
+    return ResourceType(
+        group=group,
+        version=version,
+        plural=plural,
+        kind=kind,
+        namespaced=scope == "namespaced",
+        short_names=tuple(short.split()),
+        subresources=subresources,
+        keeps_status_on_create=keeps_status,
+        stored_as=stored_as,
+    )
 
 
 RESOURCE_TYPES: tuple[ResourceType, ...] = (

@@ -1,4 +1,5 @@
-"""From method, path and query to what a request asks for: the verb and its object, as authorizers and audit name them."""
+"""From method, path and query to what a request asks for: the verb and its object, as authorizers and audit
+name them."""
 
 from __future__ import annotations
 
@@ -33,7 +34,12 @@ def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInf
     parts = [part for part in path.split("/") if part]
     group, version, rest = _group_version(parts, path)
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) >= 3 and (group, version, rest[2]) in BY_PATH and BY_PATH[group, version, rest[2]].namespaced:
+    if (
+        rest[0] == "namespaces"
+        and len(rest) >= 3
+        and (group, version, rest[2]) in BY_PATH
+        and BY_PATH[group, version, rest[2]].namespaced
+    ):
         namespace, rest = rest[1], rest[2:]
     if (group, rest[0]) in REVIEW_KINDS:
         if method != "POST":
@@ -47,7 +53,13 @@ def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInf
         raise api_errors.unknown_path(path)
     if resource.namespaced and not namespace and name:
         raise api_errors.unknown_path(path)
-    return RequestInfo(verb=_verb(method, name, subresource, query), resource=resource, namespace=namespace, name=name, subresource=subresource)
+    return RequestInfo(
+        verb=_verb(method, name, subresource, query),
+        resource=resource,
+        namespace=namespace,
+        name=name,
+        subresource=subresource,
+    )
 
 
 def _group_version(parts: list[str], path: str) -> tuple[str, str, list[str]]:
@@ -60,9 +72,9 @@ def _group_version(parts: list[str], path: str) -> tuple[str, str, list[str]]:
 
 def _verb(method: str, name: str, subresource: str, query: Mapping[str, str]) -> str:
     match method, bool(name):
-        case ("GET" | "HEAD"), True:
+        case (("GET" | "HEAD"), True):
             return "get"
-        case ("GET" | "HEAD"), False:
+        case (("GET" | "HEAD"), False):
             return "watch" if query.get("watch") in ("true", "1") else "list"
         case "POST", False:
             return "create"

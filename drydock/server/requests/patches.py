@@ -41,7 +41,10 @@ def _apply(document: Any, operation: Any) -> Any:
     match operation["op"]:
         case "test":
             if _read(document, path, missing=None) != operation.get("value"):
-                raise unprocessable(f"the server rejected our request due to an error in our request: testing value {operation['path']} failed")
+                raise unprocessable(
+                    "the server rejected our request due to an error in our request: testing value "
+                    f"{operation['path']} failed"
+                )
             return document
         case "add":
             return _write(document, path, copy.deepcopy(operation.get("value")), insert=True)
@@ -83,7 +86,9 @@ def _read(document: Any, path: list[str], missing: Any = _REFUSE) -> Any:
         elif isinstance(here, list) and step.isdigit() and int(step) < len(here):
             here = here[int(step)]
         elif missing is _REFUSE:
-            raise unprocessable(f"the server rejected our request due to an error in our request: no value at /{'/'.join(path)}")
+            raise unprocessable(
+                f"the server rejected our request due to an error in our request: no value at /{'/'.join(path)}"
+            )
         else:
             return missing
     return here

@@ -1,8 +1,7 @@
 """The protobuf bodies that kubectl sends for what it does not send as JSON, read without a schema compiler.
 
-Field numbers: apimachinery `meta/v1/generated.proto`, and the same file of policy/v1, core/v1 and authorization/v1; the envelope is
-`runtime/generated.proto` Unknown after the four magic bytes.
-"""
+Field numbers: apimachinery `meta/v1/generated.proto`, and the same file of policy/v1, core/v1 and
+authorization/v1; the envelope is `runtime/generated.proto` Unknown after the four magic bytes."""
 
 from __future__ import annotations
 
@@ -22,26 +21,38 @@ def decode_body(body: bytes) -> dict[str, Any]:
     """The object as it would stand in JSON; ApiError 400 for bytes that are none, 415 for other kinds."""
     if not body.startswith(_MAGIC):
         raise bad_request("a protobuf body starts with k8s\\x00")
-    envelope = _fields(body[len(_MAGIC):])
+    envelope = _fields(body[len(_MAGIC) :])
     type_meta = _fields(_first_bytes(envelope, 1))
     kind = _text(type_meta, 2)
     raw = _fields(_first_bytes(envelope, 2))
     readers: dict[str, Callable[[Fields], dict[str, Any]]] = {
-        "Eviction": lambda fields: {"metadata": _metadata(fields), "deleteOptions": _delete_options(_message(fields, 2))},
+        "Eviction": lambda fields: {
+            "metadata": _metadata(fields),
+            "deleteOptions": _delete_options(_message(fields, 2)),
+        },
         "DeleteOptions": _delete_options,
         "Namespace": lambda fields: {"metadata": _metadata(fields)},
         "ConfigMap": lambda fields: {"metadata": _metadata(fields), "data": _string_map(fields, 2)},
         "SelfSubjectAccessReview": lambda fields: {"metadata": {}, "spec": _review_spec(_message(fields, 2))},
     }
     if kind not in readers:
-        raise ApiError(415, "UnsupportedMediaType", f"protobuf is read for {', '.join(sorted(readers))} only, not for {kind!r}: send JSON")
+        raise ApiError(
+            415,
+            "UnsupportedMediaType",
+            f"protobuf is read for {', '.join(sorted(readers))} only, not for {kind!r}: send JSON",
+        )
     return {"apiVersion": _text(type_meta, 1), "kind": kind, **readers[kind](raw)}
 
 
 def _metadata(fields: Fields) -> dict[str, Any]:
     metadata = _message(fields, 1)
-    named = {"name": _text(metadata, 1), "generateName": _text(metadata, 2), "namespace": _text(metadata, 3),
-             "labels": _string_map(metadata, 11), "annotations": _string_map(metadata, 12)}
+    named = {
+        "name": _text(metadata, 1),
+        "generateName": _text(metadata, 2),
+        "namespace": _text(metadata, 3),
+        "labels": _string_map(metadata, 11),
+        "annotations": _string_map(metadata, 12),
+    }
     return {key: value for key, value in named.items() if value}
 
 
@@ -101,10 +112,10 @@ def _fields(data: bytes) -> Fields:
             value, at = _varint(data, at)
         elif wire == _BYTES:
             length, at = _varint(data, at)
-            value, at = data[at:at + length], at + length
+            value, at = data[at : at + length], at + length
         elif wire in (_FIXED32, _FIXED64):
             length = 4 if wire == _FIXED32 else 8
-            value, at = data[at:at + length], at + length
+            value, at = data[at : at + length], at + length
         else:
             raise bad_request(f"protobuf wire type {wire} is not used by Kubernetes")
         if at > len(data):

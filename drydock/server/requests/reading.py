@@ -82,9 +82,16 @@ def watch_request(query: Mapping[str, str], info: RequestInfo) -> WatchRequest:
     """What a watch asks for."""
     version = query.get("resourceVersion", "")
     if version and not version.isdigit():
-        raise api_errors.bad_request(f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax')
+        raise api_errors.bad_request(
+            f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+        )
     return WatchRequest(
-        resource=info.resource, namespace=info.namespace, name=info.name, selected=selected(query, info),
-        from_version=int(version) if version not in ("", "0") else None, initial_events=query.get("sendInitialEvents") == "true",
+        resource=info.resource,
+        namespace=info.namespace,
+        name=info.name,
+        selected=selected(query, info),
+        from_version=int(version) if version not in ("", "0") else None,
+        initial_events=query.get("sendInitialEvents") == "true",
         bookmarks=query.get("allowWatchBookmarks") in ("true", "1"),
-        timeout_seconds=float(number(query, "timeoutSeconds") or _DEFAULT_WATCH_SECONDS))
+        timeout_seconds=float(number(query, "timeoutSeconds") or _DEFAULT_WATCH_SECONDS),
+    )

@@ -31,7 +31,7 @@ _MERGE_KEYS: dict[str, str] = {
     "ownerReferences": "uid",
     "secrets": "name",
     "ports": "containerPort",
-    "spec.ports": "port",        # a Service's ports; a container's carry containerPort
+    "spec.ports": "port",  # a Service's ports; a container's carry containerPort
     "podIPs": "ip",
     "hostIPs": "ip",
     "allocatedResourcesStatus": "name",

@@ -46,11 +46,12 @@ from careen.host.node_host import Host
 
 _LOG = logging.getLogger("careen.apply")
 
-# One eviction after another: the replacement has its node before the next pod goes, as forecasts count on. An API server of today takes as
-# long for its answer; one that is faster is not asked sooner.
+# One eviction after another: the replacement has its node before the next pod goes, as forecasts count on. An
+# API server of today takes as long for its answer; one that is faster is not asked sooner.
 ONE_BY_ONE_SECONDS = 0.1
 
-# Hold, pause and need are looked at once a turn: behind a slow webhook a whole node's evictions would be a quarter of an hour without one.
+# Hold, pause and need are looked at once a turn: behind a slow webhook a whole node's evictions would be a
+# quarter of an hour without one.
 EVICTIONS_SECONDS = 10.0
 
 # A restart of the API server takes about a minute; what cannot be posted for longer stands in the log.
@@ -77,7 +78,8 @@ class Applied:
     """When the write began whose answer shows the Node: what changed later may not be in it."""
     stop: Stop | None = None
     is_told: bool = True
-    """Whether Event and messages went out, or there were none: also when the actions stopped behind a write that landed."""
+    """Whether Event and messages went out, or there were none: also when the actions stopped behind a write
+    that landed."""
     owed: Owed | None = None
 
 
@@ -123,15 +125,25 @@ class Applier:
         for number, action in enumerate(actions):
             if stop := await self._do(action):
                 return self._stopped(stop, action, tellings_of(actions[number:]))
-        return Applied(memory=self._memory, is_node_written=self._is_node_written, node=self._node, node_written_at=self._node_written_at)
+        return Applied(
+            memory=self._memory,
+            is_node_written=self._is_node_written,
+            node=self._node,
+            node_written_at=self._node_written_at,
+        )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
-        """What a landed write did is told although a later one stopped: the next turn finds it done, and would not speak of it."""
+        """What a landed write did is told although a later one stopped: the next turn finds it done, and would
+        not speak of it."""
         if self._is_anything_written:
             self.tell(rest)
         owed = Owed(patch=at, tellings=rest) if isinstance(at, PatchNode) and not self._is_anything_written else None
         return Applied(
-            memory=self._memory, is_node_written=self._is_node_written, stop=stop, is_told=self._is_anything_written, owed=owed,
+            memory=self._memory,
+            is_node_written=self._is_node_written,
+            stop=stop,
+            is_told=self._is_anything_written,
+            owed=owed,
         )
 
     def tell(self, tellings: tuple[PostEvent | Notify, ...]) -> None:
@@ -167,7 +179,8 @@ class Applier:
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
-                # The node controller follows a cordon, and its end, with a taint of its own: the next write would meet a conflict.
+                # The node controller follows a cordon, and its end, with a taint of its own: the next write
+                # would meet a conflict.
                 self._node = node if patch.unschedulable is None else None
                 self._is_node_written, self._is_anything_written, self._node_written_at = True, True, began
                 return None
@@ -187,7 +200,8 @@ class Applier:
                 return Stop(f"{wanted.purpose}: {why}")
 
     async def _confirm_claim(self, claim: ConfirmClaim) -> Stop | None:
-        # The age of the confirmation counts from the question: what changes after the server read it is not in the answer.
+        # The age of the confirmation counts from the question: what changes after the server read it is not in
+        # the answer.
         asked_at = self._hands.api.clock.monotonic()
         try:
             reading: LockReading = await self._hands.lock.read()
@@ -213,12 +227,17 @@ class Applier:
             case reboot.Unclear(why):
                 outcome, detail = RebootOutcome.UNCLEAR, why
         hands.metrics.reboots_asked.labels(hands.node_name, outcome.value).inc()
-        _LOG.log(logging.INFO if outcome is RebootOutcome.ACCEPTED else logging.WARNING, "asked the host to reboot: %s", detail or outcome.value)
+        _LOG.log(
+            logging.INFO if outcome is RebootOutcome.ACCEPTED else logging.WARNING,
+            "asked the host to reboot: %s",
+            detail or outcome.value,
+        )
         self._set_memory(after_reboot_asked(self._memory, outcome, detail))
         return None
 
     async def _evict(self, batch: Evict) -> Stop | None:
-        """As many as begin within the turn's share; the others stay as they are, and the next turn asks for them after a fresh look."""
+        """As many as begin within the turn's share; the others stay as they are, and the next turn asks for
+        them after a fresh look."""
         clock, waiting = self._hands.api.clock, iter(batch.pods)
         until = clock.monotonic() + EVICTIONS_SECONDS
 
@@ -237,7 +256,13 @@ class Applier:
     def _evicted(self, pod: EvictPod, result: Evicted) -> None:
         hands = self._hands
         hands.metrics.evictions.labels(hands.node_name, result.answer.value).inc()
-        _LOG.info("eviction of %s/%s: %s", pod.namespace, pod.name, result.answer.value, extra={"detail": result.detail} if result.detail else {})
+        _LOG.info(
+            "eviction of %s/%s: %s",
+            pod.namespace,
+            pod.name,
+            result.answer.value,
+            extra={"detail": result.detail} if result.detail else {},
+        )
         self._set_memory(
             after_eviction(
                 self._memory,
@@ -254,10 +279,17 @@ class Applier:
     def _post_event(self, told: PostEvent) -> Stop | None:
         hands = self._hands
         subject = Subject(kind="Node", name=hands.node_name, uid=self._node_uid)
-        hands.in_background(post_event(
-            hands.api, subject, reason=event_reason(told.code), sentence=told.sentence, is_warning=told.is_warning, host=hands.node_name,
-            pauses=EVENT_PAUSES_SECONDS,
-        ))
+        hands.in_background(
+            post_event(
+                hands.api,
+                subject,
+                reason=event_reason(told.code),
+                sentence=told.sentence,
+                is_warning=told.is_warning,
+                host=hands.node_name,
+                pauses=EVENT_PAUSES_SECONDS,
+            )
+        )
         return None
 
     def _notify(self, message: Notify) -> Stop | None:

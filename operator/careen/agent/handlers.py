@@ -46,7 +46,8 @@ class Forever:
 
 
 class FewRetries(logging.Filter):
-    """kopf calls each attempt of its endless retries an error; here the fifth in a row is a warning, and every hundredth."""
+    """kopf calls each attempt of its endless retries an error; here the fifth in a row is a warning, and every
+    hundredth."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is worth it."""
@@ -61,13 +62,19 @@ _FEW_RETRIES = FewRetries()
 
 
 def follow_config_map(
-    *, namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[SeenConfigMap | None], None]
+    *,
+    namespace: str,
+    name: str,
+    credentials: Callable[[], Credentials],
+    on_change: Callable[[SeenConfigMap | None], None],
 ) -> None:
     """Starts a daemon thread that reports the ConfigMap's data at first sight and at each change; None when it is gone.
 
     `on_change` is called in that thread.
     """
-    threading.Thread(target=_follow_for_ever, args=(namespace, name, credentials, on_change), name="kopf", daemon=True).start()
+    threading.Thread(
+        target=_follow_for_ever, args=(namespace, name, credentials, on_change), name="kopf", daemon=True
+    ).start()
 
 
 def _follow_for_ever(
@@ -81,8 +88,18 @@ def _follow_for_ever(
             _LOG.warning("following ConfigMap %s/%s ended; starting again", namespace, name)
         except Exception:
             # kopf raises what its watchers died of; settings stay as they are until it works again.
-            _LOG.warning("following ConfigMap %s/%s failed; starting again in %.0f s", namespace, name, pause, exc_info=_LOG.isEnabledFor(logging.DEBUG))
-        pause = _FIRST_PAUSE_SECONDS if time.monotonic() - began > _LONGEST_PAUSE_SECONDS else min(2 * pause, _LONGEST_PAUSE_SECONDS)
+            _LOG.warning(
+                "following ConfigMap %s/%s failed; starting again in %.0f s",
+                namespace,
+                name,
+                pause,
+                exc_info=_LOG.isEnabledFor(logging.DEBUG),
+            )
+        pause = (
+            _FIRST_PAUSE_SECONDS
+            if time.monotonic() - began > _LONGEST_PAUSE_SECONDS
+            else min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        )
         time.sleep(pause)
 
 
@@ -114,18 +131,24 @@ async def _follow(
 
 
 def _is_named(body: Mapping[str, Any], name: str) -> bool:
-    """Whether it is this ConfigMap, and whole: one without uid or version did not come from an API server, and says nothing about settings."""
+    """Whether it is this ConfigMap, and whole: one without uid or version did not come from an API server, and
+    says nothing about settings."""
     metadata = body.get("metadata") or {}
     return metadata.get("name") == name and bool(metadata.get("uid")) and bool(metadata.get("resourceVersion"))
 
 
 def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
     metadata = body["metadata"]
-    return SeenConfigMap(uid=metadata.get("uid", ""), resource_version=metadata.get("resourceVersion", ""), data=dict(body.get("data") or {}))
+    return SeenConfigMap(
+        uid=metadata.get("uid", ""),
+        resource_version=metadata.get("resourceVersion", ""),
+        data=dict(body.get("data") or {}),
+    )
 
 
 def _bound_retry_after() -> None:
-    """kopf sleeps for as long as a 429 says, and ends when it says it as a date; here it hears at most a minute, in seconds.
+    """kopf sleeps for as long as a 429 says, and ends when it says it as a date; here it hears at most a
+    minute, in seconds.
 
     It has no setting for that. Where its error has moved to in another release, it obeys as before.
     """
@@ -139,7 +162,10 @@ def _bound_retry_after() -> None:
         asked = retry_after(answer, now=datetime.now(UTC))
         return {} if asked is None else {"Retry-After": str(asked)}
 
-    bounds: dict[str, Any] = {"headers": property(headers), "details": None}       # the details hold the same number once more
+    bounds: dict[str, Any] = {
+        "headers": property(headers),
+        "details": None,
+    }  # the details hold the same number once more
     for name, bound in bounds.items():
         setattr(APITooManyRequestsError, name, bound)
 

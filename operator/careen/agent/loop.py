@@ -1,4 +1,5 @@
-"""One turn after another, at the instant the last decision named, or sooner when the sentinel or the settings changed."""
+"""One turn after another, at the instant the last decision named, or sooner when the sentinel or the settings
+changed."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from careen.core.lock import order
 
 _LOG = logging.getLogger("careen.loop")
 
-# The requests of one turn, each with a deadline: evictions and dry runs have a share of it, the rest is a handful. Whatever else a turn
-# waits for has a deadline of its own in the settings.
+# The requests of one turn, each with a deadline: evictions and dry runs have a share of it, the rest is a
+# handful. Whatever else a turn waits for has a deadline of its own in the settings.
 REQUESTS_SECONDS = 600.0
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -43,7 +44,9 @@ class Loop:
         after_turn: Callable[[Turned], None] = lambda _: None,
         other_deadlines_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`other_deadlines_seconds`: what a turn may wait for besides the API server. `after_first_turn` is called once, when the first turn has ended, however it did; `after_turn` after each that did not break."""
+        """`other_deadlines_seconds`: what a turn may wait for besides the API server. `after_first_turn` is
+        called once, when the first turn has ended, however it did; `after_turn` after each that did not
+        break."""
         self._mind = mind
         self._policy = policy
         self._need = need
@@ -116,7 +119,8 @@ class Loop:
         return True
 
     async def _rescue(self, error: Exception) -> None:
-        """The node told, and given back after a few such turns; a rescue that breaks as well is tried again after the next one."""
+        """The node told, and given back after a few such turns; a rescue that breaks as well is tried again
+        after the next one."""
         try:
             await self._mind.broke(error)
         except Exception:
@@ -130,7 +134,9 @@ class Loop:
             self._metrics.turns.labels(self._place.node, "done").inc()
             return min(turned.decision.look_again_seconds, order.LONGEST_LOOK_SECONDS)
         self._metrics.turns.labels(self._place.node, "stopped").inc()
-        _LOG.log(logging.ERROR if turned.stop.is_refusal else logging.INFO, "not done, looking again: %s", turned.stop.why)
+        _LOG.log(
+            logging.ERROR if turned.stop.is_refusal else logging.INFO, "not done, looking again: %s", turned.stop.why
+        )
         return self._pause_after_failure()
 
     def _broken(self) -> float:
@@ -147,12 +153,16 @@ class Loop:
         decision, node = turned.decision, self._place.node
         self._metrics.show_need(turned.observation.need)
         if turned.phase is not None:
-            self._metrics.show_phase(turned.phase, at=self._clock.now().timestamp(), recorded=on_record.phase_since(turned.observation.node, turned.phase))
+            self._metrics.show_phase(
+                turned.phase,
+                at=self._clock.now().timestamp(),
+                recorded=on_record.phase_since(turned.observation.node, turned.phase),
+            )
         self._metrics.show_need_since(on_record.need_since(turned.observation.node))
         self._metrics.show_refusals(decision.refusals)
         self._metrics.show_overdue(decision.memory.overdue)
         if not turned.is_told:
-            return                                                # not done, so it is not so; the next turn decides anew
+            return  # not done, so it is not so; the next turn decides anew
         self._place.phase, self._place.reason = turned.phase.value if turned.phase else "", decision.reason.code.value
         news = (decision.phase.value, decision.reason.code.value)
         if news == self._told:
@@ -165,7 +175,8 @@ class Loop:
 
     async def _wait(self, seconds: float) -> None:
         """Sleeps, looking at the sentinel every few seconds."""
-        # Zero means "at once"; a little must stand between turns all the same, or a mistake would hammer the API server.
+        # Zero means "at once"; a little must stand between turns all the same, or a mistake would hammer the
+        # API server.
         until = self._clock.monotonic() + max(seconds, _SHORTEST_PAUSE_SECONDS)
         self._heartbeat.expect_within(seconds + self._longest_turn_seconds(), "waiting")
         while not self._is_stopping:

@@ -1,4 +1,5 @@
-"""Messages to people: kured's three and one for a failure, worded from the settings, logged, and sent in the background.
+"""Messages to people: kured's three and one for a failure, worded from the settings, logged, and sent in the
+background.
 
 Never part of a turn: a message that cannot be sent is logged and counted, and nothing waits for it.
 """
@@ -26,7 +27,12 @@ class Messenger:
     """Sends one message after another, in the order in which they were told."""
 
     def __init__(
-        self, *, node: str, settings: Callable[[], Settings], metrics: Metrics, in_background: Callable[[Coroutine[Any, Any, object]], None],
+        self,
+        *,
+        node: str,
+        settings: Callable[[], Settings],
+        metrics: Metrics,
+        in_background: Callable[[Coroutine[Any, Any, object]], None],
         send: Callable[..., Awaitable[Sequence[Outcome]]] = send,
     ) -> None:
         self._node = node
@@ -95,7 +101,11 @@ def receivers(settings: Settings) -> tuple[Target, ...]:
     return (settings.slack_hook_url,) if settings.slack_hook_url else ()
 
 
-_TEMPLATES = {Occasion.DRAIN: "message_template_drain", Occasion.REBOOT: "message_template_reboot", Occasion.UNCORDON: "message_template_uncordon"}
+_TEMPLATES = {
+    Occasion.DRAIN: "message_template_drain",
+    Occasion.REBOOT: "message_template_reboot",
+    Occasion.UNCORDON: "message_template_uncordon",
+}
 
 
 def wording(message: Notify, settings: Settings, node: str) -> str:

@@ -1,4 +1,5 @@
-"""The host's need, asked no more often than it is worth: a file whenever somebody wants to know, a command once a period.
+"""The host's need, asked no more often than it is worth: a file whenever somebody wants to know, a command once
+a period.
 
 A slow look holds up nobody: the last answer stands until the look has ended, which it does by its own deadline.
 """

@@ -50,8 +50,9 @@ from scheduler_core.simulation.forecast import Forecast
 T = TypeVar("T")
 
 
-# Turns that move a node on follow each other within milliseconds, and every write of the Node carries the version that was
-# seen. Longer than this no turn may rest on an answer: an eviction does not carry the version, and a hold must be heard.
+# Turns that move a node on follow each other within milliseconds, and every write of the Node carries the
+# version that was seen. Longer than this no turn may rest on an answer: an eviction does not carry the version,
+# and a hold must be heard.
 _ANSWER_SECONDS = 1.0
 
 DRY_RUNS_SECONDS = 60.0
@@ -112,7 +113,8 @@ class Observer:
         }
 
     async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
-        """What every turn must know: the own Node, the boot, the need, and what the phase table lists for the recorded phase.
+        """What every turn must know: the own Node, the boot, the need, and what the phase table lists for the
+        recorded phase.
 
         `phase` is where the last turn left the node; it says how old the view of the Node may be.
         """
@@ -135,7 +137,8 @@ class Observer:
         return await self.add(seen, ROW[_recorded_phase(node)].evidence - _GIVEN, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
-        """The observation with this evidence read anew, in the order of the enumeration: the lock before those it names."""
+        """The observation with this evidence read anew, in the order of the enumeration: the lock before those
+        it names."""
         for evidence in sorted(wanted, key=list(Evidence).index):
             seen = replace(seen, **await self._gather[evidence](seen, policy))
         skew = self._senses.api.clock_skew_seconds
@@ -151,7 +154,8 @@ class Observer:
         self._node, self._node_read_at, self._is_answer = node, written_at, node is not None
 
     def _node_max_age_seconds(self, phase: Phase) -> float:
-        """As the phase allows; the answer of the last turn's write, which is as good as a read made then, passes once."""
+        """As the phase allows; the answer of the last turn's write, which is as good as a read made then,
+        passes once."""
         allowed = max(ROW[phase].node_max_age_seconds, _ANSWER_SECONDS if self._is_answer else 0.0)
         self._is_answer = False
         return allowed
@@ -187,7 +191,8 @@ class Observer:
         return {"waiters": await _known(list_nodes(self._senses.api, reboot_label=("ready", "required")))}
 
     async def _holders(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """The Nodes the lock names, the own one too. Read after the lock, or the proof that one holds nothing would be none."""
+        """The Nodes the lock names, the own one too. Read after the lock, or the proof that one holds nothing
+        would be none."""
         if isinstance(seen.lock, NotAsked):
             seen = replace(seen, **await self._lock(seen, policy))
         content = lock.parse(seen.lock.content) if isinstance(seen.lock, LockReading) else None
@@ -199,7 +204,9 @@ class Observer:
         wanted = list(names)
         if len(wanted) > _SINGLE_READS:
             every = {node.name: node for node in await list_nodes(self._senses.api)}
-            return Holders(nodes=tuple(every[name] for name in wanted if name in every), absent=frozenset(wanted) - every.keys())
+            return Holders(
+                nodes=tuple(every[name] for name in wanted if name in every), absent=frozenset(wanted) - every.keys()
+            )
         found = await asyncio.gather(*(read_node(self._senses.api, name) for name in wanted))
         return Holders(
             nodes=tuple(node for node in found if isinstance(node, NodeView)),
@@ -220,13 +227,18 @@ class Observer:
 
     async def _foreign(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         senses = self._senses
-        return {"foreign": await _known(find_foreign(senses.api, namespace=senses.daemonset_namespace, name=senses.daemonset_name))}
+        return {
+            "foreign": await _known(
+                find_foreign(senses.api, namespace=senses.daemonset_namespace, name=senses.daemonset_name)
+            )
+        }
 
     async def _forecast(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}
 
     async def _evictability(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """A dry run for every pod a drain would evict, a few at a time; the gate hears of those that none was left time for."""
+        """A dry run for every pod a drain would evict, a few at a time; the gate hears of those that none was
+        left time for."""
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "evictability": Unknown("the pods of this node are not known")}
@@ -237,7 +249,9 @@ class Observer:
 
         async def one_after_another() -> None:
             for pod in waiting:
-                request = EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, grace_seconds=policy.drain.grace_seconds)
+                request = EvictPod(
+                    namespace=pod.namespace, name=pod.name, uid=pod.uid, grace_seconds=policy.drain.grace_seconds
+                )
                 answers[pod.uid] = _dry_run(await evict(self._senses.api, request, dry_run=True))
                 if clock.monotonic() >= until:
                     return
@@ -247,8 +261,8 @@ class Observer:
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Before the claim the owners that may bind a pod to this node, before the drain those of the pods that would be evicted; from then on those
-        in the record, if any."""
+        """Before the claim the owners that may bind a pod to this node, before the drain those of the pods that
+        would be evicted; from then on those in the record, if any."""
         record = from_annotation(seen.node.annotations.get(keys.PROGRESS)) if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
@@ -264,7 +278,8 @@ class Observer:
         return replace(seen, **await self._pods(seen, policy)) if isinstance(seen.pods, NotAsked) else seen
 
 
-# Beyond this many holders one list is cheaper for everybody; whatever the lock says, no turn sends thousands of requests.
+# Beyond this many holders one list is cheaper for everybody; whatever the lock says, no turn sends thousands of
+# requests.
 _SINGLE_READS = 20
 _BEFORE_THE_DRAIN = frozenset({Phase.IDLE, Phase.WAITING, Phase.CLAIMING})
 _GIVEN = frozenset({Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED})
@@ -297,7 +312,9 @@ _EVICTABLE = {
 }
 
 
-_NOT_TRIED = DryRunAnswer(answer=Evictable.UNKNOWN, detail=f"not tried: the dry runs took longer than {DRY_RUNS_SECONDS:.0f} s")
+_NOT_TRIED = DryRunAnswer(
+    answer=Evictable.UNKNOWN, detail=f"not tried: the dry runs took longer than {DRY_RUNS_SECONDS:.0f} s"
+)
 
 
 def _dry_run(evicted: Evicted) -> DryRunAnswer:

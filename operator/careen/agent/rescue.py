@@ -139,9 +139,7 @@ class Rescue:
         _LOG.error("given back without a turn: %s", sentence)
         self._told_at = self._hands.api.clock.monotonic()
         self._post(node, sentence)
-        self._hands.notify(
-            Notify(occasion=Occasion.FAILED, sentence=f"Node {self._hands.node_name}: {sentence}")
-        )
+        self._hands.notify(Notify(occasion=Occasion.FAILED, sentence=f"Node {self._hands.node_name}: {sentence}"))
         return True
 
     def _post(self, node: dict[str, Any], sentence: str) -> None:
@@ -209,9 +207,7 @@ def fault_of(error: BaseException) -> str:
     """What broke and where, without the error's own words: they may hold a secret, or fill pages."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
-    frames = [
-        (frame.f_globals.get("__name__", "?"), line) for frame, line in traceback.walk_tb(error.__traceback__)
-    ]
+    frames = [(frame.f_globals.get("__name__", "?"), line) for frame, line in traceback.walk_tb(error.__traceback__)]
     ours = [each for each in frames if str(each[0]).startswith(("careen.", "scheduler_core."))] or frames
     return f"{type(error).__name__} in {ours[-1][0]}, line {ours[-1][1]}" if ours else type(error).__name__
 

@@ -34,7 +34,8 @@ class Turned:
     observation: Observation
     stop: Stop | None
     phase: Phase | None
-    """Where the node stands, as far as this process knows: a Node that cannot be read has not moved, nor one whose patch did not land; None before the first look."""
+    """Where the node stands, as far as this process knows: a Node that cannot be read has not moved, nor one
+    whose patch did not land; None before the first look."""
     is_told: bool = True
     """Whether the decision's Event and messages went out, or it had none; otherwise a later turn tells them."""
 
@@ -108,7 +109,7 @@ class Mind:
         if is_node_told:
             self._debts = ()
         elif applied.owed:
-            self._debts = (*self._debts[1 - _MOST_DEBTS:], _Debt(owed=applied.owed, decision=decision, node_uid=uid))
+            self._debts = (*self._debts[1 - _MOST_DEBTS :], _Debt(owed=applied.owed, decision=decision, node_uid=uid))
 
     def _pay(self, node: NodeView | Gone | Unknown) -> None:
         """Tell what an unclear patch did, if the Node shows that it landed. If it does not, this turn decides anew."""

@@ -31,7 +31,9 @@ COMMANDS: tuple[Entry, ...] = (
     Entry("why", "careen.cli.why", "why", "Why a node does not reboot: each gate's answer and what would change it."),
     Entry("forecast", "careen.cli.forecast", "forecast", "Where each pod of a node would land if it were drained now."),
     Entry("plan", "careen.cli.plan", "plan", "The whole roll-out beforehand: order, moves, risks, finish time."),
-    Entry("explain", "careen.cli.explain", "explain", "What each plugin of the scheduler says about a pod on each node."),
+    Entry(
+        "explain", "careen.cli.explain", "explain", "What each plugin of the scheduler says about a pod on each node."
+    ),
     Entry("snapshot", "careen.cli.snapshot", "snapshot", "What a forecast reads of the cluster, in a file."),
     Entry("lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."),
     Entry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),
@@ -81,7 +83,14 @@ def _version() -> str:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Show the version and exit.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Reboots a Kubernetes fleet node by node, and knows beforehand where every pod will land."""
 
@@ -89,4 +98,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script, also as a plugin of kubectl; never returns."""
     called_as = Path(sys.argv[0]).name
-    cli.main(list(arguments) if arguments is not None else None, prog_name="kubectl careen" if called_as.startswith("kubectl-careen") else "careen")
+    cli.main(
+        list(arguments) if arguments is not None else None,
+        prog_name="kubectl careen" if called_as.startswith("kubectl-careen") else "careen",
+    )

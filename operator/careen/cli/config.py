@@ -35,15 +35,20 @@ _WHERE = {"kubeconfig", "ds_namespace", "ds_name", "config_map", "node_id"}
 
 
 @click.command(context_settings={"max_content_width": 120})
-@click.option("--here", is_flag=True, help="The settings that an agent started here, with these flags and this environment, would have; otherwise those of the cluster's agents, as their DaemonSet starts them.")
+@click.option(
+    "--here",
+    is_flag=True,
+    help="The settings that an agent started here, with these flags and this environment, would have; "
+    "otherwise those of the cluster's agents, as their DaemonSet starts them.",
+)
 @output_option
 @agent_options
 def config(*, here: bool, output: str, **values: Any) -> None:
     """Each setting's effective value and where it comes from.
 
-    Without settings on the command line: those of the cluster's agents, from their DaemonSet and ConfigMap. With some, or
-    with --here: those that an agent started here would have; the ConfigMap counts if --kubeconfig is given.
-    """
+    Without settings on the command line: those of the cluster's agents, from their DaemonSet and ConfigMap.
+    With some, or with --here: those that an agent started here would have; the ConfigMap counts if --kubeconfig
+    is given."""
     flags = given_flags(values)
     try:
         resolved, notes = asyncio.run(_resolved(flags, here=here or bool(set(flags) - _WHERE)))
@@ -52,12 +57,16 @@ def config(*, here: bool, output: str, **values: Any) -> None:
     except CannotReachCluster as error:
         raise click.UsageError(f"{error}; or give --here") from error
     except ClusterError as error:
-        raise click.ClickException(f"the cluster's settings cannot be read: {error}; with --here no cluster is asked") from error
+        raise click.ClickException(
+            f"the cluster's settings cannot be read: {error}; with --here no cluster is asked"
+        ) from error
     show(output, text=lambda width: _text(resolved, notes, width), value=lambda: _json(resolved, notes))
 
 
 async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[Resolved, tuple[str, ...]]:
-    resolved = resolve(flags={**flags, "node_id": flags.get("node_id", (ANY_NODE,))}, environment=os.environ, is_whole=False)
+    resolved = resolve(
+        flags={**flags, "node_id": flags.get("node_id", (ANY_NODE,))}, environment=os.environ, is_whole=False
+    )
     basics = resolved.settings
     api = _api(basics, here=here)
     if api and not here:
@@ -75,8 +84,13 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
 async def _found(api: ApiServer, given: Resolved) -> Settings:
     """With the agents' DaemonSet: the one that is named, or that the other commands would look at."""
     settings = given.settings
-    named = {name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name) for name in ("ds_namespace", "ds_name")}
-    namespace, name = await lock_place.find(api, namespace=named["ds_namespace"], name=named["ds_name"], annotation=settings.lock_annotation)
+    named = {
+        name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name)
+        for name in ("ds_namespace", "ds_name")
+    }
+    namespace, name = await lock_place.find(
+        api, namespace=named["ds_namespace"], name=named["ds_name"], annotation=settings.lock_annotation
+    )
     return replace(settings, ds_namespace=namespace, ds_name=name)
 
 
@@ -91,7 +105,10 @@ def _api(basics: Settings, *, here: bool) -> ApiServer | None:
 
 
 def _rows(resolved: Resolved) -> list[tuple[str, str, str]]:
-    return [(flag(name), setting.kind.shown(getattr(resolved.settings, name)), resolved.origins[name].where) for name, setting in SETTINGS.items()]
+    return [
+        (flag(name), setting.kind.shown(getattr(resolved.settings, name)), resolved.origins[name].where)
+        for name, setting in SETTINGS.items()
+    ]
 
 
 def _text(resolved: Resolved, notes: Sequence[str], width: int | None) -> str:
@@ -102,7 +119,8 @@ def _text(resolved: Resolved, notes: Sequence[str], width: int | None) -> str:
 def _json(resolved: Resolved, notes: Sequence[str]) -> dict[str, Any]:
     return {
         "settings": {
-            name: {"value": value, "source": resolved.origins[name.replace("-", "_")].source.value, "where": where} for name, value, where in _rows(resolved)
+            name: {"value": value, "source": resolved.origins[name.replace("-", "_")].source.value, "where": where}
+            for name, value, where in _rows(resolved)
         },
         "notes": list(notes),
     }

@@ -28,7 +28,8 @@ _PATIENCE_SECONDS = 60.0
 _PATIENCE_SECONDS_A_NODE = 30.0
 # A rogue that keeps a node from ever coming round is to be found out while people still watch.
 _PATIENCE_SECONDS_WITH_A_ROGUE = 60.0
-# With faults an agent may be dead or cut off when the need appears; ten seconds are promised for one that runs and is answered.
+# With faults an agent may be dead or cut off when the need appears; ten seconds are promised for one that runs
+# and is answered.
 _TAINT_SECONDS, _TAINT_SECONDS_WITH_FAULTS = 10.0, 25.0
 _BREACHES_SHOWN = 3
 
@@ -37,7 +38,8 @@ def _need_embedded_cluster() -> None:
     """Raises `UsageError` where careen is installed without its embedded cluster, as in the image and the wheel."""
     if find_spec("drydock") is None:
         raise click.UsageError(
-            "the demo's embedded cluster is not installed here; it comes with careen's source: run `make demo` in a checkout of it"
+            "the demo's embedded cluster is not installed here; it comes with careen's source: run `make "
+            "demo` in a checkout of it"
         )
 
 
@@ -60,32 +62,92 @@ class _NoVerdict(click.ClickException):
 
 
 @click.command()
-@click.option("--nodes", type=click.IntRange(1, 200), default=12, show_default=True, help="How many nodes, each with an agent process of its own.")
-@click.option("--seed", type=int, default=1, show_default=True, help="What chance is drawn from: boot ids, timings, faults, ties of the scheduler.")
-@click.option("--concurrency", type=click.IntRange(1), default=2, show_default=True, help="How many nodes may be down at once.")
-@click.option("--faults", is_flag=True, help="An API server that loses answers and refuses at random, an outage, and agents that are killed.")
-@click.option("--break", "broken_rule", metavar="RULE", callback=_rule, help="Make an agent break this rule, to see that the judge notices (exit code 1).")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 200),
+    default=12,
+    show_default=True,
+    help="How many nodes, each with an agent process of its own.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=1,
+    show_default=True,
+    help="What chance is drawn from: boot ids, timings, faults, ties of the scheduler.",
+)
+@click.option(
+    "--concurrency", type=click.IntRange(1), default=2, show_default=True, help="How many nodes may be down at once."
+)
+@click.option(
+    "--faults",
+    is_flag=True,
+    help="An API server that loses answers and refuses at random, an outage, and agents that are killed.",
+)
+@click.option(
+    "--break",
+    "broken_rule",
+    metavar="RULE",
+    callback=_rule,
+    help="Make an agent break this rule, to see that the judge notices (exit code 1).",
+)
 @click.option("--serve", is_flag=True, help="Leave the cluster up with nothing to do, for kubectl; Ctrl-C ends it.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server on 127.0.0.1; 0 takes any free one.")
-@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the agents' logs, the hosts and the audit in this folder.")
-@click.option("--patience", type=click.FloatRange(min=0), help="Longest time for the roll-out in seconds; by default it grows with the number of nodes and follows the computer: longer on a busy one, anew after each reboot.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the API server on 127.0.0.1; 0 takes any free one.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the agents' logs, the hosts and the audit in this folder.",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    help="Longest time for the roll-out in seconds; by default it grows with the number of nodes and follows "
+    "the computer: longer on a busy one, anew after each reboot.",
+)
 @click.option("--plain", is_flag=True, help="Lines instead of a live table, as when the output is no terminal.")
-def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: str, serve: bool, port: int, keep: Path | None, patience: float | None, plain: bool) -> None:
+def demo(
+    *,
+    nodes: int,
+    seed: int,
+    concurrency: int,
+    faults: bool,
+    broken_rule: str,
+    serve: bool,
+    port: int,
+    keep: Path | None,
+    patience: float | None,
+    plain: bool,
+) -> None:
     """Every node of an embedded cluster asks for a reboot; real agents carry it out, and a judge watches.
 
-    Exit code 0: every rule held; 1: a rule was broken; 4: no verdict, because the cluster or an agent did not come up, a part of the
-    demo broke or --keep could not be written, and the sentence says which and why; 130: stopped by Ctrl-C. Try `careen demo --serve`
-    and kubectl to look around.
-    """
+    Exit code 0: every rule held; 1: a rule was broken; 4: no verdict, because the cluster or an agent did not
+    come up, a part of the demo broke or --keep could not be written, and the sentence says which and why; 130:
+    stopped by Ctrl-C. Try `careen demo --serve` and kubectl to look around."""
     _need_embedded_cluster()
     from drydock.rollout.cluster import PartDied
     from drydock.rollout.patience import GaveUp
     from drydock.rollout.rollout import RolloutPlan
 
-    plan = RolloutPlan(nodes=nodes, seed=seed, concurrency=concurrency, has_faults=faults, broken_rule=broken_rule, port=port, taint_seconds=_TAINT_SECONDS_WITH_FAULTS if faults else _TAINT_SECONDS,
-                       patience_seconds=_default_patience(nodes, broken_rule) if patience is None else patience, is_patience_exact=patience is not None)
+    plan = RolloutPlan(
+        nodes=nodes,
+        seed=seed,
+        concurrency=concurrency,
+        has_faults=faults,
+        broken_rule=broken_rule,
+        port=port,
+        taint_seconds=_TAINT_SECONDS_WITH_FAULTS if faults else _TAINT_SECONDS,
+        patience_seconds=_default_patience(nodes, broken_rule) if patience is None else patience,
+        is_patience_exact=patience is not None,
+    )
     with contextlib.ExitStack() as stack:
-        folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="careen-demo-", ignore_cleanup_errors=True)))
+        folder = keep or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="careen-demo-", ignore_cleanup_errors=True))
+        )
         _make(folder)
         try:
             code = asyncio.run(_until_stopped(plan, folder, serve=serve, plain=plain, is_kept=keep is not None))
@@ -98,7 +160,10 @@ def demo(*, nodes: int, seed: int, concurrency: int, faults: bool, broken_rule: 
                 raise _NoVerdict(f"cannot write {error.filename}: {why(error)}; nothing was judged") from error
             if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 raise
-            raise _NoVerdict(f"port {port} of 127.0.0.1 cannot be had: {os.strerror(error.errno)}; leave --port out to take any free one") from error
+            raise _NoVerdict(
+                f"port {port} of 127.0.0.1 cannot be had: {os.strerror(error.errno)}; leave --port out to "
+                "take any free one"
+            ) from error
     sys.exit(code)
 
 
@@ -154,8 +219,12 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
 
     config = write_kubeconfig(folder / "kubeconfig", rollout.cluster.api.url)
     host = next(iter(rollout.cluster.hosts.by_name.values()))
-    click.echo(f"\nThe cluster is up. In another terminal:\n\n    export KUBECONFIG={config}\n    kubectl get nodes\n    careen status\n"
-               f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} wants a reboot\n\nCtrl-C ends it.")
+    click.echo(
+        f"\nThe cluster is up. In another terminal:\n\n    export KUBECONFIG={config}\n    kubectl get "
+        "nodes\n    careen status\n"
+        f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} wants a "
+        "reboot\n\nCtrl-C ends it."
+    )
     assert rollout.cluster.failure is not None, "a running cluster watches its parts"
     await asyncio.shield(rollout.cluster.failure)
     return 0

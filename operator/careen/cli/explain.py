@@ -21,24 +21,40 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 if TYPE_CHECKING:
     from careen.cli.support.connection import Cluster
 
-World = tuple[Snapshot, str]         # and the release whose scheduler decides there
+World = tuple[Snapshot, str]  # and the release whose scheduler decides there
 
 
 @click.command()
 @click.argument("pod", metavar="NAMESPACE/POD")
 @click.option("--node", metavar="NODE", help="Every plugin's answer on this node, instead of a line for each node.")
-@click.option("--from", "dump", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="A dump of `careen snapshot` instead of a cluster.")
-@click.option("--scheduler-config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.")
+@click.option(
+    "--from",
+    "dump",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A dump of `careen snapshot` instead of a cluster.",
+)
+@click.option(
+    "--scheduler-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.",
+)
 @output_option
 @connection_options
-def explain(connection: Connection, *, pod: str, node: str | None, dump: Path | None, scheduler_config: Path | None, output: str) -> None:
-    """What each plugin of the scheduler says about a pod on each node, if it had to be placed now. Nothing is changed."""
+def explain(
+    connection: Connection, *, pod: str, node: str | None, dump: Path | None, scheduler_config: Path | None, output: str
+) -> None:
+    """What each plugin of the scheduler says about a pod on each node, if it had to be placed now. Nothing is
+    changed."""
     configuration = _configuration(scheduler_config)
     snapshot, version = _from_dump(dump) if dump else connection.ask(_from_cluster)
     try:
         record = explain_pod(Scheduler(configuration, version), snapshot, _find(snapshot, pod))
     except NoProfileError as error:
-        raise click.ClickException(f"{error}; give that scheduler's configuration with --scheduler-config FILE") from error
+        raise click.ClickException(
+            f"{error}; give that scheduler's configuration with --scheduler-config FILE"
+        ) from error
     if node is not None and node not in {row.node for row in record.nodes}:
         raise click.UsageError(f"there is no Node {node!r} among the {len(record.nodes)} of this cluster")
     show(output, text=lambda width: explain_text(record, node=node, width=width), value=lambda: explain_json(record))

@@ -1,4 +1,5 @@
-"""`careen forecast NODE…`: where each pod of the nodes would land if they were drained now, by the road the agent takes."""
+"""`careen forecast NODE…`: where each pod of the nodes would land if they were drained now, by the road the
+agent takes."""
 
 from __future__ import annotations
 
@@ -34,30 +35,59 @@ class _Asked:
 
     answer: Answer
     now: datetime
-    policy: Policy | None = None     # not known
+    policy: Policy | None = None  # not known
     note: str = ""
 
 
 @click.command()
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
-@click.option("--from", "dump", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="A dump of `careen snapshot` instead of a cluster.")
-@click.option("--scheduler-config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.")
-@click.option("--timeout", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS", help="How long reading the cluster and simulating may take.")
+@click.option(
+    "--from",
+    "dump",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A dump of `careen snapshot` instead of a cluster.",
+)
+@click.option(
+    "--scheduler-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.",
+)
+@click.option(
+    "--timeout",
+    type=click.IntRange(min=1),
+    default=120,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long reading the cluster and simulating may take.",
+)
 @output_option
 @connection_options
-def forecast(connection: Connection, *, nodes: tuple[str, ...], dump: Path | None, scheduler_config: Path | None, timeout: int, output: str) -> None:
+def forecast(
+    connection: Connection,
+    *,
+    nodes: tuple[str, ...],
+    dump: Path | None,
+    scheduler_config: Path | None,
+    timeout: int,
+    output: str,
+) -> None:
     """Where each pod of the NODEs would land if they were drained now. Nothing is changed.
 
-    Several nodes are drained together, as with a concurrency above 1: none of them takes the others' pods. Exit code 0: every pod would
-    find a place, or stays, returns or is lost as told. 3: a pod would find no room, or may not be evicted. 4: a pod cannot be
-    predicted, or the forecast could not be made.
-    """
+    Several nodes are drained together, as with a concurrency above 1: none of them takes the others' pods. Exit
+    code 0: every pod would find a place, or stays, returns or is lost as told. 3: a pod would find no room, or
+    may not be evicted. 4: a pod cannot be predicted, or the forecast could not be made."""
     names = tuple(dict.fromkeys(nodes))
     text = text_of(scheduler_config, "--scheduler-config") if scheduler_config else ""
     if dump:
         try_to_read(dump, "--from")
     limits = Limits(seconds=timeout, memory_bytes=MEMORY_BYTES, scheduler_config=text)
-    asked = asyncio.run(_from_dump(names, dump, limits)) if dump else connection.ask(lambda cluster: _from_cluster(cluster, names, limits))
+    asked = (
+        asyncio.run(_from_dump(names, dump, limits))
+        if dump
+        else connection.ask(lambda cluster: _from_cluster(cluster, names, limits))
+    )
     made = asked.answer
     if isinstance(made, Mistake):
         raise click.UsageError(made.why)
@@ -66,7 +96,11 @@ def forecast(connection: Connection, *, nodes: tuple[str, ...], dump: Path | Non
         raise click.exceptions.Exit(NOT_KNOWN)
     if asked.note and not scheduler_config:
         made = tuple(replace(each, notes=(*each.notes, asked.note)) for each in made)
-    show(output, text=lambda width: forecasts_text(made, asked.now, asked.policy, width=width), value=lambda: forecasts_json(made, asked.policy))
+    show(
+        output,
+        text=lambda width: forecasts_text(made, asked.now, asked.policy, width=width),
+        value=lambda: forecasts_json(made, asked.policy),
+    )
     raise click.exceptions.Exit(exit_code_of_all(made))
 
 
@@ -79,7 +113,9 @@ async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits
         await read_node_or_fail(cluster, name)
     agents = await agents_of(cluster)
     selector = agents.settings.drain_pod_selector if agents.settings else None
-    limits = replace(limits, scheduler_config=limits.scheduler_config or agents.scheduler_config, drain_pod_selector=selector)
+    limits = replace(
+        limits, scheduler_config=limits.scheduler_config or agents.scheduler_config, drain_pod_selector=selector
+    )
     answer = await forecast_together(names, limits, kubeconfig=cluster.kubeconfig, context=cluster.context)
     return _Asked(answer=answer, now=cluster.clock.now(), policy=agents.policy, note=agents.note)
 

@@ -18,13 +18,21 @@ from careen.settings.kinds import duration as go_duration
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; shown to everybody who asks what the node waits for.")
-@click.option("--until", metavar="WHEN", help="When the hold ends by itself: a duration such as 90m or 2h, or an instant such as 2026-03-04T18:00:00Z.")
+@click.option(
+    "--reason", required=True, metavar="TEXT", help="Why; shown to everybody who asks what the node waits for."
+)
+@click.option(
+    "--until",
+    metavar="WHEN",
+    help="When the hold ends by itself: a duration such as 90m or 2h, or an instant such as 2026-03-04T18:00:00Z.",
+)
 @cluster_command
 async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -> None:
     """Keep NODE from rebooting. A drain that is under way is undone; a reboot that was asked for still happens."""
     if not reason.strip() or "until=" in reason:
-        raise click.BadParameter("it must be a text, and may not contain `until=`; use --until for the end", param_hint="--reason")
+        raise click.BadParameter(
+            "it must be a text, and may not contain `until=`; use --until for the end", param_hint="--reason"
+        )
     end = _end(until, cluster.clock.now()) if until else None
     # One line, because everything that shows it is one.
     why = " ".join(reason.split())
@@ -58,7 +66,10 @@ def _what_now(node: NodeView) -> str:
         return f"{node.name} is draining: it undoes that at its next look."
     if phase in WORKING:
         return f"{node.name} is {phase}: this reboot goes on to its end, the next one waits."
-    return f"{node.name} does not reboot until `careen unhold {node.name}`{' or that instant' if 'until=' in node.annotations.get(keys.HOLD, '') else ''}."
+    return (
+        f"{node.name} does not reboot until `careen unhold "
+        f"{node.name}`{' or that instant' if 'until=' in node.annotations.get(keys.HOLD, '') else ''}."
+    )
 
 
 def _end(text: str, now: datetime) -> datetime:
@@ -68,10 +79,15 @@ def _end(text: str, now: datetime) -> datetime:
             end = now + timedelta(seconds=go_duration(text))
         except (ValueError, OverflowError) as error:
             raise click.BadParameter(
-                f"{text!r} is neither a duration such as 90m or 2h nor an instant with its offset such as 2026-03-04T18:00:00Z", param_hint="--until"
+                f"{text!r} is neither a duration such as 90m or 2h nor an instant with its offset such as "
+                "2026-03-04T18:00:00Z",
+                param_hint="--until",
             ) from error
     if end > LATEST:
-        raise click.BadParameter(f"{text!r} ends after the year 2199; leave it out for a hold that lasts until `careen unhold`", param_hint="--until")
+        raise click.BadParameter(
+            f"{text!r} ends after the year 2199; leave it out for a hold that lasts until `careen unhold`",
+            param_hint="--until",
+        )
     if end <= now:
         raise click.BadParameter(f"{rfc3339(end)} is not in the future; it is {rfc3339(now)} now", param_hint="--until")
     return end

@@ -52,16 +52,22 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
 @cluster_command
 async def pause(cluster: Cluster, *, reason: str) -> None:
     """Keep every node from starting. Nodes at work undo their drain, or finish the reboot they are in."""
-    reason = " ".join(reason.split())                            # one line, because everything that shows it is one
+    reason = " ".join(reason.split())  # one line, because everything that shows it is one
 
     def paused(content: LockContent) -> LockContent | None:
         if content.is_paused and content.pause_reason == reason:
             click.echo("It is paused already; nothing was changed.")
             return None
         if content.is_paused:
-            click.echo(f"It is paused already{f' ({content.pause_reason})' if content.pause_reason else ''}; the reason is being replaced.")
+            click.echo(
+                f"It is paused already{f' ({content.pause_reason})' if content.pause_reason else ''}; the "
+                "reason is being replaced."
+            )
         if content.holders:
-            click.echo(f"Claims of {listed(content.holders)} stay in the lock: a node that is draining undoes it, one that reboots finishes.")
+            click.echo(
+                f"Claims of {listed(content.holders)} stay in the lock: a node that is draining undoes it, "
+                "one that reboots finishes."
+            )
         return claims.pause(content, reason, content.max_owners)
 
     if await _rewrite(cluster, "pause", paused):
@@ -97,14 +103,19 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         assert isinstance(seen, NodeView)
         click.echo(
             f"{node} is {seen.annotations[keys.PHASE]}: it works under this claim, will put it back and say so. "
-            f"Until then another node may start, and one more than allowed be down. `careen hold {node}` stops it properly."
+            f"Until then another node may start, and one more than allowed be down. `careen hold {node}` "
+            "stops it properly."
         )
         click.confirm("Free the claim all the same?", abort=True)
 
     def released(content: LockContent) -> LockContent | None:
         entries = content.entries_of(node)
         if not entries:
-            held = f"; {listed(content.holders)} hold{'s' if len(content.holders) == 1 else ''} one" if content.holders else ""
+            held = (
+                f"; {listed(content.holders)} hold{'s' if len(content.holders) == 1 else ''} one"
+                if content.holders
+                else ""
+            )
             raise click.UsageError(f"{node} holds no claim in {cluster.lock_title}{held}")
         click.echo(f"Freeing the claim of {node}, taken {entries[0].created or 'at an unknown time'}.")
         return claims.release_by_hand(content, node)
@@ -119,7 +130,10 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
         reading = await read_lock(cluster)
         content = claims.parse(reading.content)
         if isinstance(content, Garbage):
-            raise click.ClickException(f"the lock cannot be understood ({content.why}), so no node may start as it is; {_how_to_clear(cluster)}")
+            raise click.ClickException(
+                f"the lock cannot be understood ({content.why}), so no node may start as it is; "
+                f"{_how_to_clear(cluster)}"
+            )
         wanted = change(content)
         if wanted is None:
             return False
@@ -129,14 +143,21 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
         if isinstance(outcome, Rejected):
             raise click.ClickException(f"the lock was not changed: {outcome.why}")
         if isinstance(outcome, StillUnclear):
-            raise click.ClickException(f"it is not known whether the lock was changed: {outcome.why}; look with `careen lock show`")
+            raise click.ClickException(
+                f"it is not known whether the lock was changed: {outcome.why}; look with `careen lock show`"
+            )
         click.echo("Somebody changed the lock at the same moment; reading it again.")
-    raise click.ClickException(f"the lock changed {TRIES} times while it was being written; nothing was changed, try again")
+    raise click.ClickException(
+        f"the lock changed {TRIES} times while it was being written; nothing was changed, try again"
+    )
 
 
 def _write(purpose: str, reading: LockReading, wanted: LockContent) -> WriteLock:
     return WriteLock(
-        purpose=purpose, expected_resource_version=reading.resource_version, daemonset_uid=reading.daemonset_uid, content=claims.render(wanted),
+        purpose=purpose,
+        expected_resource_version=reading.resource_version,
+        daemonset_uid=reading.daemonset_uid,
+        content=claims.render(wanted),
     )
 
 

@@ -51,7 +51,18 @@ from scheduler_core.snapshot.snapshot import Snapshot
 # Exit codes for scripts, as those of `careen forecast`.
 NOT_CLEAN = 3
 
-_FOLLOWED = ("concurrency", "order", "budget", "reboot_days", "start_time", "end_time", "time_zone", "minimum_interval", "forecast", "late_policy")
+_FOLLOWED = (
+    "concurrency",
+    "order",
+    "budget",
+    "reboot_days",
+    "start_time",
+    "end_time",
+    "time_zone",
+    "minimum_interval",
+    "forecast",
+    "late_policy",
+)
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -72,7 +83,9 @@ class _Instant(click.ParamType[datetime]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         at = value if isinstance(value, datetime) else from_rfc3339(value)
-        return at or self.fail(f"{value!r}: expected an instant with its offset, such as 2026-01-31T22:00:00Z", param, ctx)
+        return at or self.fail(
+            f"{value!r}: expected an instant with its offset, such as 2026-01-31T22:00:00Z", param, ctx
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,44 +98,126 @@ class _World:
     taken_at: datetime
     agents: Agents
     notes: tuple[str, ...]
-    named: tuple[str, ...] = ()      # who stands in the agents' line now
+    named: tuple[str, ...] = ()  # who stands in the agents' line now
 
 
 @click.command()
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
-@click.option("--waiting", is_flag=True, help="Only the nodes that ask for a reboot now; otherwise, without NODE, all of them.")
-@click.option("--from", "dump", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="A dump of `careen snapshot` instead of a cluster.")
-@click.option("--start", "begins", type=_Instant(), metavar="INSTANT", help="When the roll-out begins (RFC 3339); otherwise now, or when the dump was taken.")
-@click.option("--order", "line", type=click.Choice([each.value for each in Order]), help="In which order the nodes go; otherwise as the agents do (their --order). fewest-moves is opt-in: it counts pods, and not what they are worth.")
+@click.option(
+    "--waiting", is_flag=True, help="Only the nodes that ask for a reboot now; otherwise, without NODE, all of them."
+)
+@click.option(
+    "--from",
+    "dump",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A dump of `careen snapshot` instead of a cluster.",
+)
+@click.option(
+    "--start",
+    "begins",
+    type=_Instant(),
+    metavar="INSTANT",
+    help="When the roll-out begins (RFC 3339); otherwise now, or when the dump was taken.",
+)
+@click.option(
+    "--order",
+    "line",
+    type=click.Choice([each.value for each in Order]),
+    help="In which order the nodes go; otherwise as the agents do (their --order). fewest-moves is opt-in: it "
+    "counts pods, and not what they are worth.",
+)
 @click.option("--compare", is_flag=True, help="Simulate all orders and show them side by side.")
-@click.option("--boot", type=_Duration(), metavar="DURATION", help="From the drained node to the node given back; otherwise measured by each node's last reboot, 3m where none is.")
+@click.option(
+    "--boot",
+    type=_Duration(),
+    metavar="DURATION",
+    help="From the drained node to the node given back; otherwise measured by each node's last reboot, 3m "
+    "where none is.",
+)
 @click.option("--drain", type=_Duration(), metavar="DURATION", help="From the cordon to the empty node; otherwise 1m.")
-@click.option("--settle", type=_Duration(), metavar="DURATION", help="From the node given back to workloads as healthy as before; otherwise 30s.")
-@click.option("--handover", type=_Duration(), default=5.0, show_default="5s", metavar="DURATION", help="From a claim given back to the next one taken.")
-@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="Plan with another value of an agents' setting, such as concurrency=3 or end-time=06:00; repeatable.")
-@click.option("--days", type=click.FloatRange(min=0.01, max=366), default=30.0, show_default=True, help="How many days to simulate at most.")
-@click.option("--scheduler-config", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE", help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.")
-@click.option("--report", type=Written(), metavar="FILE.html", help="Also write one self-contained page with the timeline, the moves and the risks.")
+@click.option(
+    "--settle",
+    type=_Duration(),
+    metavar="DURATION",
+    help="From the node given back to workloads as healthy as before; otherwise 30s.",
+)
+@click.option(
+    "--handover",
+    type=_Duration(),
+    default=5.0,
+    show_default="5s",
+    metavar="DURATION",
+    help="From a claim given back to the next one taken.",
+)
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Plan with another value of an agents' setting, such as concurrency=3 or end-time=06:00; repeatable.",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0.01, max=366),
+    default=30.0,
+    show_default=True,
+    help="How many days to simulate at most.",
+)
+@click.option(
+    "--scheduler-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.",
+)
+@click.option(
+    "--report",
+    type=Written(),
+    metavar="FILE.html",
+    help="Also write one self-contained page with the timeline, the moves and the risks.",
+)
 @output_option
 @connection_options
 def plan(
-    connection: Connection, *, nodes: tuple[str, ...], waiting: bool, dump: Path | None, begins: datetime | None, line: str | None, compare: bool,
-    boot: float | None, drain: float | None, settle: float | None, handover: float, assignments: tuple[str, ...], days: float,
-    scheduler_config: Path | None, report: Path | None, output: str,
+    connection: Connection,
+    *,
+    nodes: tuple[str, ...],
+    waiting: bool,
+    dump: Path | None,
+    begins: datetime | None,
+    line: str | None,
+    compare: bool,
+    boot: float | None,
+    drain: float | None,
+    settle: float | None,
+    handover: float,
+    assignments: tuple[str, ...],
+    days: float,
+    scheduler_config: Path | None,
+    report: Path | None,
+    output: str,
 ) -> None:
-    """The whole roll-out beforehand: which node when, what moves, what is at risk, and whether it fits the window. Nothing is changed.
+    """The whole roll-out beforehand: which node when, what moves, what is at risk, and whether it fits the
+    window. Nothing is changed.
 
-    Each drain is simulated on the cluster that the ones before left. Exit code 0: every node reboots within one window and no pod is
-    left without room. 3: something of that does not hold, and the plan says what. 1: it could not be made, or --report not written.
-    """
+    Each drain is simulated on the cluster that the ones before left. Exit code 0: every node reboots within one
+    window and no pod is left without room. 3: something of that does not hold, and the plan says what. 1: it
+    could not be made, or --report not written."""
     changed = _changed(assignments)
-    given_config = _configuration(text_of(scheduler_config, "--scheduler-config"), str(scheduler_config)) if scheduler_config else None
+    given_config = (
+        _configuration(text_of(scheduler_config, "--scheduler-config"), str(scheduler_config))
+        if scheduler_config
+        else None
+    )
     world = _from_dump(dump) if dump else connection.ask(_from_cluster)
     policy = policy_of(_with(world.agents.settings, changed))
     chosen = _chosen(world, nodes, waiting=waiting)
     world, notes = _nobody_at_work(world, chosen)
     durations, assumed = _durations(world, policy, boot=boot, drain=drain, settle=settle, handover=handover)
-    scheduler = Scheduler(given_config or _configuration(world.agents.scheduler_config, "the scheduler configuration of the agents"), world.version)
+    scheduler = Scheduler(
+        given_config or _configuration(world.agents.scheduler_config, "the scheduler configuration of the agents"),
+        world.version,
+    )
     stays = rule_of(policy.drain)
     moves = movable_pods(world.snapshot, stays)
 
@@ -130,14 +225,27 @@ def plan(
         rules = RolloutRules(world.views, replace(policy, order=each), named=world.named, moves=moves)
         with told(f"order {each}", len(chosen), SystemClock().monotonic) as on_progress:
             return simulate_rollout(
-                world.snapshot, chosen, scheduler, rules, begins=begins or world.taken_at, durations=durations, taint_key=policy.taint_key,
-                most_days=days, on_progress=on_progress, stays=stays,
+                world.snapshot,
+                chosen,
+                scheduler,
+                rules,
+                begins=begins or world.taken_at,
+                durations=durations,
+                taint_key=policy.taint_key,
+                most_days=days,
+                on_progress=on_progress,
+                stays=stays,
             )
 
     wanted = Order(line) if line else policy.order
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
     made = Plan(
-        timeline=simulate(wanted), line=wanted, agents_line=policy_of(_with(world.agents.settings, {})).order, concurrency=policy.concurrency, zone=policy.window.zone, others=others,
+        timeline=simulate(wanted),
+        line=wanted,
+        agents_line=policy_of(_with(world.agents.settings, {})).order,
+        concurrency=policy.concurrency,
+        zone=policy.window.zone,
+        others=others,
         notes=(*assumed, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
     )
     not_written = _write_report(report, made) if report else ""
@@ -170,18 +278,31 @@ async def _from_cluster(cluster: Cluster) -> _World:
     if isinstance(lock, LockContent) and lock.is_paused:
         notes.append("the cluster is paused now; the plan counts from its resumption")
     return _World(
-        snapshot=snapshot, views=tuple(views.get(node.name) or _view(node) for node in snapshot.nodes), version=version, taken_at=taken_at,
-        agents=await agents_of(cluster), notes=(*notes, *_unread(snapshot)), named=lock.next if isinstance(lock, LockContent) else (),
+        snapshot=snapshot,
+        views=tuple(views.get(node.name) or _view(node) for node in snapshot.nodes),
+        version=version,
+        taken_at=taken_at,
+        agents=await agents_of(cluster),
+        notes=(*notes, *_unread(snapshot)),
+        named=lock.next if isinstance(lock, LockContent) else (),
     )
 
 
 def _from_dump(path: Path) -> _World:
     dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
-    notes = ["a dump has no annotations: holds, measured durations and the age of needs are not known", *([note] if note else []), *_unread(dump.snapshot)]
+    notes = [
+        "a dump has no annotations: holds, measured durations and the age of needs are not known",
+        *([note] if note else []),
+        *_unread(dump.snapshot),
+    ]
     return _World(
-        snapshot=dump.snapshot, views=tuple(_view(node) for node in dump.snapshot.nodes), version=version,
-        taken_at=from_rfc3339(dump.header.taken_at) or SystemClock().now(), agents=Agents(), notes=tuple(notes),
+        snapshot=dump.snapshot,
+        views=tuple(_view(node) for node in dump.snapshot.nodes),
+        version=version,
+        taken_at=from_rfc3339(dump.header.taken_at) or SystemClock().now(),
+        agents=Agents(),
+        notes=tuple(notes),
     )
 
 
@@ -192,7 +313,11 @@ def _unread(snapshot: Snapshot) -> list[str]:
 def _view(node: Node) -> NodeView:
     """A Node of a dump as the gates look at it; the node-lifecycle controller's taints say whether it was ready."""
     return NodeView(
-        name=node.name, uid=node.uid, resource_version="", labels=node.labels, unschedulable=node.unschedulable,
+        name=node.name,
+        uid=node.uid,
+        resource_version="",
+        labels=node.labels,
+        unschedulable=node.unschedulable,
         taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value or None) for taint in node.taints),
         ready=not any(taint.key in _NOT_READY for taint in node.taints),
     )
@@ -203,7 +328,10 @@ def _chosen(world: _World, names: Sequence[str], *, waiting: bool) -> tuple[str,
         raise click.UsageError("give either names of Nodes or --waiting")
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
-        raise click.UsageError(f"there is no Node {listed([repr(name) for name in unknown])} among the {count_of(len(known), 'Node')} of this cluster")
+        raise click.UsageError(
+            f"there is no Node {listed([repr(name) for name in unknown])} among the "
+            f"{count_of(len(known), 'Node')} of this cluster"
+        )
     if waiting:
         return tuple(view.name for view in world.views if keys.REBOOT_LABEL in view.labels)
     return tuple(names) or tuple(known)
@@ -221,7 +349,10 @@ def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[
             views[place] = replace(view, unschedulable=progress.prior_unschedulable)
             if not progress.prior_unschedulable:
                 snapshot = snapshot.with_node_uncordoned(view.name)
-    note = f"{listed(sorted(busy))} {'is' if len(busy) == 1 else 'are'} at work already, and planned as if {'it' if len(busy) == 1 else 'they'} had not begun"
+    note = (
+        f"{listed(sorted(busy))} {'is' if len(busy) == 1 else 'are'} at work already, and planned as if "
+        f"{'it' if len(busy) == 1 else 'they'} had not begun"
+    )
     return replace(world, snapshot=snapshot, views=tuple(views)), [note]
 
 
@@ -235,7 +366,10 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
         name, is_there, value = text.partition("=")
         field = name.strip().removeprefix("--").replace("-", "_")
         if not is_there or field not in SETTINGS:
-            raise click.UsageError(f"--set {text}: expected NAME=VALUE with a setting of the agents, such as {listed([flag(each) for each in _FOLLOWED], most=9)}")
+            raise click.UsageError(
+                f"--set {text}: expected NAME=VALUE with a setting of the agents, such as "
+                f"{listed([flag(each) for each in _FOLLOWED], most=9)}"
+            )
         given.setdefault(field, []).append(value)
     try:
         settings = resolve(flags={"node_id": [ANY_NODE], **given}, environment={}, is_whole=False).settings
@@ -248,21 +382,31 @@ def _with(settings: Settings | None, changed: dict[str, Any]) -> Settings:
     return replace(settings or Settings(node_id=ANY_NODE), **changed)
 
 
-def _durations(world: _World, policy: Policy, *, boot: float | None, drain: float | None, settle: float | None, handover: float) -> tuple[Durations, list[str]]:
+def _durations(
+    world: _World, policy: Policy, *, boot: float | None, drain: float | None, settle: float | None, handover: float
+) -> tuple[Durations, list[str]]:
     drained = ASSUMED_DRAIN_SECONDS if drain is None else drain
     settled = ASSUMED_SETTLE_SECONDS if settle is None else settle
     measured = measured_boots(world.views, drain_seconds=drained)
     assumed = [f"--{name}" for name, value in (("drain", drain), ("settle", settle)) if value is None]
     notes = []
     if boot is None and measured.measured:
-        notes.append(f"{count_of(measured.measured, 'node')} of {len(world.views)} {'says' if measured.measured == 1 else 'say'} how long the last reboot took; the others are planned with the median")
+        notes.append(
+            f"{count_of(measured.measured, 'node')} of {len(world.views)} "
+            f"{'says' if measured.measured == 1 else 'say'} how long the last reboot took; the others are "
+            "planned with the median"
+        )
     elif boot is None:
         assumed.append("--boot")
     if assumed:
         notes.append(f"durations are assumed, not measured; give {listed(assumed)} to plan with yours")
     durations = Durations(
-        held_back=policy.drain.delay_seconds, drain=drained + policy.reboot_delay_seconds, settle=max(settled, policy.lock_release_delay_seconds), handover=handover,
-        boot=measured.others if boot is None else boot, boot_of=measured.of if boot is None else {},
+        held_back=policy.drain.delay_seconds,
+        drain=drained + policy.reboot_delay_seconds,
+        settle=max(settled, policy.lock_release_delay_seconds),
+        handover=handover,
+        boot=measured.others if boot is None else boot,
+        boot_of=measured.of if boot is None else {},
     )
     return durations, notes
 

@@ -19,7 +19,9 @@ async def retry(cluster: Cluster, *, node: str) -> None:
     """Let NODE, whose reboot failed, try again now. What went wrong should have been mended first."""
     seen = await read_node_or_fail(cluster, node)
     if phase_of(seen) not in (Phase.FAILED, Phase.WAITING):
-        raise click.UsageError(f"{node} is {phase_of(seen)}, so there is nothing to try again; `careen why {node}` says what it is at")
+        raise click.UsageError(
+            f"{node} is {phase_of(seen)}, so there is nothing to try again; `careen why {node}` says what it is at"
+        )
     if phase_of(seen) == Phase.FAILED:
         click.echo(f"{node} failed: {seen.annotations.get(keys.REASON, 'no reason given')}")
     await annotate_node(cluster, node, "retry", lambda _: {keys.RETRY: rfc3339(cluster.clock.now())})

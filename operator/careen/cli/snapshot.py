@@ -20,16 +20,19 @@ from scheduler_core.snapshot.dump import DumpWriter, Header
 
 
 @click.command()
-@click.option("--file", "-f", "target", type=Written(), metavar="FILE", help="Where to write it; otherwise standard output.")
+@click.option(
+    "--file", "-f", "target", type=Written(), metavar="FILE", help="Where to write it; otherwise standard output."
+)
 @cluster_command
 async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
     """Write what a forecast reads of the cluster: `careen snapshot > dump.json.gz`.
 
-    Secrets, environment, commands and annotations are left out. Names, labels, images and requests remain: look at it before you
-    give it away (`zcat dump.json.gz`).
-    """
+    Secrets, environment, commands and annotations are left out. Names, labels, images and requests remain: look
+    at it before you give it away (`zcat dump.json.gz`)."""
     if target is None and sys.stdout.isatty():
-        raise click.UsageError("a dump is no text for a terminal: give --file FILE, or send it on with `careen snapshot > dump.json.gz`")
+        raise click.UsageError(
+            "a dump is no text for a terminal: give --file FILE, or send it on with `careen snapshot > dump.json.gz`"
+        )
     header = Header(kube_version=await server_version(cluster.api), taken_at=rfc3339(cluster.clock.now()))
     # Handed on only when it is whole: a cluster that cannot be read to its end leaves no half dump behind.
     kept, size = await again_if_expired(lambda: _read_and_hand_on(cluster, header, target))

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @output_option
 @cluster_command
 async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
-    """Every node's phase, since when, its turn and the reason; who holds the lock, who is next. Above them, when nothing moves: why."""
+    """Every node's phase, since when, its turn and the reason; who holds the lock, who is next. Above them,
+    when nothing moves: why."""
     # The lock first: a claim that is given back between the two reads is then shown on a node that still carries it.
     lock = await look_at_lock(cluster)
     nodes = await list_nodes(cluster.api)
@@ -32,7 +33,14 @@ async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
         fleet = fleet_text(nodes, lock.state, now, only_busy=busy, width=width)
         return f"{headline_text(found, now, width=width)}\n\n{fleet}" if found else fleet
 
-    show(output, text=text, value=lambda: {"headline": headline_json(found), **fleet_json(nodes, lock.state, raw_lock=lock.raw, only_busy=busy)})
+    show(
+        output,
+        text=text,
+        value=lambda: {
+            "headline": headline_json(found),
+            **fleet_json(nodes, lock.state, raw_lock=lock.raw, only_busy=busy),
+        },
+    )
 
 
 async def _policy(cluster: Cluster) -> Policy | None:

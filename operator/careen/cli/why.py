@@ -26,10 +26,19 @@ async def why(cluster: Cluster, *, node: str, output: str) -> None:
     """What NODE waits for: every gate's answer, since when, and what would change it."""
     found = await look_at_lock(cluster)
     seen = await read_node_or_fail(cluster, node)
-    holders = [each for name in _others_holding(found.state, node) if isinstance(each := await read_node(cluster.api, name), NodeView)]
+    holders = [
+        each
+        for name in _others_holding(found.state, node)
+        if isinstance(each := await read_node(cluster.api, name), NodeView)
+    ]
     agents = await agents_of(cluster)
     story = NodeStory(
-        node=seen, lock=found.state, agents=await _agents(cluster, node), now=cluster.clock.now(), holders=holders, policy=agents.policy,
+        node=seen,
+        lock=found.state,
+        agents=await _agents(cluster, node),
+        now=cluster.clock.now(),
+        holders=holders,
+        policy=agents.policy,
         fleet_size=found.agents,
     )
     show(output, text=lambda width: why_text(story, width=width), value=lambda: why_json(story))
@@ -45,4 +54,8 @@ async def _agents(cluster: Cluster, node: str) -> Sequence[PodView] | Unknown:
         pods = await list_pods_on(cluster.api, node)
     except ClusterError as error:
         return Unknown(str(error))
-    return [pod for pod in pods if (pod.namespace, pod.owner_kind, pod.owner_name) == (cluster.namespace, "DaemonSet", cluster.name)]
+    return [
+        pod
+        for pod in pods
+        if (pod.namespace, pod.owner_kind, pod.owner_name) == (cluster.namespace, "DaemonSet", cluster.name)
+    ]

@@ -1,9 +1,9 @@
 """The rights an agent needs, each with the call that needs it, and which of them are missing.
 
-The list is the source of `manifests/rbac.yaml`. The start asks, because a right that is missing shows otherwise only in the
-middle of a drain: first for our rules as a whole (SelfSubjectRulesReview, two requests), then for each right that they do
-not show (SelfSubjectAccessReview), because the rules may be incomplete where RBAC is not the only authorizer.
-"""
+The list is the source of `manifests/rbac.yaml`. The start asks, because a right that is missing shows otherwise
+only in the middle of a drain: first for our rules as a whole (SelfSubjectRulesReview, two requests), then for
+each right that they do not show (SelfSubjectAccessReview), because the rules may be incomplete where RBAC is
+not the only authorizer."""
 
 from __future__ import annotations
 
@@ -43,25 +43,81 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
     """Everything an agent asks of the API server, in the order of a node's way."""
     rights = (
         Right(verb="get", resource="nodes", name=node, because="each turn begins with the own Node"),
-        Right(verb="patch", resource="nodes", name=node, because="taint, cordon and progress are written on the own Node"),
+        Right(
+            verb="patch", resource="nodes", name=node, because="taint, cordon and progress are written on the own Node"
+        ),
         Right(verb="list", resource="nodes", because="concurrency and budgets count nodes that are down"),
-        Right(verb="get", resource="daemonsets", group="apps", namespace=namespace, name=daemonset, because="the lock is an annotation of it"),
-        Right(verb="patch", resource="daemonsets", group="apps", namespace=namespace, name=daemonset, because="claims are written into the lock"),
-        Right(verb="list", resource="daemonsets", group="apps", because="another coordinator, such as kured, must be seen"),
+        Right(
+            verb="get",
+            resource="daemonsets",
+            group="apps",
+            namespace=namespace,
+            name=daemonset,
+            because="the lock is an annotation of it",
+        ),
+        Right(
+            verb="patch",
+            resource="daemonsets",
+            group="apps",
+            namespace=namespace,
+            name=daemonset,
+            because="claims are written into the lock",
+        ),
+        Right(
+            verb="list", resource="daemonsets", group="apps", because="another coordinator, such as kured, must be seen"
+        ),
         Right(verb="list", resource="pods", because="the pods of the node are drained"),
-        Right(verb="get", resource="pods", because="an eviction answered with 404 must be told from a missing API, and the agent's own DaemonSet from another"),
+        Right(
+            verb="get",
+            resource="pods",
+            because="an eviction answered with 404 must be told from a missing API, and the agent's own "
+            "DaemonSet from another",
+        ),
         Right(verb="create", resource="pods", subresource="eviction", because="pods are evicted, never deleted"),
         *(
-            Right(verb=verb, resource=resource, group=group, because="owners of displaced pods must be as well as before")
-            for group, resource in (("apps", "replicasets"), ("apps", "statefulsets"), ("", "replicationcontrollers"), ("batch", "jobs"))
+            Right(
+                verb=verb, resource=resource, group=group, because="owners of displaced pods must be as well as before"
+            )
+            for group, resource in (
+                ("apps", "replicasets"),
+                ("apps", "statefulsets"),
+                ("", "replicationcontrollers"),
+                ("batch", "jobs"),
+            )
             for verb in ("get", "list")
         ),
-        Right(verb="create", resource="events", namespace="default", because="changes of mind are told as Events of the Node"),
-        Right(verb="create", resource="events", namespace=namespace, because="settings that cannot be used are told as Events of the ConfigMap"),
-        Right(verb="get", resource="configmaps", namespace=namespace, name=config_map, because="settings are read before anything is done"),
-        Right(verb="get", resource="configmaps", namespace=namespace, name=config_map, because="settings are read once at the start"),
-        Right(verb="list", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"),
-        Right(verb="watch", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"),
+        Right(
+            verb="create",
+            resource="events",
+            namespace="default",
+            because="changes of mind are told as Events of the Node",
+        ),
+        Right(
+            verb="create",
+            resource="events",
+            namespace=namespace,
+            because="settings that cannot be used are told as Events of the ConfigMap",
+        ),
+        Right(
+            verb="get",
+            resource="configmaps",
+            namespace=namespace,
+            name=config_map,
+            because="settings are read before anything is done",
+        ),
+        Right(
+            verb="get",
+            resource="configmaps",
+            namespace=namespace,
+            name=config_map,
+            because="settings are read once at the start",
+        ),
+        Right(
+            verb="list", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"
+        ),
+        Right(
+            verb="watch", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"
+        ),
     )
     return rights + FORECAST_RIGHTS if forecast else rights
 
@@ -99,7 +155,10 @@ class _Rule(msgspec.Struct, gc=False, frozen=True, rename="camel"):
         return (
             _has(self.verbs, right.verb)
             and _has(self.api_groups, right.group)
-            and (_has(self.resources, resource) or (right.subresource != "" and f"*/{right.subresource}" in self.resources))
+            and (
+                _has(self.resources, resource)
+                or (right.subresource != "" and f"*/{right.subresource}" in self.resources)
+            )
             and (not self.resource_names or right.name in self.resource_names)
         )
 
@@ -122,14 +181,18 @@ class _Review(msgspec.Struct, gc=False, frozen=True):
 
 async def missing_rights(api: ApiServer, rights: tuple[Right, ...]) -> tuple[Right, ...]:
     """Those of `rights` that we do not have. Raises `ClusterError` if the server cannot be asked."""
-    rules = {namespace: await _rules(api, namespace) for namespace in sorted({"default", *(right.namespace for right in rights if right.namespace)})}
+    rules = {
+        namespace: await _rules(api, namespace)
+        for namespace in sorted({"default", *(right.namespace for right in rights if right.namespace)})
+    }
     doubtful = [right for right in rights if not _is_given(right, rules)]
     # One after the other: with rights in order there are none, and a fleet that starts at once must not ask in bursts.
     return tuple([right for right in doubtful if not await _is_allowed(api, right)])
 
 
 def _is_given(right: Right, rules: dict[str, list[_Rule]]) -> bool:
-    """Whether rules show the right. One for all namespaces must show in each: else only a Role may have given it there."""
+    """Whether rules show the right. One for all namespaces must show in each: else only a Role may have given
+    it there."""
     where = [right.namespace] if right.namespace else list(rules)
     return all(any(rule.gives(right) for rule in rules[namespace]) for namespace in where)
 

@@ -28,17 +28,33 @@ class Subject:
 
 
 async def post_event(
-    api: ApiServer, subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, once: str = "", pauses: Sequence[float] = (),
+    api: ApiServer,
+    subject: Subject,
+    *,
+    reason: str,
+    sentence: str,
+    is_warning: bool,
+    host: str,
+    once: str = "",
+    pauses: Sequence[float] = (),
 ) -> str:
     """Posts one Event; the empty text, or why it could not be posted.
 
-    Of all Events about the subject with the same `once` the server keeps the first: they have one name. With `pauses` it is posted again
-    after each while the server does not surely answer; the name keeps it from being there twice.
-    """
+    Of all Events about the subject with the same `once` the server keeps the first: they have one name. With
+    `pauses` it is posted again after each while the server does not surely answer; the name keeps it from being
+    there twice."""
     at = api.clock.now()
     once = once or (f"{host}/{at.isoformat()}/{sentence}" if pauses else "")
     namespace = subject.namespace or NODE_EVENTS_NAMESPACE
-    body = event(subject, reason=reason, sentence=sentence, is_warning=is_warning, host=host, at=at.isoformat().replace("+00:00", "Z"), once=once)
+    body = event(
+        subject,
+        reason=reason,
+        sentence=sentence,
+        is_warning=is_warning,
+        host=host,
+        at=at.isoformat().replace("+00:00", "Z"),
+        once=once,
+    )
     for pause in (*pauses, None):
         try:
             await api.post(f"/api/v1/namespaces/{namespace}/events", body, objects.ObjectHead)
@@ -57,7 +73,9 @@ def _may_pass(error: ClusterError) -> bool:
     return error.may_have_landed or isinstance(error, NotSent | TooManyRequests)
 
 
-def event(subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, at: str, once: str = "") -> dict[str, Any]:
+def event(
+    subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, at: str, once: str = ""
+) -> dict[str, Any]:
     """The core/v1 Event that is posted."""
     involved = {"kind": subject.kind, "name": subject.name, "uid": subject.uid, "apiVersion": "v1"}
     if subject.namespace:

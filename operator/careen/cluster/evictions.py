@@ -31,11 +31,13 @@ from careen.core.facts.memory import EvictAnswer
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 # Priority and fairness answers 429 as well, without naming a budget.
 _BUDGET = re.compile(r"disruption budget|DisruptionBudget", re.IGNORECASE)
-# How admission words its no, whatever status a webhook chose for it: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, and
-# plugin/policy/validating. A webhook that does not answer is "failed calling webhook" instead.
+# How admission words its no, whatever status a webhook chose for it: apiserver
+# pkg/admission/plugin/webhook/errors/statuserror.go, and plugin/policy/validating. A webhook that does not
+# answer is "failed calling webhook" instead.
 _DENIED = re.compile(r"denied (?:the )?request", re.IGNORECASE)
 _WEBHOOK = re.compile(r"admission webhook", re.IGNORECASE)
-# How the authorizer words it: apiserver pkg/endpoints/handlers/responsewriters/errors.go. The eviction itself was never looked at.
+# How the authorizer words it: apiserver pkg/endpoints/handlers/responsewriters/errors.go. The eviction itself
+# was never looked at.
 _NO_RIGHT = re.compile(r"\bcannot \w+ resource\b")
 
 
@@ -53,7 +55,9 @@ async def evict(api: ApiServer, pod: EvictPod, *, dry_run: bool = False) -> Evic
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
     try:
-        said = await api.write("POST", f"{path}/eviction", eviction(pod, dry_run=dry_run), query=query, wait_when_busy=False)
+        said = await api.write(
+            "POST", f"{path}/eviction", eviction(pod, dry_run=dry_run), query=query, wait_when_busy=False
+        )
         is_evicted(said.body, f"POST {path}/eviction")
     except (NotFound, NotServed) as error:
         return await _explain_not_found(api, path, pod, error)
@@ -74,7 +78,8 @@ def _judged(error: Refused) -> EvictAnswer:
         return EvictAnswer.DENIED
     if isinstance(error, TooManyRequests | ServerFailed):
         return EvictAnswer.UNCLEAR
-    # A 403 with a reason (a proxy's page has none) comes from the authorizer, or else from admission or from the eviction itself.
+    # A 403 with a reason (a proxy's page has none) comes from the authorizer, or else from admission or from
+    # the eviction itself.
     is_forbidden = error.status == 403 and bool(error.reason) and not _NO_RIGHT.search(error.message)
     return EvictAnswer.DENIED if is_forbidden or _WEBHOOK.search(error.message) else EvictAnswer.BARRED
 
@@ -95,7 +100,8 @@ def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
 
 
 async def _explain_not_found(api: ApiServer, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
-    """404 also comes from a server or a proxy that offers no evictions; only the pod's own 404 proves that it is gone."""
+    """404 also comes from a server or a proxy that offers no evictions; only the pod's own 404 proves that it
+    is gone."""
     try:
         head = await api.get(path, objects.ObjectHead)
     except NotFound:
@@ -115,6 +121,6 @@ def _explain_conflict(error: Conflict) -> Evicted:
 
 
 def _said(answer: EvictAnswer, error: Refused) -> Evicted:
-    return Evicted(answer=answer, detail=error.message or str(error), retry_after_seconds=error.retry_after_seconds or 0.0)
-
-
+    return Evicted(
+        answer=answer, detail=error.message or str(error), retry_after_seconds=error.retry_after_seconds or 0.0
+    )

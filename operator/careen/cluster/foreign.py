@@ -21,9 +21,15 @@ async def find_foreign(api: ApiServer, *, namespace: str, name: str) -> tuple[st
             continue
         title = f"DaemonSet {meta.namespace}/{meta.name}"
         if _runs_kured(each):
-            found.append(f"{title} runs kured on {each.status.desired_number_scheduled} nodes: two coordinators would reboot at once; remove one of them")
+            found.append(
+                f"{title} runs kured on {each.status.desired_number_scheduled} nodes: two coordinators would "
+                "reboot at once; remove one of them"
+            )
         elif lock := (meta.annotations or {}).get(LOCK_ANNOTATION):
-            found.append(f"{title} carries a lock of another coordinator ({lock[:120]}): wait for its reboot to end, or remove the annotation {LOCK_ANNOTATION}")
+            found.append(
+                f"{title} carries a lock of another coordinator ({lock[:120]}): wait for its reboot to end, "
+                f"or remove the annotation {LOCK_ANNOTATION}"
+            )
     return tuple(sorted(found))
 
 

@@ -31,7 +31,9 @@ class LockStore:
         """Puts `wanted.content` in place of what was read at the expected version; None removes the annotation."""
 
         async def write(version: str) -> LockReading:
-            return self._reading(await self._api.merge_patch(self._path, self._patch(version, wanted), objects.LockObject))
+            return self._reading(
+                await self._api.merge_patch(self._path, self._patch(version, wanted), objects.LockObject)
+            )
 
         async def read() -> tuple[str, LockReading]:
             seen = await self.read()

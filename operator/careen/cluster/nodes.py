@@ -17,7 +17,7 @@ from careen.core.facts.keys import FIELD_MANAGER, REBOOT_LABEL, TAINT_MANAGER
 from careen.core.facts.observation import Gone, NodeView, Taint
 
 NODES = "/api/v1/nodes"
-_NO_NAMES = ("", ".", "..")          # paths of other things: what stands there is no answer about a Node
+_NO_NAMES = ("", ".", "..")  # paths of other things: what stands there is no answer about a Node
 
 
 async def read_node(api: ApiServer, name: str) -> NodeView | Gone:
@@ -33,8 +33,13 @@ async def read_node(api: ApiServer, name: str) -> NodeView | Gone:
 async def list_nodes(api: ApiServer, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
     """Every Node, or those whose reboot label has one of the given values. Consistent: never from an old cache."""
     query = {"labelSelector": f"{REBOOT_LABEL} in ({','.join(reboot_label)})"} if reboot_label else {}
-    found = tuple(objects.node_view(node, all_annotations=False) for node in await api.items(NODES, objects.Node, query=query))
-    refuse_others((f"Node {node.name}" for node in found if reboot_label and node.labels.get(REBOOT_LABEL) not in reboot_label), f"GET {NODES}")
+    found = tuple(
+        objects.node_view(node, all_annotations=False) for node in await api.items(NODES, objects.Node, query=query)
+    )
+    refuse_others(
+        (f"Node {node.name}" for node in found if reboot_label and node.labels.get(REBOOT_LABEL) not in reboot_label),
+        f"GET {NODES}",
+    )
     return found
 
 
@@ -42,13 +47,17 @@ async def patch_node(api: ApiServer, name: str, patch: PatchNode) -> Written[Nod
     """Sends the patch, guarded by its resourceVersion; all of it lands or nothing."""
 
     async def write(version: str) -> NodeView:
-        return objects.node_view(await api.merge_patch(_path(name), merge_patch(patch, version), objects.ManagedNode, query=_manager(patch)))
+        return objects.node_view(
+            await api.merge_patch(_path(name), merge_patch(patch, version), objects.ManagedNode, query=_manager(patch))
+        )
 
     async def read() -> tuple[str, NodeView]:
         seen = objects.node_view(await api.get(_path(name), objects.ManagedNode))
         return seen.resource_version, seen
 
-    return await write_guarded(version=patch.resource_version, write=write, read=read, stands=functools.partial(stands, patch))
+    return await write_guarded(
+        version=patch.resource_version, write=write, read=read, stands=functools.partial(stands, patch)
+    )
 
 
 def stands(patch: PatchNode, node: NodeView) -> bool:
@@ -56,13 +65,17 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
     return (
         _contains(node.labels, patch.labels)
         and _contains(node.annotations, patch.annotations)
-        and (patch.taints is None or _of_others_than_controllers(patch.taints) == _of_others_than_controllers(node.taints))
+        and (
+            patch.taints is None
+            or _of_others_than_controllers(patch.taints) == _of_others_than_controllers(node.taints)
+        )
         and (patch.unschedulable is None or patch.unschedulable == node.unschedulable)
     )
 
 
 def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
-    """Without those of cordons and conditions: the node controller sets and removes them by itself, often right after a patch of ours."""
+    """Without those of cordons and conditions: the node controller sets and removes them by itself, often right
+    after a patch of ours."""
     return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
 
 

@@ -151,13 +151,13 @@ class PlacedPod(Pod, gc=False, frozen=True, rename="camel"):
 
 class ReplicasSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     replicas: int | None = None
-    parallelism: int | None = None    # a Job's number of pods
+    parallelism: int | None = None  # a Job's number of pods
     template: BoundTemplate | None = None
 
 
 class ReplicasStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     ready_replicas: int | None = None
-    ready: int | None = None          # a Job's number of ready pods
+    ready: int | None = None  # a Job's number of ready pods
 
 
 class Workload(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -211,14 +211,19 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
     """The core's view of a Node. For bulk lists only careen's and kured's annotations are kept."""
     annotations = node.metadata.annotations or _NOTHING
     if not all_annotations:
-        annotations = {key: value for key, value in annotations.items() if key.startswith((keys.PREFIX, "weave.works/"))} or _NOTHING
+        annotations = {
+            key: value for key, value in annotations.items() if key.startswith((keys.PREFIX, "weave.works/"))
+        } or _NOTHING
     return NodeView(
         name=node.metadata.name,
         uid=node.metadata.uid,
         resource_version=node.metadata.resource_version,
         labels=node.metadata.labels or _NOTHING,
         annotations=annotations,
-        taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value, time_added=taint.time_added) for taint in node.spec.taints or ()),
+        taints=tuple(
+            Taint(key=taint.key, effect=taint.effect, value=taint.value, time_added=taint.time_added)
+            for taint in node.spec.taints or ()
+        ),
         unschedulable=bool(node.spec.unschedulable),
         ready=_is_true(node.status.conditions, "Ready"),
         boot_id=node.status.node_info.boot_id,
@@ -231,7 +236,11 @@ def _set_by(node: Node, field: str) -> tuple[str, ...]:
     """Whoever set this field of the spec as it stands; empty when the server does not tell."""
     if not isinstance(node, ManagedNode):
         return ()
-    return tuple(sorted({each.manager for each in node.metadata.managed_fields or () if not each.subresource and _sets(each, field)}))
+    return tuple(
+        sorted(
+            {each.manager for each in node.metadata.managed_fields or () if not each.subresource and _sets(each, field)}
+        )
+    )
 
 
 def _sets(managed: ManagedFields, field: str) -> bool:
@@ -268,7 +277,8 @@ def pod_view(pod: Pod) -> PodView:
 
 
 def _end(at: datetime | None) -> datetime | None:
-    """When the pod should be gone. One with a grace of centuries terminates all the same, so the instant is never taken for none."""
+    """When the pod should be gone. One with a grace of centuries terminates all the same, so the instant is
+    never taken for none."""
     return None if at is None else bounded(at) or LATEST
 
 
@@ -276,21 +286,26 @@ def _grace(seconds: float | None) -> float | None:
     return None if seconds is None else min(max(0.0, seconds), _LONGEST_GRACE_SECONDS)
 
 
-_LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0   # whoever may make pods chooses it, up to 2⁶³ seconds
+_LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0  # whoever may make pods chooses it, up to 2⁶³ seconds
 
 
 def _came_bound(pod: Pod) -> bool | None:
-    """Whether `spec.nodeName` belongs to whoever created the pod. A scheduler sets it through `pods/binding`, which nobody is recorded for
-    (pkg/registry/core/pod/storage/storage.go)."""
+    """Whether `spec.nodeName` belongs to whoever created the pod. A scheduler sets it through `pods/binding`,
+    which nobody is recorded for (pkg/registry/core/pod/storage/storage.go)."""
     if not isinstance(pod, PlacedPod) or not pod.metadata.managed_fields:
         return None
     return any(not each.subresource and _sets(each, "f:nodeName") for each in pod.metadata.managed_fields)
 
 
 def _tolerates_cordon(toleration: Toleration) -> bool:
-    """As the scheduler asks it of a cordoned node (plugins/nodeunschedulable): the taint `unschedulable:NoSchedule`, without a value."""
+    """As the scheduler asks it of a cordoned node (plugins/nodeunschedulable): the taint
+    `unschedulable:NoSchedule`, without a value."""
     is_named = toleration.key == keys.UNSCHEDULABLE or (not toleration.key and toleration.operator == "Exists")
-    return is_named and toleration.effect in ("", "NoSchedule") and (toleration.operator == "Exists" or not toleration.value)
+    return (
+        is_named
+        and toleration.effect in ("", "NoSchedule")
+        and (toleration.operator == "Exists" or not toleration.value)
+    )
 
 
 def controller_of(meta: Meta) -> OwnerReference:
@@ -299,7 +314,8 @@ def controller_of(meta: Meta) -> OwnerReference:
 
 
 def owner_health(kind: str, workload: Workload) -> OwnerHealth:
-    """How many replicas the controller wants and has. The API's default for `replicas` is 1, a Job's `parallelism` likewise."""
+    """How many replicas the controller wants and has. The API's default for `replicas` is 1, a Job's
+    `parallelism` likewise."""
     wanted = workload.spec.parallelism if kind == "Job" else workload.spec.replicas
     ready = workload.status.ready if kind == "Job" else workload.status.ready_replicas
     return OwnerHealth(

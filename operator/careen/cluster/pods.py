@@ -39,14 +39,19 @@ class Owner(NamedTuple):
 async def list_pods_on(api: ApiServer, node: str) -> tuple[PodView, ...]:
     """Every pod bound to the node, in all namespaces. `spec.nodeName` is indexed in the server's cache of pods."""
     found = await api.items(PODS, objects.PlacedPod, query={"fieldSelector": f"spec.nodeName={node}"})
-    refuse_others((f"a pod of {pod.spec.node_name or 'no node'}" for pod in found if pod.spec.node_name != node), f"GET {PODS} of {node}")
+    refuse_others(
+        (f"a pod of {pod.spec.node_name or 'no node'}" for pod in found if pod.spec.node_name != node),
+        f"GET {PODS} of {node}",
+    )
     return tuple(objects.pod_view(pod) for pod in found)
 
 
 async def read_controller(api: ApiServer, namespace: str, name: str) -> Owner | None:
     """The controller of a pod; None when there is no such pod, or nothing controls it."""
     try:
-        pod = await api.get(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}", objects.ObjectHead)
+        pod = await api.get(
+            f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}", objects.ObjectHead
+        )
     except NotFound:
         return None
     owner = objects.controller_of(pod.metadata)
@@ -55,11 +60,14 @@ async def read_controller(api: ApiServer, namespace: str, name: str) -> Owner | 
 
 def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
     """The controllers whose health can be compared, of these pods."""
-    return frozenset(Owner(pod.owner_kind, pod.namespace, pod.owner_name) for pod in pods if pod.owner_kind in WORKLOAD_KINDS)
+    return frozenset(
+        Owner(pod.owner_kind, pod.namespace, pod.owner_name) for pod in pods if pod.owner_kind in WORKLOAD_KINDS
+    )
 
 
 async def read_owners(api: ApiServer, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
-    """Each owner's health as it is now; one that is gone or being deleted, or whose kind has no replicas, is left out."""
+    """Each owner's health as it is now; one that is gone or being deleted, or whose kind has no replicas, is
+    left out."""
     wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
     for owner in owners:
         if owner.kind in WORKLOAD_KINDS:
@@ -71,7 +79,9 @@ async def read_owners(api: ApiServer, owners: Iterable[Owner]) -> tuple[OwnerHea
     return tuple(sorted(found, key=lambda health: (health.kind, health.namespace, health.name)))
 
 
-async def places_of(api: ApiServer, namespace: str, owner_uids: Collection[str], *, since: datetime) -> dict[str, list[str]]:
+async def places_of(
+    api: ApiServer, namespace: str, owner_uids: Collection[str], *, since: datetime
+) -> dict[str, list[str]]:
     """On which nodes the pods of these owners stand that were made since then, by owner; empty for one that has none.
 
     Page by page: a namespace may be large.

@@ -1,8 +1,7 @@
 """Everything kube-scheduler looks at, as raw pages of lists: what a `Snapshot` of scheduler_core is made from.
 
-Pages are handed on one by one and never kept. Kinds that no pod refers to are not asked for: a cluster without volumes or
-devices costs nine requests.
-"""
+Pages are handed on one by one and never kept. Kinds that no pod refers to are not asked for: a cluster without
+volumes or devices costs nine requests."""
 
 from __future__ import annotations
 
@@ -60,8 +59,8 @@ _ON_REFERENCE = (
 async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
     """What `read`, which goes through `pages` from the first to the last, gives.
 
-    When the server forgets a list between two of its pages (410), everything is read again from the start, once: pages of two readings do not go together.
-    """
+    When the server forgets a list between two of its pages (410), everything is read again from the start,
+    once: pages of two readings do not go together."""
     try:
         return await read()
     except Expired:
@@ -87,7 +86,8 @@ def _referred_to(page: bytes) -> set[str]:
 
 
 async def _served_pages(api: ApiServer, path: str) -> AsyncIterator[bytes]:
-    """Pages of the list; of one that had several versions those of the first that the server knows, nothing if it knows none."""
+    """Pages of the list; of one that had several versions those of the first that the server knows, nothing if
+    it knows none."""
     if "{version}" not in path:
         async for page in api.pages(path):
             yield page

@@ -1,4 +1,5 @@
-"""A snapshot of the whole cluster, read page by page; each page is let go of once it is read, while the next one is on its way.
+"""A snapshot of the whole cluster, read page by page; each page is let go of once it is read, while the next
+one is on its way.
 
 Apart from snapshot_reader.py, which the agent's own process may import: what is here loads numpy.
 """
@@ -32,7 +33,7 @@ async def _one_ahead(source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     try:
         while (page := await following) is not None:
             following = asyncio.ensure_future(_next(source))
-            await asyncio.sleep(0)         # lets the request go out
+            await asyncio.sleep(0)  # lets the request go out
             yield page
     finally:
         following.cancel()

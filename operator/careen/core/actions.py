@@ -1,9 +1,9 @@
 """The closed set of things an agent does. Each is idempotent or guarded by a version, and says what the shell owes.
 
-The shell applies a decision's actions in order and stops at the first that did not surely succeed. An unclear answer (time out, lost
-connection, 5xx) is not a failure: the write may land late. The next turn reads again, and every write that follows carries the
-resourceVersion just read, so whichever lands first makes the other a conflict.
-"""
+The shell applies a decision's actions in order and stops at the first that did not surely succeed. An unclear
+answer (time out, lost connection, 5xx) is not a failure: the write may land late. The next turn reads again,
+and every write that follows carries the resourceVersion just read, so whichever lands first makes the other a
+conflict."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from careen.core.facts.reasons import Code
 class PatchNode:
     """One JSON merge patch of the own Node, with `metadata.resourceVersion`: all of it lands, or nothing.
 
-    `None` as a label's or annotation's value removes the key. `taints` is the whole list (a merge patch replaces lists); None
-    leaves it. 409 stops the turn. `send_before` is an uptime after which the request must not be sent any more. A patch that `adds_taint`
-    is sent under a name that proves it later.
-    """
+    `None` as a label's or annotation's value removes the key. `taints` is the whole list (a merge patch
+    replaces lists); None leaves it. 409 stops the turn. `send_before` is an uptime after which the request must
+    not be sent any more. A patch that `adds_taint` is sent under a name that proves it later."""
 
     purpose: str
     resource_version: str
@@ -36,7 +35,8 @@ class PatchNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteLock:
-    """Compare-and-swap of the lock annotation on the DaemonSet (resourceVersion and UID as read); `content` None removes the key."""
+    """Compare-and-swap of the lock annotation on the DaemonSet (resourceVersion and UID as read); `content`
+    None removes the key."""
 
     purpose: str
     expected_resource_version: str
@@ -46,7 +46,8 @@ class WriteLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmClaim:
-    """Read the lock once more, consistently, and stop unless `lock.confirms(reading, …)` says that the claim stands and nothing is paused."""
+    """Read the lock once more, consistently, and stop unless `lock.confirms(reading, …)` says that the claim
+    stands and nothing is paused."""
 
     claim: str
     node: str
@@ -56,8 +57,8 @@ class ConfirmClaim:
 class EvictPod:
     """One pod to evict, by UID. `grace_seconds` None leaves the pod's own grace period.
 
-    `comer_of`: by what pods that keep coming in spite of the cordon are counted (`drain_plan.owner_of`); empty for any other pod.
-    """
+    `comer_of`: by what pods that keep coming in spite of the cordon are counted (`drain_plan.owner_of`); empty
+    for any other pod."""
 
     namespace: str
     name: str
@@ -70,9 +71,8 @@ class EvictPod:
 class Evict:
     """Ask for evictions, `parallel` at a time, each with a UID precondition; never stops the turn.
 
-    Each answer is folded into the memory with `memory.after_eviction`. After a time out the same request may be sent again: the UID
-    keeps it from hitting a successor of the same name.
-    """
+    Each answer is folded into the memory with `memory.after_eviction`. After a time out the same request may be
+    sent again: the UID keeps it from hitting a successor of the same name."""
 
     pods: tuple[EvictPod, ...]
     parallel: int
@@ -80,9 +80,11 @@ class Evict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskReboot:
-    """Ask the host to reboot, only within `within_seconds` after ConfirmClaim's answer; else not at all and the turn ends.
+    """Ask the host to reboot, only within `within_seconds` after ConfirmClaim's answer; else not at all and the
+    turn ends.
 
-    `send_before` is an uptime after which the host must not be asked any more: another process may have taken the announcer for dead.
+    `send_before` is an uptime after which the host must not be asked any more: another process may have taken
+    the announcer for dead.
 
     The shell calls `memory.before_reboot_asked` first and `memory.after_reboot_asked` with the answer.
     """

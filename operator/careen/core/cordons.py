@@ -10,9 +10,9 @@ from careen.core.facts.progress import Progress, from_annotation
 def is_cordon_proven(node: NodeView) -> bool:
     """Whether the API server says that careen, and nobody besides, set the cordon as it stands.
 
-    A field belongs to whoever last changed its value, so a `kubectl cordon` on a node that careen has cordoned changes no owner, and
-    one after a `kubectl uncordon` does. Who applies the same value from the server's side becomes an owner beside us.
-    """
+    A field belongs to whoever last changed its value, so a `kubectl cordon` on a node that careen has cordoned
+    changes no owner, and one after a `kubectl uncordon` does. Who applies the same value from the server's side
+    becomes an owner beside us."""
     return node.unschedulable and node.cordoned_by == (keys.FIELD_MANAGER,)
 
 

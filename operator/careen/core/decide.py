@@ -52,7 +52,7 @@ STEPS: dict[Phase, Callable[[Situation], Decision]] = {
 }
 
 _LOOK_SECONDS = 5.0
-_RECONCILE_SECONDS = 30.0            # an unreadable lock is asked again this often by an idle node that has just started
+_RECONCILE_SECONDS = 30.0  # an unreadable lock is asked again this often by an idle node that has just started
 
 
 def decide(observation: Observation, policy: Policy) -> Decision:
@@ -65,7 +65,9 @@ def decide(observation: Observation, policy: Policy) -> Decision:
     progress = record_of(node)
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)
-    situation = Situation(seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation, node, progress))
+    situation = Situation(
+        seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation, node, progress)
+    )
     return patience.after(situation, _decide(patience.of_this_turn(situation)))
 
 
@@ -80,34 +82,45 @@ def _decide(situation: Situation) -> Decision:
 
 
 def _can_be_undone(situation: Situation) -> bool:
-    """Whether no reboot of ours can be under way, so that whoever cannot read the boot id may still give up and give back."""
+    """Whether no reboot of ours can be under way, so that whoever cannot read the boot id may still give up and
+    give back."""
     return situation.progress.is_giving_back or situation.phase in {Phase.CLAIMING, Phase.DRAINING}
 
 
 def _is_new_boot(situation: Situation) -> bool:
-    """Whether the host runs a boot that this claim has neither left nor begun to verify. Leads to Verifying whatever the phase."""
+    """Whether the host runs a boot that this claim has neither left nor begun to verify. Leads to Verifying
+    whatever the phase."""
     progress = situation.progress
     is_seen = progress.verify_started is not None and progress.verify_started.boot == situation.boot
     return bool(progress.boot_left) and situation.boot != progress.boot_left and not is_seen
 
 
 def _disown_cordon(situation: Situation) -> Decision | None:
-    """Our cordon was lifted by somebody: should the node be cordoned again, it is not by us. A drain ends for that reason instead."""
+    """Our cordon was lifted by somebody: should the node be cordoned again, it is not by us. A drain ends for
+    that reason instead."""
     progress = situation.progress
-    if not progress.is_cordoned_by_us or situation.node.unschedulable or situation.phase not in {Phase.VERIFYING, Phase.FAILED}:
+    if (
+        not progress.is_cordoned_by_us
+        or situation.node.unschedulable
+        or situation.phase not in {Phase.VERIFYING, Phase.FAILED}
+    ):
         return None
     return move(
-        situation, situation.phase, Code.UNCORDONED_BY_HAND, situation.node.annotations.get(keys.REASON, "somebody uncordoned the node"),
-        progress=replace(progress, is_cordoned_by_us=False), refusals=stored_refusals(situation.node),
+        situation,
+        situation.phase,
+        Code.UNCORDONED_BY_HAND,
+        situation.node.annotations.get(keys.REASON, "somebody uncordoned the node"),
+        progress=replace(progress, is_cordoned_by_us=False),
+        refusals=stored_refusals(situation.node),
     )
 
 
 def _reconcile(situation: Situation) -> Decision | None:
-    """Compare lock and Node once after a start, once more a while after a claim was given back, now and then, and in every turn that reads the
-    lock anyway.
+    """Compare lock and Node once after a start, once more a while after a claim was given back, now and then,
+    and in every turn that reads the lock anyway.
 
-    A need goes first, because the taint must not wait; but not before a record that somebody wiped: what still tells of it would go.
-    """
+    A need goes first, because the taint must not wait; but not before a record that somebody wiped: what still
+    tells of it would go."""
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
         is_settled = seen.need.answer is NeedAnswer.YES or _is_reconciled(memory, seen.uptime)
@@ -120,7 +133,8 @@ def _reconcile(situation: Situation) -> Decision | None:
 
 
 def _looked_idle(situation: Situation) -> Decision:
-    """An idle node has read the lock and holds nothing: it tidies the line, and looks after those who hold, because nobody else may wait."""
+    """An idle node has read the lock and holds nothing: it tidies the line, and looks after those who hold,
+    because nobody else may wait."""
     looked = idle.tidy_line(situation) or looking_behind.look(situation)
     if isinstance(looked, Decision):
         return looked
@@ -136,7 +150,8 @@ def _is_reconciled(memory: Memory, uptime: float) -> bool:
 
 
 def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
-    """Another UID is another Node: only what the host was asked survives it, the claim it was asked under, and what is known of the fleet."""
+    """Another UID is another Node: only what the host was asked survives it, the claim it was asked under, and
+    what is known of the fleet."""
     memory = seen.memory
     if memory.node_uid != node.uid:
         memory = Memory(node_uid=node.uid, reboot=memory.reboot, held=memory.held, agents=memory.agents)
@@ -150,7 +165,9 @@ def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
 
 
 def _overdue(content: lock.LockContent) -> tuple[tuple[str, str], ...]:
-    return tuple((entry.node, entry.overdue.since) for entry in overdue.holders_overdue(content) if entry.overdue is not None)
+    return tuple(
+        (entry.node, entry.overdue.since) for entry in overdue.holders_overdue(content) if entry.overdue is not None
+    )
 
 
 def _is_phase(text: str) -> bool:
@@ -163,13 +180,17 @@ _UNDER_CLAIM = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase
 def _contradiction(progress: Progress) -> str:
     """Why the record cannot be ours, because no patch of ours writes it; empty when it can."""
     if not _is_phase(progress.phase):
-        return f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
+        return (
+            f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
+        )
     phase = Phase(progress.phase) if progress.phase else Phase.IDLE
     if bool(progress.claim) is not bool(progress.boot_left):
         return "the annotation careen.dev/progress has only one of a claim and the boot that it is to end"
     if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
         return f"the annotation careen.dev/progress says {phase} without a claim"
-    if (phase is Phase.IDLE and progress.claim) or (phase is Phase.WAITING and progress.claim and not progress.is_giving_back):
+    if (phase is Phase.IDLE and progress.claim) or (
+        phase is Phase.WAITING and progress.claim and not progress.is_giving_back
+    ):
         return f"the annotation careen.dev/progress says {phase} with a claim"
     return ""
 
@@ -182,7 +203,8 @@ def record_of(node: NodeView) -> Progress | UnreadableProgress:
 
 
 def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: str) -> Decision:
-    """What the record is about is left alone, and the Node says what to do. Only a soft taint whose name proves it ours goes with the need."""
+    """What the record is about is left alone, and the Node says what to do. Only a soft taint whose name proves
+    it ours goes with the need."""
     sentence = f"{why}; nothing is done until a person removes it: kubectl annotate node {node.name} {keys.PROGRESS}-"
     decision = _powerless(observation, Code.PROGRESS_UNREADABLE, sentence)
     ours = own_taint.by_name(node, policy) if observation.need.answer is NeedAnswer.NO else frozenset()
@@ -190,7 +212,10 @@ def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: s
     if taints is None and node.annotations.get(keys.REASON) == sentence:
         return decision
     patch = PatchNode(
-        purpose=f"{decision.phase}: {Code.PROGRESS_UNREADABLE}", resource_version=node.resource_version, annotations={keys.REASON: sentence}, taints=taints,
+        purpose=f"{decision.phase}: {Code.PROGRESS_UNREADABLE}",
+        resource_version=node.resource_version,
+        annotations={keys.REASON: sentence},
+        taints=taints,
     )
     return replace(decision, actions=(patch, *decision.actions))
 
@@ -200,7 +225,9 @@ def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
     is_news = isinstance(observation.node, NodeView) and observation.memory.said != code.value
     return Decision(
-        phase=Phase(shown) if shown and _is_phase(shown) else Phase.IDLE, reason=Reason(code=code, sentence=sentence),
-        memory=replace(observation.memory, said=code.value, stranger=None), look_again_seconds=_LOOK_SECONDS,
+        phase=Phase(shown) if shown and _is_phase(shown) else Phase.IDLE,
+        reason=Reason(code=code, sentence=sentence),
+        memory=replace(observation.memory, said=code.value, stranger=None),
+        look_again_seconds=_LOOK_SECONDS,
         actions=(PostEvent(code=code, sentence=sentence, is_warning=True),) if is_news else (),
     )

@@ -1,7 +1,7 @@
 """What one turn comes to: the phase, ordered actions, the reason, and when to look again.
 
-When `wants` is not empty the decision is provisional: the shell observes exactly that evidence anew and decides again in the same
-turn, without applying anything. When it cannot observe it, it puts `Unknown` in its place.
+When `wants` is not empty the decision is provisional: the shell observes exactly that evidence anew and decides
+again in the same turn, without applying anything. When it cannot observe it, it puts `Unknown` in its place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A gate's no: which gate, why, since when, and what would change it. `since` None is filled in from what was stored before.
+    """A gate's no: which gate, why, since when, and what would change it. `since` None is filled in from what
+    was stored before.
 
     `remedy` is what is known for this very node; what helps with the code in general is in `reasons.py`.
     """

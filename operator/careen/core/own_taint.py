@@ -1,10 +1,10 @@
 """Which of a Node's soft taints are careen's, also where no record tells it any more.
 
-Under a key of careen's own domain the name is the proof: careen sets such a taint, without a value, and nobody else does. A key that was
-configured (kured's, say) may stand for somebody else's taint. Without a record it is ours only if the API server says that the list of
-taints was last changed by the patch that added ours. That is all it can tell, because the list is one field (`listType=atomic`), and the
-node controller, which writes taints as well, takes it over with its next change.
-"""
+Under a key of careen's own domain the name is the proof: careen sets such a taint, without a value, and nobody
+else does. A key that was configured (kured's, say) may stand for somebody else's taint. Without a record it is
+ours only if the API server says that the list of taints was last changed by the patch that added ours. That is
+all it can tell, because the list is one field (`listType=atomic`), and the node controller, which writes taints
+as well, takes it over with its next change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def our_taint(node: NodeView, key: str | None) -> Taint | None:
 
 
 def keys_of_ours(node: NodeView, progress: Progress, policy: Policy) -> frozenset[str]:
-    """The keys of the soft taints on this Node that are ours: by the record; where there is none, by their name or the API server's word."""
+    """The keys of the soft taints on this Node that are ours: by the record; where there is none, by their name
+    or the API server's word."""
     found = {progress.taint_key} if progress.taint_key and our_taint(node, progress.taint_key) else set()
     if progress.phase:
         return frozenset(found)

@@ -1,9 +1,9 @@
 """Since when something that must be known is not: one answer for every phase that waits for it.
 
-A step that meets such a fact asks `began` and remembers it with `met`. What is known again is forgotten at the end of the turn, by `after`
-alone: a fact counts as known when this very turn has looked at it, so a turn that had no reason to look does not begin the patience anew.
-A process that did not see the claim before counts from what stands on the Node, or agents that are restarted often would wait for ever.
-"""
+A step that meets such a fact asks `began` and remembers it with `met`. What is known again is forgotten at the
+end of the turn, by `after` alone: a fact counts as known when this very turn has looked at it, so a turn that
+had no reason to look does not begin the patience anew. A process that did not see the claim before counts from
+what stands on the Node, or agents that are restarted often would wait for ever."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from careen.core.writing import stored_refusals
 
 _PATIENT = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING})
 _NEEDS = {
-    "hold": frozenset({Evidence.LOCK}), "drain": frozenset({Evidence.PODS}), "owners": frozenset({Evidence.OWNERS}),
+    "hold": frozenset({Evidence.LOCK}),
+    "drain": frozenset({Evidence.PODS}),
+    "owners": frozenset({Evidence.OWNERS}),
     "peers": frozenset({Evidence.PEERS}),
 }
 
@@ -34,7 +36,8 @@ def began(situation: Situation) -> float:
 
 
 def met(situation: Situation, gate: str) -> Memory:
-    """The memory of a turn in which this gate did not know enough; a name of a step's own stands for what no gate asks."""
+    """The memory of a turn in which this gate did not know enough; a name of a step's own stands for what no
+    gate asks."""
     return replace(situation.memory, unknown_since=began(situation), unknown=situation.memory.unknown | {gate})
 
 
@@ -49,7 +52,8 @@ def of_this_turn(situation: Situation) -> Situation:
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
-    """The decision, with what this turn met and what an earlier one met and nobody has seen known since. Ends the patience if that is nothing."""
+    """The decision, with what this turn met and what an earlier one met and nobody has seen known since. Ends
+    the patience if that is nothing."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.unknown if not _is_known(situation, gate)}
@@ -77,6 +81,7 @@ def _told_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """A claim without a cordon tells nobody since when it waits. One that is as old as a drained node may get is not waited with any more."""
+    """A claim without a cordon tells nobody since when it waits. One that is as old as a drained node may get
+    is not waited with any more."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

@@ -29,14 +29,10 @@ _VERSION = 1
 _BEFORE_THE_REBOOT = frozenset({Phase.CLAIMING.value, Phase.DRAINING.value})
 _KEPT_TEXTS = ("claim", "lock", "boot_left", "taint_key")
 _KEPT_INSTANTS = ("need_since", "tainted_at")
-_INSTANT = re.compile(
-    r"(?:19[7-9]\d|20\d\d|21\d\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII
-)  # as careen writes it
+_INSTANT = re.compile(r"(?:19[7-9]\d|20\d\d|21\d\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)  # as careen writes it
 _KEPT_NUMBERS = ("reboots_for_need", "tries", "failures")
 _MOST = 10**6  # of anything counted in a record
-_LABEL_KEY = re.compile(
-    r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
-)
+_LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
@@ -85,11 +81,7 @@ def without_fault(sentence: str) -> str:
 
 def is_under_way(node: Any) -> bool:
     """Whether the Node says that it claims or drains and nothing says that its reboot was asked."""
-    told = [
-        phase
-        for phase in (_text(_record(node).get("phase")), _text(_annotations(node).get(keys.PHASE)))
-        if phase
-    ]
+    told = [phase for phase in (_text(_record(node).get("phase")), _text(_annotations(node).get(keys.PHASE))) if phase]
     return bool(told) and set(told) <= _BEFORE_THE_REBOOT and not _is_newer(_record(node))
 
 

@@ -80,10 +80,14 @@ class Situation:
         """The entry that stands for a claim of this node."""
         progress = self.progress
         return Entry(
-            node=self.node.name, id=claim, uid=self.node.uid, groups=tuple(sorted(groups(self.node, self.policy))),
+            node=self.node.name,
+            id=claim,
+            uid=self.node.uid,
+            groups=tuple(sorted(groups(self.node, self.policy))),
             boot=progress.boot_left or self.boot,
             cordoned=progress.prior_unschedulable if progress.drain_started else self.node.unschedulable,
-            created=rfc3339(self.seen.now), zone=self.node.zone,
+            created=rfc3339(self.seen.now),
+            zone=self.node.zone,
             failed=progress.failed if self.phase is Phase.FAILED else "",
         )
 

@@ -1,4 +1,5 @@
-"""How a decision is put on the Node: one merge patch holds label, record, sentence and refusals, so they never disagree.
+"""How a decision is put on the Node: one merge patch holds label, record, sentence and refusals, so they never
+disagree.
 
 Every step ends in one of four ways: `want` more evidence, `stay`, `move`, or `undo`.
 """
@@ -28,16 +29,32 @@ from careen.core.situation import Situation
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 LABEL = {
-    Phase.IDLE: None, Phase.WAITING: "required", Phase.CLAIMING: "in-progress", Phase.DRAINING: "in-progress",
-    Phase.REBOOTING: "in-progress", Phase.VERIFYING: "in-progress", Phase.SETTLING: "in-progress", Phase.FAILED: "failed",
+    Phase.IDLE: None,
+    Phase.WAITING: "required",
+    Phase.CLAIMING: "in-progress",
+    Phase.DRAINING: "in-progress",
+    Phase.REBOOTING: "in-progress",
+    Phase.VERIFYING: "in-progress",
+    Phase.SETTLING: "in-progress",
+    Phase.FAILED: "failed",
 }
 
-SOON_SECONDS = 0.0                   # after an own write: the next step follows at once
-PASSING_SECONDS = 3.0                # what has passed by then is not worth a request, nor an event
-RETELL_SECONDS = 15.0                # a sentence that only changes its numbers is rewritten at most this often
-_SHOWN_PODS = 110                    # a full node by the kubelet's default; 256 KiB of annotations are the limit
-_SHOWN_NODES = 20                    # equally good nodes shown per pod
-_QUIET = frozenset({Code.TAKING_CLAIM, Code.GIVING_BACK, Code.REBOOT_ANNOUNCED, Code.HOME, Code.NO_NEED, Code.DRAINED, Code.TAINT_SPREAD})
+SOON_SECONDS = 0.0  # after an own write: the next step follows at once
+PASSING_SECONDS = 3.0  # what has passed by then is not worth a request, nor an event
+RETELL_SECONDS = 15.0  # a sentence that only changes its numbers is rewritten at most this often
+_SHOWN_PODS = 110  # a full node by the kubelet's default; 256 KiB of annotations are the limit
+_SHOWN_NODES = 20  # equally good nodes shown per pod
+_QUIET = frozenset(
+    {
+        Code.TAKING_CLAIM,
+        Code.GIVING_BACK,
+        Code.REBOOT_ANNOUNCED,
+        Code.HOME,
+        Code.NO_NEED,
+        Code.DRAINED,
+        Code.TAINT_SPREAD,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,53 +73,97 @@ NO_CHANGE = NodeChange()
 def want(situation: Situation, *evidence: Evidence, memory: Memory | None = None) -> Decision:
     """Ask the shell for evidence before anything is decided."""
     return Decision(
-        phase=situation.phase, reason=Reason(code=Code.TAKING_CLAIM, sentence="more has to be known first"),
-        memory=memory or situation.memory, look_again_seconds=0.0, wants=frozenset(evidence),
+        phase=situation.phase,
+        reason=Reason(code=Code.TAKING_CLAIM, sentence="more has to be known first"),
+        memory=memory or situation.memory,
+        look_again_seconds=0.0,
+        wants=frozenset(evidence),
     )
 
 
 def stay(
-    situation: Situation, code: Code, sentence: str, *, look: float, actions: Iterable[Action] = (),
-    refusals: tuple[Refusal, ...] = (), memory: Memory | None = None, label: str | None = None, is_silent: bool = False,
+    situation: Situation,
+    code: Code,
+    sentence: str,
+    *,
+    look: float,
+    actions: Iterable[Action] = (),
+    refusals: tuple[Refusal, ...] = (),
+    memory: Memory | None = None,
+    label: str | None = None,
+    is_silent: bool = False,
     annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
     """Remain in the phase; tell the Node when what it says would be out of date. `is_silent` leaves the Node alone."""
     before = memory or situation.memory
     refusals = with_since(situation, refusals)
-    patch = None if is_silent else _telling(replace(situation, memory=before), Reason(code=code, sentence=sentence), refusals, label)
+    patch = (
+        None
+        if is_silent
+        else _telling(replace(situation, memory=before), Reason(code=code, sentence=sentence), refusals, label)
+    )
     if patch and annotations:
         patch = replace(patch, annotations={**patch.annotations, **annotations})
     is_told = patch is not None or is_silent or situation.phase is Phase.IDLE
     after = _having_said(before, code) if is_told else before
     return Decision(
-        phase=situation.phase, reason=Reason(code=code, sentence=sentence), look_again_seconds=look, refusals=refusals,
+        phase=situation.phase,
+        reason=Reason(code=code, sentence=sentence),
+        look_again_seconds=look,
+        refusals=refusals,
         memory=replace(after, told_at=situation.seen.uptime) if patch else after,
-        actions=(*actions, *([patch] if patch else []), *(_event(situation, before, code, sentence) if is_told else ())),
+        actions=(
+            *actions,
+            *([patch] if patch else []),
+            *(_event(situation, before, code, sentence) if is_told else ()),
+        ),
     )
 
 
 def move(
-    situation: Situation, phase: Phase, code: Code, sentence: str, *, progress: Progress, look: float = SOON_SECONDS,
-    change: NodeChange = NO_CHANGE, refusals: tuple[Refusal, ...] = (), then: Iterable[Action] = (), first: Iterable[Action] = (),
-    send_before: float | None = None, memory: Memory | None = None, label: str | None = None,
+    situation: Situation,
+    phase: Phase,
+    code: Code,
+    sentence: str,
+    *,
+    progress: Progress,
+    look: float = SOON_SECONDS,
+    change: NodeChange = NO_CHANGE,
+    refusals: tuple[Refusal, ...] = (),
+    then: Iterable[Action] = (),
+    first: Iterable[Action] = (),
+    send_before: float | None = None,
+    memory: Memory | None = None,
+    label: str | None = None,
 ) -> Decision:
-    """Write the record for a phase (another one, or the same with a changed record) in one patch, with what else changes."""
+    """Write the record for a phase (another one, or the same with a changed record) in one patch, with what
+    else changes."""
     assert is_allowed(situation.phase, phase), f"no move {situation.phase} → {phase}"
     before = memory or situation.memory
     refusals = with_since(situation, refusals)
     patch = PatchNode(
-        purpose=f"{phase}: {code}", resource_version=situation.node.resource_version, taints=change.taints,
-        unschedulable=change.unschedulable, send_before=send_before,
+        purpose=f"{phase}: {code}",
+        resource_version=situation.node.resource_version,
+        taints=change.taints,
+        unschedulable=change.unschedulable,
+        send_before=send_before,
         adds_taint=change.taints is not None and not set(change.taints) <= set(situation.node.taints),
         labels={keys.REBOOT_LABEL: label or LABEL[phase], **change.labels},
         annotations={
-            **_said(situation, phase, sentence), **_ready_since(situation, label), keys.REFUSALS: _refusals_json(refusals),
-            keys.PROGRESS: to_annotation(replace(progress, phase=phase.value)), **_kept_settings(situation, progress), **_warning(situation),
+            **_said(situation, phase, sentence),
+            **_ready_since(situation, label),
+            keys.REFUSALS: _refusals_json(refusals),
+            keys.PROGRESS: to_annotation(replace(progress, phase=phase.value)),
+            **_kept_settings(situation, progress),
+            **_warning(situation),
             **change.annotations,
         },
     )
     return Decision(
-        phase=phase, reason=Reason(code=code, sentence=sentence), look_again_seconds=look, refusals=refusals,
+        phase=phase,
+        reason=Reason(code=code, sentence=sentence),
+        look_again_seconds=look,
+        refusals=refusals,
         memory=replace(_having_said(before, code), told_at=situation.seen.uptime),
         actions=(*first, patch, *then, *_event(situation, before, code, sentence)),
     )
@@ -124,24 +185,47 @@ def _warning(situation: Situation) -> dict[str, str | None]:
 
 
 def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
-    """What a node carries only while it wants a reboot: removed when it comes home, an earlier agent's leftover on an idle one."""
+    """What a node carries only while it wants a reboot: removed when it comes home, an earlier agent's leftover
+    on an idle one."""
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
-    return (keys.PHASE, keys.REASON, keys.SINCE, keys.REFUSALS, keys.PROGRESS, keys.SETTINGS, keys.WARNING, keys.FORECAST, keys.MOVES, keys.READY_SINCE, keys.RETRY, *kured)
+    return (
+        keys.PHASE,
+        keys.REASON,
+        keys.SINCE,
+        keys.REFUSALS,
+        keys.PROGRESS,
+        keys.SETTINGS,
+        keys.WARNING,
+        keys.FORECAST,
+        keys.MOVES,
+        keys.READY_SINCE,
+        keys.RETRY,
+        *kured,
+    )
 
 
-def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = (), then: Iterable[Action] = ()) -> Decision:
+def go_home(
+    situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = (), then: Iterable[Action] = ()
+) -> Decision:
     """Remove everything of ours from the Node: nothing is claimed and the need is over."""
     assert is_allowed(situation.phase, Phase.IDLE)
     ours = annotations_of_a_need(situation.policy)
     patch = PatchNode(
-        purpose=f"{Phase.IDLE}: {code}", resource_version=situation.node.resource_version, labels={keys.REBOOT_LABEL: None},
+        purpose=f"{Phase.IDLE}: {code}",
+        resource_version=situation.node.resource_version,
+        labels={keys.REBOOT_LABEL: None},
         annotations={key: None for key in ours if key in situation.node.annotations},
         taints=without_our_taint(situation),
     )
     return Decision(
-        phase=Phase.IDLE, reason=Reason(code=code, sentence=sentence), look_again_seconds=5.0,
+        phase=Phase.IDLE,
+        reason=Reason(code=code, sentence=sentence),
+        look_again_seconds=5.0,
         memory=Memory(
-            node_uid=situation.node.uid, is_reconciled=situation.memory.is_reconciled, lock_due=situation.memory.lock_due, agents=situation.memory.agents,
+            node_uid=situation.node.uid,
+            is_reconciled=situation.memory.is_reconciled,
+            lock_due=situation.memory.lock_due,
+            agents=situation.memory.agents,
             said=code.value,
         ),
         actions=(*first, patch, *then, *_event(situation, situation.memory, code, sentence)),
@@ -149,23 +233,47 @@ def go_home(situation: Situation, code: Code, sentence: str, *, first: Iterable[
 
 
 def undo(
-    situation: Situation, phase: Phase, code: Code, sentence: str, *, progress: Progress | None = None, then: Iterable[Action] = (),
-    refusals: tuple[Refusal, ...] = (), memory: Memory | None = None, annotations: Mapping[str, str | None] | None = None,
+    situation: Situation,
+    phase: Phase,
+    code: Code,
+    sentence: str,
+    *,
+    progress: Progress | None = None,
+    then: Iterable[Action] = (),
+    refusals: tuple[Refusal, ...] = (),
+    memory: Memory | None = None,
+    annotations: Mapping[str, str | None] | None = None,
     label: str | None = None,
 ) -> Decision:
     """Give everything back in one patch (cordon, labels, and the taint where the need is gone), then the claim.
 
-    The patch comes first and changes the Node's version, so that a cordon or an announcement still under way can no longer land. The
-    claim id stays on the Node until the entry has left the lock.
-    """
+    The patch comes first and changes the Node's version, so that a cordon or an announcement still under way
+    can no longer land. The claim id stays on the Node until the entry has left the lock."""
     record = replace(
-        progress or situation.progress, is_giving_back=True, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={}, owners=(),
-        drain_started=None, drain_started_at="", drained=None, displaced=0,
+        progress or situation.progress,
+        is_giving_back=True,
+        is_cordoned_by_us=False,
+        prior_unschedulable=False,
+        prior_labels={},
+        owners=(),
+        drain_started=None,
+        drain_started_at="",
+        drained=None,
+        displaced=0,
     )
     return move(
-        situation, phase, code, sentence, progress=record, refusals=refusals, memory=memory, label=label,
+        situation,
+        phase,
+        code,
+        sentence,
+        progress=record,
+        refusals=refusals,
+        memory=memory,
+        label=label,
         change=NodeChange(
-            labels=prior_labels(situation), unschedulable=prior_cordon(situation), annotations=annotations or {},
+            labels=prior_labels(situation),
+            unschedulable=prior_cordon(situation),
+            annotations=annotations or {},
         ),
         then=(*removal(situation), *then),
     )
@@ -176,14 +284,21 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
     content = situation.lock
     if not isinstance(content, LockContent) or situation.own_entry is None:
         return ()
-    return (write_lock(situation, "give the claim back", lock.remove(content, situation.node.name, situation.progress.claim)),)
+    return (
+        write_lock(
+            situation, "give the claim back", lock.remove(content, situation.node.name, situation.progress.claim)
+        ),
+    )
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
     """The compare-and-swap from the content that was read to this one."""
     reading = situation.reading
     return WriteLock(
-        purpose=purpose, expected_resource_version=reading.resource_version, daemonset_uid=reading.daemonset_uid, content=lock.render(content),
+        purpose=purpose,
+        expected_resource_version=reading.resource_version,
+        daemonset_uid=reading.daemonset_uid,
+        content=lock.render(content),
     )
 
 
@@ -197,12 +312,18 @@ def prior_labels(situation: Situation) -> dict[str, str | None]:
     """The labels that we changed, as they were; one that somebody changed since is left alone."""
     ours = situation.policy.pre_reboot_labels
     now = situation.node.labels
-    return {key: prior for key, prior in situation.progress.prior_labels.items() if key not in ours or now.get(key) == ours[key]}
+    return {
+        key: prior
+        for key, prior in situation.progress.prior_labels.items()
+        if key not in ours or now.get(key) == ours[key]
+    }
 
 
 def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
     """The Node's taints without ours; None (leave them) when none is ours."""
-    return own_taint.without(situation.node, own_taint.keys_of_ours(situation.node, situation.progress, situation.policy))
+    return own_taint.without(
+        situation.node, own_taint.keys_of_ours(situation.node, situation.progress, situation.policy)
+    )
 
 
 def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]:
@@ -219,13 +340,15 @@ def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]
 
 
 def forecast_annotation(situation: Situation) -> dict[str, str | None]:
-    """The forecast in short, for people and for the comparison afterwards: counts, and where the moving pods may land."""
+    """The forecast in short, for people and for the comparison afterwards: counts, and where the moving pods
+    may land."""
     forecast = situation.seen.forecast
     if not isinstance(forecast, Forecast):
         return {}
     moving = forecast.with_outcome(Outcome.MOVES)[:_SHOWN_PODS]
     short = {
-        "at": forecast.made_at, "counts": {outcome.value: count for outcome, count in forecast.counts.items()},
+        "at": forecast.made_at,
+        "counts": {outcome.value: count for outcome, count in forecast.counts.items()},
         "pods": {pod.title: _shown(pod) for pod in moving},
     }
     return {keys.FORECAST: json.dumps(short, separators=(",", ":"))}
@@ -240,13 +363,17 @@ def _shown(pod: PodForecast) -> list[str]:
 def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
     """The refusals, each with the instant since when the same gate has said the same code."""
     before = {(each.gate, each.code): each.since for each in stored_refusals(situation.node)}
-    return tuple(replace(each, since=each.since or before.get((each.gate, each.code)) or situation.seen.now) for each in refusals)
+    return tuple(
+        replace(each, since=each.since or before.get((each.gate, each.code)) or situation.seen.now) for each in refusals
+    )
 
 
 def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
     """The refusals that the Node carries; what cannot be read is left out, it is for people only."""
     rows = json_of(node.annotations.get(keys.REFUSALS))
-    return tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
+    return (
+        tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
+    )
 
 
 def _refusal(row: object) -> Refusal | None:
@@ -259,12 +386,18 @@ def _refusal(row: object) -> Refusal | None:
 
 
 _CODES = frozenset(Code)
-_MOST_REFUSALS = 50                  # more than there are gates
+_MOST_REFUSALS = 50  # more than there are gates
 
 
 def _refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
     rows = [
-        {"gate": each.gate, "code": each.code.value, "sentence": each.sentence, "since": rfc3339(each.since) if each.since else None, **({"remedy": each.remedy} if each.remedy else {})}
+        {
+            "gate": each.gate,
+            "code": each.code.value,
+            "sentence": each.sentence,
+            "since": rfc3339(each.since) if each.since else None,
+            **({"remedy": each.remedy} if each.remedy else {}),
+        }
         for each in refusals
     ]
     return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else None
@@ -276,23 +409,36 @@ def _said(situation: Situation, phase: Phase, sentence: str) -> dict[str, str | 
     return {keys.PHASE: phase.value, keys.REASON: sentence, keys.SINCE: since or rfc3339(situation.seen.now)}
 
 
-def _telling(situation: Situation, reason: Reason, refusals: tuple[Refusal, ...], label: str | None) -> PatchNode | None:
+def _telling(
+    situation: Situation, reason: Reason, refusals: tuple[Refusal, ...], label: str | None
+) -> PatchNode | None:
     node, phase, code, sentence = situation.node, situation.phase, reason.code, reason.sentence
     if phase is Phase.IDLE:
-        return None                                              # nothing of ours is on an idle node, no sentence either
+        return None  # nothing of ours is on an idle node, no sentence either
     wanted = label or LABEL[phase]
     stored = stored_refusals(node)
     warning = _warning(situation)
-    is_news = bool(warning) or node.labels.get(keys.REBOOT_LABEL) != wanted or (
-        {(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in refusals}
+    is_news = (
+        bool(warning)
+        or node.labels.get(keys.REBOOT_LABEL) != wanted
+        or ({(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in refusals})
     )
     age = situation.seen.uptime - situation.memory.told_at
-    pause = RETELL_SECONDS if situation.memory.said == code.value else 0.0 if REASONS[code].is_warning else PASSING_SECONDS
+    pause = (
+        RETELL_SECONDS if situation.memory.said == code.value else 0.0 if REASONS[code].is_warning else PASSING_SECONDS
+    )
     if not is_news and (node.annotations.get(keys.REASON) == sentence or age < pause):
         return None
     return PatchNode(
-        purpose=f"{phase}: {code}", resource_version=node.resource_version, labels={keys.REBOOT_LABEL: wanted},
-        annotations={**_said(situation, phase, sentence), **_ready_since(situation, wanted), keys.REFUSALS: _refusals_json(refusals), **warning},
+        purpose=f"{phase}: {code}",
+        resource_version=node.resource_version,
+        labels={keys.REBOOT_LABEL: wanted},
+        annotations={
+            **_said(situation, phase, sentence),
+            **_ready_since(situation, wanted),
+            keys.REFUSALS: _refusals_json(refusals),
+            **warning,
+        },
     )
 
 
@@ -304,7 +450,7 @@ def _ready_since(situation: Situation, label: str | None) -> dict[str, str | Non
 
 def _having_said(memory: Memory, code: Code) -> Memory:
     if code is Code.NO_NEED:
-        return replace(memory, said="")                          # what is said after that is news again
+        return replace(memory, said="")  # what is said after that is news again
     return memory if code in _QUIET else replace(memory, said=code.value)
 
 

@@ -22,5 +22,6 @@ def read_boot_id(file: Path) -> str | Unknown:
 
 
 def uptime_seconds() -> float:
-    """Seconds since the host booted, sleep included. It runs on across restarts of the agent, so deadlines can be kept."""
+    """Seconds since the host booted, sleep included. It runs on across restarts of the agent, so deadlines can
+    be kept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 # Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
 NSENTER = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
-_END_SECONDS = 2.0     # a process that was killed is gone in milliseconds
+_END_SECONDS = 2.0  # a process that was killed is gone in milliseconds
 _CANNOT_EXECUTE, _NO_SUCH_PROGRAM = 126, 127  # as a shell has it, and nsenter after it
 _MOST_OUTPUT = 2_000  # characters kept for a sentence; more than that nobody reads
 
@@ -60,11 +60,14 @@ class NotFollowed:
 
 Outcome = Exited | NotStarted | TimedOut | NotFollowed
 
-# asyncio also kills the child of a process object that is collected; those that outlive us are kept for as long as we run.
+# asyncio also kills the child of a process object that is collected; those that outlive us are kept for as long
+# as we run.
 _kept: list[asyncio.subprocess.Process] = []
 
 
-async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: float, outlives_us: bool = False) -> Outcome:
+async def run_on_host(
+    argv: Sequence[str], *, how: HostExec, deadline_seconds: float, outlives_us: bool = False
+) -> Outcome:
     """Runs `argv` to its end or to the deadline; never raises for what the command does.
 
     If we are cancelled the command is killed, unless it `outlives_us`: a reboot that was ordered is not called back.
@@ -88,7 +91,8 @@ async def run_on_host(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
         raise
     assert process.returncode is not None
     if how is HostExec.NSENTER and _text(errors).startswith("nsenter:"):
-        # nsenter's own failures leave with 1 (no right to enter) or 127 (no such program), and 1 would read as an answer.
+        # nsenter's own failures leave with 1 (no right to enter) or 127 (no such program), and 1 would read as
+        # an answer.
         return NotStarted(_text(errors), is_program=process.returncode in (_CANNOT_EXECUTE, _NO_SUCH_PROGRAM))
     return Exited(code=process.returncode, output=_text(output), errors=_text(errors))
 
@@ -115,11 +119,13 @@ def _keep(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
 
 
 async def kill_group(process: asyncio.subprocess.Process) -> None:
-    """Ends a child that was started in a session of its own, and its group; back within two seconds whatever holds its pipes open."""
+    """Ends a child that was started in a session of its own, and its group; back within two seconds whatever
+    holds its pipes open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    # Read to their end, its pipes are closed and not left to the loop, which may end first. A grandchild in another session may keep them
-    # open; then asyncio's own wait() would not return either, though the process is gone.
+    # Read to their end, its pipes are closed and not left to the loop, which may end first. A grandchild in
+    # another session may keep them open; then asyncio's own wait() would not return either, though the process
+    # is gone.
     with suppress(TimeoutError):
         async with asyncio.timeout(_END_SECONDS):
             await process.communicate()

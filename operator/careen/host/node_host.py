@@ -13,7 +13,7 @@ from careen.host import boot_id, inhibitors, reboot, sentinel
 from careen.host.commands import HostExec
 from careen.host.inhibitors import Inhibitor
 
-_TEST_SECONDS = 10.0                 # a look at one file; the turn waits for it
+_TEST_SECONDS = 10.0  # a look at one file; the turn waits for it
 
 
 class Host(Protocol):
@@ -42,7 +42,8 @@ class Host(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalHost:
-    """The host that this process runs on. Commands are given as one line and split as a shell would, without a shell."""
+    """The host that this process runs on. Commands are given as one line and split as a shell would, without a
+    shell."""
 
     root: Path
     sentinel_file: str
@@ -64,7 +65,9 @@ class LocalHost:
     async def read_need(self) -> Need:
         """From the command if there is one, else from the file."""
         if self.sentinel_command:
-            return await sentinel.run_command(shlex.split(self.sentinel_command), how=self.how, deadline_seconds=self.sentinel_seconds)
+            return await sentinel.run_command(
+                shlex.split(self.sentinel_command), how=self.how, deadline_seconds=self.sentinel_seconds
+            )
         return await self._sentinel.read()
 
     def read_boot_id(self) -> str | Unknown:
@@ -79,7 +82,9 @@ class LocalHost:
         """By command or signal, as configured."""
         if self.reboot_method == "signal":
             return reboot.by_signal(self.reboot_signal)  # at once: kill(2) waits for nothing, and needs no thread
-        return await reboot.by_command(shlex.split(self.reboot_command), how=self.how, deadline_seconds=self.reboot_seconds)
+        return await reboot.by_command(
+            shlex.split(self.reboot_command), how=self.how, deadline_seconds=self.reboot_seconds
+        )
 
     async def test_reboot(self) -> SelfTest:
         """The program or the signal is tried, as far as that goes; and for the signal, who would not hear of

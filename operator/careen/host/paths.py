@@ -1,4 +1,5 @@
-"""A path of the host as this process sees it: under `--host-root`, with the host's own symbolic links followed inside it."""
+"""A path of the host as this process sees it: under `--host-root`, with the host's own symbolic links followed
+inside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Asks the host to reboot, by a command or by a signal to PID 1. Returns before it happens, and says what was answered."""
+"""Asks the host to reboot, by a command or by a signal to PID 1. Returns before it happens, and says what was
+answered."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
         case Exited(code=code) if code < 0 or code in (128 + 9, 128 + 15):
             return Unclear(f"the reboot command `{name}` was ended by a signal ({code})")
         case Exited(code=code, errors=errors, output=output):
-            return Refused(f"the reboot command `{name}` failed with exit code {code}: {errors or output or 'it printed nothing'}")
+            return Refused(
+                f"the reboot command `{name}` failed with exit code {code}: {errors or output or 'it printed nothing'}"
+            )
 
 
 async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> str:
@@ -92,12 +95,12 @@ async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_sec
         case Exited(code=code) if code == _NOT_EXECUTABLE:
             return f"{program} may not be executed on the host, so the reboot command would fail"
         case _:
-            return ""                        # no shell on the host, too slow, killed: that says nothing
+            return ""  # no shell on the host, too slow, killed: that says nothing
 
 
 def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) -> str:
     """Why the signal would surely not reboot the host; empty when nothing is known against it."""
-    answer = by_signal(0, pid=pid)           # signal 0 is none: only the right to send one is tried
+    answer = by_signal(0, pid=pid)  # signal 0 is none: only the right to send one is tried
     if isinstance(answer, Refused):
         return answer.why
     try:
@@ -119,7 +122,8 @@ def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) 
 
 
 def by_signal(number: int, *, pid: int = 1) -> Answer:
-    """Sends the signal to PID 1: for systemd, SIGRTMIN+5 (39) means reboot. Needs the host's PID namespace and CAP_KILL."""
+    """Sends the signal to PID 1: for systemd, SIGRTMIN+5 (39) means reboot. Needs the host's PID namespace and
+    CAP_KILL."""
     try:
         os.kill(pid, number)
     except PermissionError:

@@ -29,8 +29,11 @@ def read_file(root: Path, path: str) -> Need:
     except OSError as error:
         return _unknown(f"cannot look at the sentinel file {path}: {error}")
     if stat.S_ISDIR(found.st_mode):
-        # What a container runtime makes of a hostPath of a file that was not there. It would ask for a reboot after every reboot.
-        return _unknown(f"the sentinel {path} is a folder, not a file: remove it, and mount the folder above it instead of the file")
+        # What a container runtime makes of a hostPath of a file that was not there. It would ask for a reboot
+        # after every reboot.
+        return _unknown(
+            f"the sentinel {path} is a folder, not a file: remove it, and mount the folder above it instead of the file"
+        )
     return Need(answer=NeedAnswer.YES, detail=f"the sentinel file {path} exists")
 
 
@@ -65,7 +68,9 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
         case Exited(code=1):
             return Need(answer=NeedAnswer.NO, detail=f"the sentinel command `{name}` exited with 1")
         case Exited(code=code, errors=errors):
-            return _unknown(f"the sentinel command `{name}` exited with {code}, which means neither yes (0) nor no (1): {errors}")
+            return _unknown(
+                f"the sentinel command `{name}` exited with {code}, which means neither yes (0) nor no (1): {errors}"
+            )
 
 
 class FileLook:
@@ -93,7 +98,9 @@ class FileLook:
         look = self._under_way
         await asyncio.wait({look}, timeout=max(0.0, self._deadline_seconds - (now - self._began_at)))
         if not look.done():
-            return _unknown(f"looking at the sentinel file {self._path} takes longer than {self._deadline_seconds:.0f} s")
+            return _unknown(
+                f"looking at the sentinel file {self._path} takes longer than {self._deadline_seconds:.0f} s"
+            )
         return look.result()
 
     def _begin(self) -> asyncio.Future[Need]:

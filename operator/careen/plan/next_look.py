@@ -1,4 +1,5 @@
-"""When the agent of a node will look or try again, as far as what stands on the Node and in the lock tells it to somebody else.
+"""When the agent of a node will look or try again, as far as what stands on the Node and in the lock tells it
+to somebody else.
 
 The steps say so exactly, in every decision; a test holds that no decision sleeps longer than what is said here.
 """
@@ -40,9 +41,16 @@ class NextLook:
 
 
 def next_look(
-    node: NodeView, progress: Progress, lock: LockContent | Garbage | Unknown, policy: Policy, now: datetime, *, agents: int | None = None,
+    node: NodeView,
+    progress: Progress,
+    lock: LockContent | Garbage | Unknown,
+    policy: Policy,
+    now: datetime,
+    *,
+    agents: int | None = None,
 ) -> NextLook:
-    """What can be said from outside the agent. The clocks of host and onlooker are taken to agree. `agents`: how many there are, if that is known."""
+    """What can be said from outside the agent. The clocks of host and onlooker are taken to agree. `agents`:
+    how many there are, if that is known."""
     phase = Phase(progress.phase) if progress.phase else Phase.IDLE
     if phase is Phase.WAITING:
         return NextLook(seconds=_of_the_waiting(node, lock, policy, agents))
@@ -52,8 +60,13 @@ def next_look(
 
 
 _LOOKS = {
-    Phase.IDLE: idle.LOOK_SECONDS, Phase.CLAIMING: idle.LOOK_SECONDS, Phase.DRAINING: draining.LOOK_SECONDS, Phase.REBOOTING: rebooting.LOOK_SECONDS,
-    Phase.VERIFYING: verifying.LOOK_SECONDS, Phase.SETTLING: settling.SLOW_LOOK_SECONDS, Phase.FAILED: failing.LOOK_SECONDS,
+    Phase.IDLE: idle.LOOK_SECONDS,
+    Phase.CLAIMING: idle.LOOK_SECONDS,
+    Phase.DRAINING: draining.LOOK_SECONDS,
+    Phase.REBOOTING: rebooting.LOOK_SECONDS,
+    Phase.VERIFYING: verifying.LOOK_SECONDS,
+    Phase.SETTLING: settling.SLOW_LOOK_SECONDS,
+    Phase.FAILED: failing.LOOK_SECONDS,
 }
 
 _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
@@ -62,7 +75,9 @@ _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy, agents: int | None) -> float:
     content, refused = lock if isinstance(lock, LockContent) else LockContent(), stored_refusals(node)
     if any(each.code is Code.OUTSIDE_WINDOW for each in refused):
-        look = order.LONGEST_LOOK_SECONDS if agents is None else waiting.shut_look_seconds(agents, 1.0)      # the agent may know how many
+        look = (
+            order.LONGEST_LOOK_SECONDS if agents is None else waiting.shut_look_seconds(agents, 1.0)
+        )  # the agent may know how many
     elif any(each.gate in _COSTLY for each in refused):
         look = waiting.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
     elif node.labels.get(keys.REBOOT_LABEL) != order.READY:

@@ -1,8 +1,7 @@
 """The agents' own rules over a simulated roll-out: the gates, the lock and the order, asked at simulated instants.
 
-Asked are the gates that depend on nodes, pods and the clock. What a plan cannot foresee (alerts, package managers, other coordinators, the
-appearance of blocking pods) counts as a yes.
-"""
+Asked are the gates that depend on nodes, pods and the clock. What a plan cannot foresee (alerts, package
+managers, other coordinators, the appearance of blocking pods) counts as a yes."""
 
 from __future__ import annotations
 
@@ -51,28 +50,48 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from scheduler_core.simulation.timeline import Obstacle
 
 # In the order of `gates.GATES`: what can be told without a forecast, and what needs one.
-BEFORE_THE_FORECAST: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE, minimum_interval.GATE, foreign_cordon.GATE, budgets.GATE)
+BEFORE_THE_FORECAST: tuple[Gate, ...] = (
+    hold.GATE,
+    maintenance_window.GATE,
+    minimum_interval.GATE,
+    foreign_cordon.GATE,
+    budgets.GATE,
+)
 WITH_THE_FORECAST: tuple[Gate, ...] = (bound_pods.GATE, drain_forecast.GATE, dry_run.GATE)
 LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
 
 
 class RolloutRules:
-    """`Rules` of scheduler_core's rollout.py, as the agents under this policy would go. Mutable: it keeps the lock's content."""
+    """`Rules` of scheduler_core's rollout.py, as the agents under this policy would go. Mutable: it keeps the
+    lock's content."""
 
-    def __init__(self, nodes: Iterable[NodeView], policy: Policy, *, named: tuple[str, ...] = (), moves: Mapping[str, int] | None = None) -> None:
-        """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a claim. `named`: the agents' line now.
-        `moves`: how many pods a drain of each would evict, for those who do not say so themselves yet.
-        """
-        # The forecasts have left out already what the selector leaves alone, and their pods bear no labels to ask it again.
+    def __init__(
+        self,
+        nodes: Iterable[NodeView],
+        policy: Policy,
+        *,
+        named: tuple[str, ...] = (),
+        moves: Mapping[str, int] | None = None,
+    ) -> None:
+        """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a
+        claim. `named`: the agents' line now. `moves`: how many pods a drain of each would evict, for those who
+        do not say so themselves yet."""
+        # The forecasts have left out already what the selector leaves alone, and their pods bear no labels to
+        # ask it again.
         self._policy = replace(policy, drain=replace(policy.drain, selector=None))
         self._content = LockContent(next=named)
         self._zone: str | None = None
         fleet = {node.name: node for node in nodes}
-        # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be gone through for every question.
+        # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be
+        # gone through for every question.
         self._fleet = tuple(_plain(node) for node in fleet.values() if _counts_for_the_budgets(node))
         self._waiters = Waiters((_ready(node, moves or {}) for node in fleet.values()), policy)
         self._ends_of_waits = sorted({each for node in fleet.values() for each in self._personal(node)})
-        self._wanted_now = {name: until for name, node in fleet.items() if (until := hold.until_of(node.annotations.get(keys.REBOOT_NOW, "")))}
+        self._wanted_now = {
+            name: until
+            for name, node in fleet.items()
+            if (until := hold.until_of(node.annotations.get(keys.REBOOT_NOW, "")))
+        }
         self._shut_until: tuple[datetime, datetime | None] | None = None
 
     # ---- what rollout.py asks ----
@@ -82,7 +101,11 @@ class RolloutRules:
         if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(waiting, at):
             return ()
         self._content = order.hand_on(
-            self._content, self._waiters.short_list(waiting, self._content, movable), self._policy, at="", zone=self._zone,
+            self._content,
+            self._waiters.short_list(waiting, self._content, movable),
+            self._policy,
+            at="",
+            zone=self._zone,
             moves_of=lambda node: movable(node.name),
         )
         return self._content.next[: self._content.abreast]
@@ -108,7 +131,9 @@ class RolloutRules:
     def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
         """Puts the claim into the lock; the rollout asks only when a place is free."""
         view = self._waiters[node]
-        entry = Entry(node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))), zone=view.zone)
+        entry = Entry(
+            node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))), zone=view.zone
+        )
         added = lock.add(self._content, entry, self._policy.concurrency, in_one_zone=self._policy.order is Order.ZONE)
         assert added is not None, "a node was let in beyond the limit"
         self._content = added
@@ -120,7 +145,7 @@ class RolloutRules:
 
     def next_opening(self, at: datetime) -> datetime | None:
         """The window's next opening while it is shut, or the end of a hold or of a minimum interval."""
-        instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at):][:1]
+        instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
         if not maintenance_window.is_open(self._policy.window, at):
             opening = self._opening(at)
             instants += [opening] if opening else []
@@ -139,10 +164,16 @@ class RolloutRules:
         if maintenance_window.is_open(self._policy.window, at):
             return True
         holders = self._content.holders
-        return any(at < self._wanted_now[name] for name in self._wanted_now.keys() & set(waiting) if name not in holders)
+        return any(
+            at < self._wanted_now[name] for name in self._wanted_now.keys() & set(waiting) if name not in holders
+        )
 
     def _opening(self, at: datetime) -> datetime | None:
-        if self._shut_until is None or not self._shut_until[0] <= at or (self._shut_until[1] is not None and at >= self._shut_until[1]):
+        if (
+            self._shut_until is None
+            or not self._shut_until[0] <= at
+            or (self._shut_until[1] is not None and at >= self._shut_until[1])
+        ):
             self._shut_until = (at, maintenance_window.change_after(self._policy.window, at))
         return self._shut_until[1]
 
@@ -155,11 +186,24 @@ class RolloutRules:
 
     def _situation(self, name: str, at: datetime, forecast: Forecast | None) -> Situation:
         node = self._waiters[name]
-        pods = tuple(_pod(pod) for pod in forecast.pods if pod.is_bound or pod.outcome is not Outcome.STAYS) if forecast else NOT_ASKED
+        pods = (
+            tuple(_pod(pod) for pod in forecast.pods if pod.is_bound or pod.outcome is not Outcome.STAYS)
+            if forecast
+            else NOT_ASKED
+        )
         seen = Observation(
-            now=at, uptime=0.0, chance=Chance(claim_id=name, jitter=0.0), memory=Memory(), clock_skew_seconds=0.0, node=node, boot_id="boot",
-            need=Need(answer=NeedAnswer.YES), lock=LockReading(content=lock.render(self._content), resource_version="", daemonset_uid=""),
-            fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0), forecast=forecast or NOT_ASKED, pods=pods,
+            now=at,
+            uptime=0.0,
+            chance=Chance(claim_id=name, jitter=0.0),
+            memory=Memory(),
+            clock_skew_seconds=0.0,
+            node=node,
+            boot_id="boot",
+            need=Need(answer=NeedAnswer.YES),
+            lock=LockReading(content=lock.render(self._content), resource_version="", daemonset_uid=""),
+            fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0),
+            forecast=forecast or NOT_ASKED,
+            pods=pods,
             evictability={pod.uid: _answer(pod) for pod in forecast.pods} if forecast else NOT_ASKED,
             owners=tuple(_binding_owner(pod, name) for pod in forecast.pods if pod.is_bound) if forecast else NOT_ASKED,
         )
@@ -167,10 +211,11 @@ class RolloutRules:
 
 
 def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
-    """As the order looks at it: ready to go, with its pods counted, its need's beginning and nothing else of a record."""
+    """As the order looks at it: ready to go, with its pods counted, its need's beginning and nothing else of a
+    record."""
     since = order.need_since(node)
     annotations = {key: value for key, value in node.annotations.items() if key != keys.PROGRESS}
-    if since[:1] == "2":                                          # a year, not the mark of an unknown beginning
+    if since[:1] == "2":  # a year, not the mark of an unknown beginning
         annotations[keys.PROGRESS] = to_annotation(Progress(need_since=since))
     if node.name in moves:
         annotations.setdefault(keys.MOVES, str(moves[node.name]))
@@ -179,7 +224,9 @@ def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
 
 def _plain(node: NodeView) -> NodeView:
     """As the budgets look at it: only what is wrong with it for other reasons than ours."""
-    return replace(node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL})
+    return replace(
+        node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL}
+    )
 
 
 def _counts_for_the_budgets(node: NodeView) -> bool:
@@ -191,14 +238,18 @@ def _pod(pod: PodForecast) -> PodView:
     if not pod.is_bound:
         return PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid)
     kind, _, _ = pod.owner.partition(" ")
-    return PodView(namespace=pod.namespace, name=pod.name, uid=pod.uid, owner_kind=kind, owner_uid=pod.owner, came_bound=True)
+    return PodView(
+        namespace=pod.namespace, name=pod.name, uid=pod.uid, owner_kind=kind, owner_uid=pod.owner, came_bound=True
+    )
 
 
 def _binding_owner(pod: PodForecast, node: str) -> OwnerHealth:
     """The controller as the gate looks at it, by the forecast's word ("ReplicaSet shop/cart-5d9")."""
     kind, _, rest = pod.owner.partition(" ")
     namespace, _, name = rest.partition("/")
-    return OwnerHealth(kind=kind, namespace=namespace, name=name, uid=pod.owner, generation=0, replicas=0, ready=0, bound_to=node)
+    return OwnerHealth(
+        kind=kind, namespace=namespace, name=name, uid=pod.owner, generation=0, replicas=0, ready=0, bound_to=node
+    )
 
 
 def _answer(pod: PodForecast) -> DryRunAnswer:
@@ -208,8 +259,11 @@ def _answer(pod: PodForecast) -> DryRunAnswer:
 
 
 _SUBJECTS: Mapping[Code, str] = {
-    Code.OUTSIDE_WINDOW: "outside the window", Code.MINIMUM_INTERVAL: "the last reboot is too recent", Code.QUORUM: "the control plane's quorum",
-    Code.LIMIT_REACHED: "--concurrency is used up", Code.HELD: "held by a person",
+    Code.OUTSIDE_WINDOW: "outside the window",
+    Code.MINIMUM_INTERVAL: "the last reboot is too recent",
+    Code.QUORUM: "the control plane's quorum",
+    Code.LIMIT_REACHED: "--concurrency is used up",
+    Code.HELD: "held by a person",
     Code.CORDONED: "cordoned by somebody",
 }
 
@@ -223,7 +277,9 @@ def _subject(refused: Refusal, forecast: Forecast | None) -> str:
         return f"{', '.join(sorted({pod.owner for pod in forecast.pods if pod.is_bound})[:3])} (spec.nodeName)"
     if forecast is None:
         return _SUBJECTS.get(refused.code, refused.sentence)
-    spent = sorted({f"{pod.budget.namespace}/{pod.budget.name}" for pod in forecast.with_outcome(Outcome.BLOCKED) if pod.budget})
+    spent = sorted(
+        {f"{pod.budget.namespace}/{pod.budget.name}" for pod in forecast.with_outcome(Outcome.BLOCKED) if pod.budget}
+    )
     if spent:
         return f"the disruption budget{'s' if len(spent) > 1 else ''} {', '.join(spent)}"
     homeless = sorted({pod.owner or pod.title for pod in forecast.with_outcome(Outcome.PENDING)})

@@ -1,4 +1,5 @@
-"""What every plugin of the scheduler said about one pod, as a table: all nodes in a line each, or one node in detail."""
+"""What every plugin of the scheduler said about one pod, as a table: all nodes in a line each, or one node in
+detail."""
 
 from __future__ import annotations
 
@@ -15,18 +16,32 @@ def explain_text(record: Record, *, node: str | None = None, width: int | None =
     if node is not None:
         return "\n".join([*lines, *_one_node(next(row for row in record.nodes if row.node == node), width)])
     plugins = _scoring_plugins(record)
-    rows = [[row.node, _sum(row), *(str(row.scores[name]) if name in row.scores else "" for name in plugins), _verdict(row.refusal)] for row in record.nodes]
+    rows = [
+        [
+            row.node,
+            _sum(row),
+            *(str(row.scores[name]) if name in row.scores else "" for name in plugins),
+            _verdict(row.refusal),
+        ]
+        for row in record.nodes
+    ]
     return "\n".join([*lines, table(["NODE", "TOTAL", *plugins, "VERDICT"], rows, width=width)])
 
 
 def explain_json(record: Record) -> dict[str, Any]:
     """The same for programs."""
     return {
-        "pod": record.pod.key, "now": record.pod.node_name or None, "node": record.result.node, "best": list(record.result.best),
+        "pod": record.pod.key,
+        "now": record.pod.node_name or None,
+        "node": record.result.node,
+        "best": list(record.result.best),
         "sentence": record.result.sentence or None,
         "nodes": [
             {
-                "node": row.node, "total": row.total, "scores": dict(row.scores), "refusal": _json(row.refusal) if row.refusal else None,
+                "node": row.node,
+                "total": row.total,
+                "scores": dict(row.scores),
+                "refusal": _json(row.refusal) if row.refusal else None,
                 "verdicts": {plugin: _json(verdict) for plugin, verdict in row.verdicts.items()},
             }
             for row in record.nodes
@@ -42,11 +57,17 @@ def _headline(record: Record) -> str:
         return f"{record.pod.key} ({where}, {wants}) would find no node: {result.sentence or result.error}"
     passed = sum(1 for row in record.nodes if row.refusal is None)
     among = f", drawn among the equal {listed(result.best)}" if len(result.best) > 1 else ""
-    return f"{record.pod.key} ({where}, {wants}) would go to {result.node}{among}; {passed} of {count_of(len(record.nodes), 'node')} can hold it."
+    return (
+        f"{record.pod.key} ({where}, {wants}) would go to {result.node}{among}; {passed} of "
+        f"{count_of(len(record.nodes), 'node')} can hold it."
+    )
 
 
 def _one_node(row: NodeRecord, width: int | None) -> list[str]:
-    rows = [[plugin, "filter", _verdict(None if verdict.is_success else verdict)] for plugin, verdict in row.verdicts.items()]
+    rows = [
+        [plugin, "filter", _verdict(None if verdict.is_success else verdict)]
+        for plugin, verdict in row.verdicts.items()
+    ]
     rows += [[plugin, "score", str(score)] for plugin, score in row.scores.items()]
     if row.total is not None:
         rows.append(["all plugins", "score", str(row.total)])

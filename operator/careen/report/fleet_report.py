@@ -20,11 +20,20 @@ from careen.report.tables import age, count_of, listed, paragraph, table
 
 # What needs a person first, then what is under way, then who waits, then who has nothing to do.
 _ORDER = (
-    Phase.FAILED, Phase.REBOOTING, Phase.VERIFYING, Phase.DRAINING, Phase.CLAIMING, Phase.SETTLING, Phase.WAITING, Phase.IDLE,
+    Phase.FAILED,
+    Phase.REBOOTING,
+    Phase.VERIFYING,
+    Phase.DRAINING,
+    Phase.CLAIMING,
+    Phase.SETTLING,
+    Phase.WAITING,
+    Phase.IDLE,
 )
 
 
-def fleet_text(nodes: Sequence[NodeView], lock: LockState, now: datetime, *, only_busy: bool = False, width: int | None = None) -> str:
+def fleet_text(
+    nodes: Sequence[NodeView], lock: LockState, now: datetime, *, only_busy: bool = False, width: int | None = None
+) -> str:
     """The lock's line, the table, and how many nodes are in which phase."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
     lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
@@ -33,20 +42,38 @@ def fleet_text(nodes: Sequence[NodeView], lock: LockState, now: datetime, *, onl
     if shown:
         with_cordons = any(node.unschedulable for node in shown)
         rows = [
-            [node.name, phase_of(node), age(_since(node), now), turn_of(node, lock), *([cordon_of(node)] if with_cordons else []), reason_of(node)]
+            [
+                node.name,
+                phase_of(node),
+                age(_since(node), now),
+                turn_of(node, lock),
+                *([cordon_of(node)] if with_cordons else []),
+                reason_of(node),
+            ]
             for node in shown
         ]
-        lines += ["", table(["NODE", "PHASE", "SINCE", "TURN", *(["CORDON"] if with_cordons else []), "REASON"], rows, width=width)]
+        lines += [
+            "",
+            table(
+                ["NODE", "PHASE", "SINCE", "TURN", *(["CORDON"] if with_cordons else []), "REASON"], rows, width=width
+            ),
+        ]
     counts = Counter(phase_of(node) for node in nodes)
     told = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
     lines += ["", f"{count_of(len(nodes), 'node')}{f': {told}' if told else ''}."]
     return "\n".join(lines)
 
 
-def fleet_json(nodes: Sequence[NodeView], lock: LockState, *, raw_lock: str | None = None, only_busy: bool = False) -> dict[str, Any]:
+def fleet_json(
+    nodes: Sequence[NodeView], lock: LockState, *, raw_lock: str | None = None, only_busy: bool = False
+) -> dict[str, Any]:
     """The same for programs."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
-    return {"lock": lock_json(lock, raw_lock), "strayClaims": stray_json(stray_claims(lock, nodes)), "nodes": [node_json(node, lock) for node in shown]}
+    return {
+        "lock": lock_json(lock, raw_lock),
+        "strayClaims": stray_json(stray_claims(lock, nodes)),
+        "nodes": [node_json(node, lock) for node in shown],
+    }
 
 
 def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
@@ -59,7 +86,14 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
         "label": node.labels.get(keys.REBOOT_LABEL, ""),
         "turn": turn_of(node, lock),
         "refusals": [
-            {"gate": each.gate, "code": each.code.value, "sentence": each.sentence, "since": each.since, **({"remedy": each.remedy} if each.remedy else {})} for each in stored_refusals(node)
+            {
+                "gate": each.gate,
+                "code": each.code.value,
+                "sentence": each.sentence,
+                "since": each.since,
+                **({"remedy": each.remedy} if each.remedy else {}),
+            }
+            for each in stored_refusals(node)
         ],
         "hold": node.annotations.get(keys.HOLD),
         "warning": node.annotations.get(keys.WARNING),

@@ -18,7 +18,8 @@ CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
 
 
 def exit_code(forecast: Forecast) -> int:
-    """3 when a pod would find no room or may not be evicted, 4 when one cannot be predicted, 0 otherwise. Certain bad news come first."""
+    """3 when a pod would find no room or may not be evicted, 4 when one cannot be predicted, 0 otherwise.
+    Certain bad news come first."""
     if forecast.count(Outcome.PENDING) or forecast.count(Outcome.BLOCKED):
         return SOMETHING_STUCK
     return NOT_KNOWN if forecast.count(Outcome.UNKNOWN) else CLEAN
@@ -30,7 +31,9 @@ def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
     return next((code for code in (SOMETHING_STUCK, NOT_KNOWN) if code in codes), CLEAN)
 
 
-def forecasts_text(forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None) -> str:
+def forecasts_text(
+    forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None
+) -> str:
     """One block for each node."""
     return "\n\n".join(forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts)
 
@@ -41,18 +44,32 @@ def forecasts_json(forecasts: Sequence[Forecast], policy: Policy | None = None) 
     return each[0] if len(each) == 1 else {"forecasts": each}
 
 
-def forecast_text(forecast: Forecast, now: datetime, policy: Policy | None = None, *, width: int | None = None, others: int = 0) -> str:
+def forecast_text(
+    forecast: Forecast, now: datetime, policy: Policy | None = None, *, width: int | None = None, others: int = 0
+) -> str:
     """The whole forecast for a terminal, pods in the order in which they would be evicted. `policy` None: not known.
 
     `others`: how many other nodes are drained with it.
     """
     beside = f" together with {count_of(others, 'other')}" if others else ""
-    lines = [paragraph(f"If {forecast.node} were drained now{beside} ({count_of(len(forecast.pods), 'pod')}, seen {age(from_rfc3339(forecast.made_at), now)} ago):", width=width)]
+    lines = [
+        paragraph(
+            f"If {forecast.node} were drained now{beside} ({count_of(len(forecast.pods), 'pod')}, seen "
+            f"{age(from_rfc3339(forecast.made_at), now)} ago):",
+            width=width,
+        )
+    ]
     if forecast.pods:
         lines += ["", table(["POD", "OUTCOME", "TO", "WHY"], [_row(pod) for pod in forecast.pods], width=width), ""]
     lines.append(_counted(forecast))
     if forecast.already_pending:
-        lines.append(paragraph(f"{count_of(forecast.already_pending, 'pod')} of the cluster had no node before: not this drain's doing.", width=width))
+        lines.append(
+            paragraph(
+                f"{count_of(forecast.already_pending, 'pod')} of the cluster had no node before: not this "
+                "drain's doing.",
+                width=width,
+            )
+        )
     lines += [paragraph(_way_out(pod), width=width) for pod in forecast.pods if pod.remedies]
     lines += [paragraph(f"Note: {note}.", width=width) for note in forecast.notes]
     lines.append(paragraph(verdict(forecast, policy), width=width))
@@ -81,7 +98,12 @@ def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
     if not objection_to(forecast, known):
         return f"{who} would drain it."
     # Why stands in the table; the objection's own sentence would say it a second time.
-    culprits = [*bound, *forecast.never, *forecast.with_outcome(Outcome.PENDING), *forecast.with_outcome(Outcome.UNKNOWN)]
+    culprits = [
+        *bound,
+        *forecast.never,
+        *forecast.with_outcome(Outcome.PENDING),
+        *forecast.with_outcome(Outcome.UNKNOWN),
+    ]
     return f"{who} would not drain it, because of {listed([pod.title for pod in culprits])}."
 
 
@@ -101,7 +123,8 @@ def _way_out(pod: PodForecast) -> str:
 
 
 def _landing(pod: PodForecast) -> str:
-    """The node, or the nodes between which the scheduler would draw a lot; with a sign behind them where others are possible."""
+    """The node, or the nodes between which the scheduler would draw a lot; with a sign behind them where others
+    are possible."""
     named = listed(pod.landing, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
     return f"{named}|{keys.AND_OTHERS}" if pod.is_cut and named else named
 

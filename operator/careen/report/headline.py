@@ -24,7 +24,7 @@ from careen.report.lock_report import LockState
 from careen.report.tables import age, count_of, listed, paragraph
 
 _ASKED_IN_TURN = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
-_SHOWN_CODES = 3         # the rest is in the table, and in `careen why`
+_SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,9 @@ class Headline:
     ways_out: tuple[str, ...] = ()
 
 
-def headline(nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None) -> Headline | None:
+def headline(
+    nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None
+) -> Headline | None:
     """None when nobody waits, or somebody may start. With the agents' `policy`, also when a window opens."""
     waiting = [node for node in nodes if phase_of(node) == Phase.WAITING]
     if not waiting:
@@ -64,7 +66,12 @@ def headline_json(found: Headline | None) -> dict[str, Any] | None:
     """The same for programs."""
     if found is None:
         return None
-    return {"code": found.code, "why": found.why, "since": rfc3339(found.since) if found.since else None, "waysOut": list(found.ways_out)}
+    return {
+        "code": found.code,
+        "why": found.why,
+        "since": rfc3339(found.since) if found.since else None,
+        "waysOut": list(found.ways_out),
+    }
 
 
 # ---- what stops everybody ----
@@ -73,12 +80,20 @@ def headline_json(found: Headline | None) -> dict[str, Any] | None:
 def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: LockState) -> Headline | None:
     who = f"the {len(waiting)} waiting nodes wait" if len(waiting) > 1 else f"{waiting[0].name} waits"
     if isinstance(lock, Garbage):
-        return Headline(why=f"Nothing will start: the lock cannot be understood ({lock.why})", code=Code.LOCK_GARBAGE.value, ways_out=(_remedy(Code.LOCK_GARBAGE),))
+        return Headline(
+            why=f"Nothing will start: the lock cannot be understood ({lock.why})",
+            code=Code.LOCK_GARBAGE.value,
+            ways_out=(_remedy(Code.LOCK_GARBAGE),),
+        )
     if not isinstance(lock, LockContent):
         return None
     if lock.is_paused:
         reason = f" ({lock.pause_reason})" if lock.pause_reason else ""
-        return Headline(why=f"Nothing will start: the lock is held by hand{reason}, and {who} for it", code=Code.PAUSED.value, ways_out=(_remedy(Code.PAUSED),))
+        return Headline(
+            why=f"Nothing will start: the lock is held by hand{reason}, and {who} for it",
+            code=Code.PAUSED.value,
+            ways_out=(_remedy(Code.PAUSED),),
+        )
     if halted := halted_because(lock):
         failed = {entry.node for entry in lock.failed}
         since = _earliest(_phase_since(node) for node in nodes if node.name in failed)
@@ -87,14 +102,19 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
 
 
 def _waiting_for_holders(who: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
-    """Every place in the lock is taken by a node that exists; claims that nobody is behind are told below the lock's line."""
+    """Every place in the lock is taken by a node that exists; claims that nobody is behind are told below the
+    lock's line."""
     holders = [node for node in nodes if node.name in lock.holders]
     if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
         return None
     told = "; ".join(f"{node.name} is {phase_of(node)}{_said(node)}" for node in holders[:3])
     ways = (f"`careen why {holders[0].name}` says how far it is.", _remedy(Code.LIMIT_REACHED))
-    return Headline(why=f"Nothing more will start: {who} for {listed([node.name for node in holders])}: {told}", code=Code.LIMIT_REACHED.value,
-                    since=_earliest(_phase_since(node) for node in holders), ways_out=ways)
+    return Headline(
+        why=f"Nothing more will start: {who} for {listed([node.name for node in holders])}: {told}",
+        code=Code.LIMIT_REACHED.value,
+        since=_earliest(_phase_since(node) for node in holders),
+        ways_out=ways,
+    )
 
 
 def _said(node: NodeView) -> str:
@@ -105,20 +125,37 @@ def _said(node: NodeView) -> str:
 # ---- what stops each of them ----
 
 
-def _by_their_refusals(waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool) -> Headline | None:
-    """All of them refused; or, while nobody holds a claim, those whose turn it was: the others' turn comes only after theirs."""
+def _by_their_refusals(
+    waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
+) -> Headline | None:
+    """All of them refused; or, while nobody holds a claim, those whose turn it was: the others' turn comes only
+    after theirs."""
     everybody = {node.name: _refusals_now(node, now) for node in waiting}
     refused = {name: refusals for name, refusals in everybody.items() if refusals}
     left = sorted(everybody.keys() - refused.keys())
-    if left and not (is_free and any(each.gate in _ASKED_IN_TURN for refusals in refused.values() for each in refusals)):
+    if left and not (
+        is_free and any(each.gate in _ASKED_IN_TURN for refusals in refused.values() for each in refusals)
+    ):
         return None
     by_code = _by_code(refused)
-    since = max((each for each in (_earliest(one.since for one in refusals) for refusals in refused.values()) if each), default=None)
+    since = max(
+        (each for each in (_earliest(one.since for one in refusals) for refusals in refused.values()) if each),
+        default=None,
+    )
     told = [_told(code, by_code[code], len(waiting), now, policy) for code in list(by_code)[:_SHOWN_CODES]]
     more = f"; and {count_of(len(by_code) - _SHOWN_CODES, 'more reason')}" if len(by_code) > _SHOWN_CODES else ""
     ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
-    verdict = f"Nothing has started so far, and {listed(left)} {'was' if len(left) == 1 else 'were'} not asked yet" if left else "Nothing will start"
-    return Headline(why=f"{verdict}: {'; '.join(told)}{more}", code=next(iter(by_code)).value, since=since, ways_out=tuple(dict.fromkeys(ways)))
+    verdict = (
+        f"Nothing has started so far, and {listed(left)} {'was' if len(left) == 1 else 'were'} not asked yet"
+        if left
+        else "Nothing will start"
+    )
+    return Headline(
+        why=f"{verdict}: {'; '.join(told)}{more}",
+        code=next(iter(by_code)).value,
+        since=since,
+        ways_out=tuple(dict.fromkeys(ways)),
+    )
 
 
 def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
@@ -141,7 +178,13 @@ def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Re
 
 def _told(code: Code, refusals: dict[str, Refusal], waiting: int, now: datetime, policy: Policy | None) -> str:
     name, example = _example(refusals)
-    count = f"all {waiting} waiting nodes" if len(refusals) == waiting > 1 else f"{listed(sorted(refusals))} of {waiting} waiting nodes" if waiting > 1 else name
+    count = (
+        f"all {waiting} waiting nodes"
+        if len(refusals) == waiting > 1
+        else f"{listed(sorted(refusals))} of {waiting} waiting nodes"
+        if waiting > 1
+        else name
+    )
     sentence = example.sentence.rstrip(".")
     if code is Code.OUTSIDE_WINDOW:
         return f"{sentence}, {_opening(now, policy)} ({count})"
@@ -170,7 +213,10 @@ def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
 
 def _example(refusals: dict[str, Refusal]) -> tuple[str, Refusal]:
     """The node that has been refused for longest; of several the one for which a way out is known."""
-    return min(refusals.items(), key=lambda row: (not row[1].remedy, row[1].since.timestamp() if row[1].since else float("inf"), row[0]))
+    return min(
+        refusals.items(),
+        key=lambda row: (not row[1].remedy, row[1].since.timestamp() if row[1].since else float("inf"), row[0]),
+    )
 
 
 def _remedy(code: Code, node: str = "NODE") -> str:

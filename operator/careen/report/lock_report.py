@@ -35,7 +35,9 @@ def lock_sentence(state: LockState, now: datetime) -> str:
     if state.next:
         parts.append(f"next: {listed(state.next)}")
     if state.waiting:
-        parts.append(f"{count_of(state.waiting, 'node')} waiting when {'these were' if len(state.next) != 1 else 'it was'} named")
+        parts.append(
+            f"{count_of(state.waiting, 'node')} waiting when {'these were' if len(state.next) != 1 else 'it was'} named"
+        )
     return "; ".join(parts)
 
 
@@ -57,9 +59,14 @@ class StrayClaim:
     @property
     def sentence(self) -> str:
         """What it is, and what becomes of it."""
-        what = f"the Node {self.node} that took it was replaced by another of its name" if self.is_another else f"there is no Node {self.node}"
+        what = (
+            f"the Node {self.node} that took it was replaced by another of its name"
+            if self.is_another
+            else f"there is no Node {self.node}"
+        )
         return (
-            f"a claim is held by {self.node}, but {what}. It is freed by itself once that has been so for longer than the reboot deadline; "
+            f"a claim is held by {self.node}, but {what}. It is freed by itself once that has been so for "
+            "longer than the reboot deadline; "
             f"`careen lock release {self.node}` frees it at once, on your word that the host is not at work."
         )
 
@@ -79,10 +86,15 @@ def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClai
 
 def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
     """The same for programs."""
-    return [{"node": each.node, "why": "another-node" if each.is_another else "no-such-node", "sentence": each.sentence} for each in strays]
+    return [
+        {"node": each.node, "why": "another-node" if each.is_another else "no-such-node", "sentence": each.sentence}
+        for each in strays
+    ]
 
 
-def lock_text(state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None) -> str:
+def lock_text(
+    state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None
+) -> str:
     """Everything about the lock; `nodes` are the holders' Nodes as far as they exist, `where` names the object."""
     lines = [f"Lock on {where}: {lock_sentence(state, now)}"]
     if isinstance(state, LockContent) and state.entries:
@@ -94,7 +106,13 @@ def lock_text(state: LockState, nodes: Mapping[str, NodeView], now: datetime, *,
 
 
 def _row(entry: Entry, node: NodeView | None, now: datetime) -> list[str]:
-    return [entry.node, age(from_rfc3339(entry.created), now), _phase(entry, node), entry.id or "kured's", ", ".join(entry.groups)]
+    return [
+        entry.node,
+        age(from_rfc3339(entry.created), now),
+        _phase(entry, node),
+        entry.id or "kured's",
+        ", ".join(entry.groups),
+    ]
 
 
 def _phase(entry: Entry, node: NodeView | None) -> str:
@@ -119,7 +137,16 @@ def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
         "haltedBecause": halted_because(state),
         "maxOwners": state.max_owners,
         "holders": [
-            {"node": entry.node, "claim": entry.id, "uid": entry.uid, "since": entry.created, "groups": list(entry.groups), "bootLeft": entry.boot, "failed": entry.failed, "overdue": _overdue_json(entry)}
+            {
+                "node": entry.node,
+                "claim": entry.id,
+                "uid": entry.uid,
+                "since": entry.created,
+                "groups": list(entry.groups),
+                "bootLeft": entry.boot,
+                "failed": entry.failed,
+                "overdue": _overdue_json(entry),
+            }
             for entry in state.entries
         ],
         "next": list(state.next),

@@ -1,4 +1,5 @@
-"""A simulated roll-out for people and programs: the nodes in order, what moves, what is at risk and what to do about it."""
+"""A simulated roll-out for people and programs: the nodes in order, what moves, what is at risk and what to do
+about it."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ class Plan:
 
     timeline: Timeline
     line: Order
-    agents_line: Order                                                # --order of the cluster's agents
+    agents_line: Order  # --order of the cluster's agents
     concurrency: int
     zone: tzinfo = UTC
     notes: tuple[str, ...] = ()
-    others: Mapping[Order, Timeline] = field(default_factory=dict)    # the same roll-out in other orders, to compare
+    others: Mapping[Order, Timeline] = field(default_factory=dict)  # the same roll-out in other orders, to compare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,21 +47,37 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
     timeline = plan.timeline
     lines = [paragraph(headline(plan), width=width)]
     if timeline.visits:
-        lines += ["", table(["NODE", "START", "END", "MOVES", "NOTE"], [_row(plan, visit) for visit in timeline.visits], width=width)]
+        lines += [
+            "",
+            table(
+                ["NODE", "START", "END", "MOVES", "NOTE"], [_row(plan, visit) for visit in timeline.visits], width=width
+            ),
+        ]
     lines += ["", *(paragraph(sentence, width=width) for sentence in summary(plan))]
     if plan.others:
         lines += ["", comparison_text(plan, width=width)]
     if found := risks(plan):
-        lines += ["", "At risk:", *(paragraph(f"- {risk.what}. {risk.remedy}", indent="  ", width=width) for risk in found)]
+        lines += [
+            "",
+            "At risk:",
+            *(paragraph(f"- {risk.what}. {risk.remedy}", indent="  ", width=width) for risk in found),
+        ]
     lines += [paragraph(f"Note: {note}.", width=width) for note in plan.notes]
     return "\n".join(lines)
 
 
 def headline(plan: Plan) -> str:
     """What was planned, in one sentence."""
-    marked = f" (not as the agents go: they are set to --order={plan.agents_line})" if plan.line is not plan.agents_line else ""
+    marked = (
+        f" (not as the agents go: they are set to --order={plan.agents_line})"
+        if plan.line is not plan.agents_line
+        else ""
+    )
     nodes = count_of(len(plan.timeline.nodes), "node")
-    return f"Plan for {nodes} from {instant(plan, plan.timeline.begins)}, {plan.concurrency} at a time, order {plan.line}{marked}."
+    return (
+        f"Plan for {nodes} from {instant(plan, plan.timeline.begins)}, {plan.concurrency} at a time, order "
+        f"{plan.line}{marked}."
+    )
 
 
 def summary(plan: Plan) -> list[str]:
@@ -68,25 +85,52 @@ def summary(plan: Plan) -> list[str]:
     timeline = plan.timeline
     rebooted, total = len(timeline.reboots), len(timeline.nodes)
     took = duration(timeline.ends - timeline.begins)
-    sentences = [f"{rebooted} of {count_of(total, 'node')} reboot" + (f"; finished {instant(plan, timeline.ends)}, after {took}." if rebooted == total and total else ".")]
-    sentences += [f"Does not fit the window: {count_of(closing.left, 'node')} left at {instant(plan, closing.at)}." for closing in timeline.closings[:3]]
+    sentences = [
+        f"{rebooted} of {count_of(total, 'node')} reboot"
+        + (f"; finished {instant(plan, timeline.ends)}, after {took}." if rebooted == total and total else ".")
+    ]
+    sentences += [
+        f"Does not fit the window: {count_of(closing.left, 'node')} left at {instant(plan, closing.at)}."
+        for closing in timeline.closings[:3]
+    ]
     if len(timeline.closings) > 3:
         last = timeline.closings[-1]
-        sentences.append(f"{count_of(len(timeline.closings), 'window')} end with nodes left; the last one leaves {last.left} at {instant(plan, last.at)}.")
+        sentences.append(
+            f"{count_of(len(timeline.closings), 'window')} end with nodes left; the last one leaves "
+            f"{last.left} at {instant(plan, last.at)}."
+        )
     pods = len(timeline.moves_by_pod)
-    sentences.append(f"{count_of(len(timeline.moves), 'move')} of {count_of(pods, 'pod')}, {count_of(timeline.double_moves, 'double move')} among them." if pods else "No pod moves.")
+    sentences.append(
+        f"{count_of(len(timeline.moves), 'move')} of {count_of(pods, 'pod')}, "
+        f"{count_of(timeline.double_moves, 'double move')} among them."
+        if pods
+        else "No pod moves."
+    )
     if ties := sum(1 for move in timeline.moves if move.choices > 1):
-        sentences.append(f"{count_of(ties, 'move')} could as well have gone to another node of the same score: another draw gives a slightly other plan.")
+        sentences.append(
+            f"{count_of(ties, 'move')} could as well have gone to another node of the same score: another "
+            "draw gives a slightly other plan."
+        )
     if unseen := sum(1 for move in timeline.moves if move.is_open):
         sentences.append(
-            f"{count_of(unseen, 'move')} may go to another node: more nodes fit than kube-scheduler looks at, unless its percentageOfNodesToScore is 100."
+            f"{count_of(unseen, 'move')} may go to another node: more nodes fit than kube-scheduler looks at, "
+            "unless its percentageOfNodesToScore is 100."
         )
     if pending := timeline.pending:
         longest = max(pending, key=lambda wait: wait.seconds(timeline.ends))
-        sentences.append(f"{count_of(len(pending), 'time')} a pod finds no room, for {_seconds(timeline.pending_seconds)} in all; the longest: {longest.pod}, {waited(timeline, longest)}.")
+        sentences.append(
+            f"{count_of(len(pending), 'time')} a pod finds no room, for {_seconds(timeline.pending_seconds)} "
+            f"in all; the longest: {longest.pod}, {waited(timeline, longest)}."
+        )
     if returns := len(timeline.waits) - len(timeline.pending):
-        sentences.append(f"{count_of(returns, 'pod')} can run on one node only and wait{'s' if returns == 1 else ''} out its reboot.")
-    sentences += [f"In the way: {each.subject} ({each.rule}): {listed(each.nodes)}, an unused place for {_seconds(each.seconds)}." for each in timeline.hindrances if each.seconds]
+        sentences.append(
+            f"{count_of(returns, 'pod')} can run on one node only and wait{'s' if returns == 1 else ''} out its reboot."
+        )
+    sentences += [
+        f"In the way: {each.subject} ({each.rule}): {listed(each.nodes)}, an unused place for {_seconds(each.seconds)}."
+        for each in timeline.hindrances
+        if each.seconds
+    ]
     return sentences
 
 
@@ -98,26 +142,47 @@ def risks(plan: Plan) -> list[Risk]:
         for obstacle, sentence, names in _left_by_reason(plan)
     ]
     if undone := timeline.undone:
-        found.append(Risk(
-            what=f"{count_of(len(undone), 'drain')} would be undone ({listed([visit.node for visit in undone])}): {undone[0].undone}",
-            remedy="Start earlier, lengthen the window by a drain's length, or set --late-policy=reboot.",
-        ))
+        found.append(
+            Risk(
+                what=f"{count_of(len(undone), 'drain')} would be undone "
+                f"({listed([visit.node for visit in undone])}): {undone[0].undone}",
+                remedy="Start earlier, lengthen the window by a drain's length, or set --late-policy=reboot.",
+            )
+        )
     if timeline.closings:
         first = timeline.closings[0]
-        found.append(Risk(
-            what=f"the window ends at {instant(plan, first.at)} with {count_of(first.left, 'node')} left",
-            remedy="Lengthen the window, or raise --concurrency as far as the budgets allow.",
-        ))
+        found.append(
+            Risk(
+                what=f"the window ends at {instant(plan, first.at)} with {count_of(first.left, 'node')} left",
+                remedy="Lengthen the window, or raise --concurrency as far as the budgets allow.",
+            )
+        )
     for node, waits in _by_node(timeline.pending):
         longest = max(waits, key=lambda wait: wait.seconds(timeline.ends))
-        found.append(Risk(
-            what=f"draining {node} leaves {listed([wait.pod for wait in waits], most=3)} without room, {waited(timeline, longest)}: {longest.why.rstrip('.')}",
-            remedy=f"Add room or scale down before; `careen forecast {node}` names the single change that would place each pod.",
-        ))
+        found.append(
+            Risk(
+                what=f"draining {node} leaves {listed([wait.pod for wait in waits], most=3)} without room, "
+                f"{waited(timeline, longest)}: {longest.why.rstrip('.')}",
+                remedy=f"Add room or scale down before; `careen forecast {node}` names the single change that "
+                "would place each pod.",
+            )
+        )
     if timeline.lost:
-        found.append(Risk(what=f"{listed(timeline.lost)} will not be created again: no controller does it, or a Job has no retry left", remedy="Recreate them by hand, or give them a controller, or let the Job ignore evictions (podFailurePolicy)."))
+        found.append(
+            Risk(
+                what=f"{listed(timeline.lost)} will not be created again: no controller does it, or a Job has "
+                "no retry left",
+                remedy="Recreate them by hand, or give them a controller, or let the Job ignore evictions "
+                "(podFailurePolicy).",
+            )
+        )
     if timeline.unknown:
-        found.append(Risk(what=f"where {listed(timeline.unknown)} would go cannot be told", remedy="Give their scheduler's configuration with --scheduler-config, or look at them by hand."))
+        found.append(
+            Risk(
+                what=f"where {listed(timeline.unknown)} would go cannot be told",
+                remedy="Give their scheduler's configuration with --scheduler-config, or look at them by hand.",
+            )
+        )
     return found
 
 
@@ -136,7 +201,15 @@ def order_note(plan: Plan, line: Order) -> str:
 def comparison_text(plan: Plan, *, width: int | None = None) -> str:
     """The orders side by side."""
     rows = [
-        [line.value, str(len(each.reboots)), duration(each.ends - each.begins), str(len(each.moves)), str(each.double_moves), _seconds(each.pending_seconds), order_note(plan, line)]
+        [
+            line.value,
+            str(len(each.reboots)),
+            duration(each.ends - each.begins),
+            str(len(each.moves)),
+            str(each.double_moves),
+            _seconds(each.pending_seconds),
+            order_note(plan, line),
+        ]
         for line, each in comparison(plan)
     ]
     return table(["ORDER", "REBOOTS", "TAKES", "MOVES", "DOUBLE", "PENDING", "NOTE"], rows, width=width)
@@ -145,7 +218,11 @@ def comparison_text(plan: Plan, *, width: int | None = None) -> str:
 def plan_json(plan: Plan) -> dict[str, Any]:
     """The whole plan for programs; instants in UTC, lengths in seconds."""
     return {
-        "order": plan.line.value, "agentsOrder": plan.agents_line.value, "concurrency": plan.concurrency, "notes": list(plan.notes), **_timeline_json(plan.timeline),
+        "order": plan.line.value,
+        "agentsOrder": plan.agents_line.value,
+        "concurrency": plan.concurrency,
+        "notes": list(plan.notes),
+        **_timeline_json(plan.timeline),
         "risks": [{"what": risk.what, "remedy": risk.remedy} for risk in risks(plan)],
         "comparison": {line.value: _figures(timeline) for line, timeline in comparison(plan)},
     }
@@ -164,16 +241,28 @@ def waited(timeline: Timeline, wait: Wait) -> str:
 
 def visit_note(plan: Plan, visit: Visit) -> str:
     """What is special about this visit, in a few words."""
-    waiting = [wait for wait in plan.timeline.waits if wait.node == visit.node and visit.start <= wait.since <= visit.end]
+    waiting = [
+        wait for wait in plan.timeline.waits if wait.node == visit.node and visit.start <= wait.since <= visit.end
+    ]
     pending = sum(1 for wait in waiting if not wait.returns)
     parts = [f"undone: {visit.undone}"] if visit.undone else []
     parts += [f"{pending} without room"] if pending else []
-    parts += [f"{len(waiting) - pending} wait{'s' if len(waiting) - pending == 1 else ''} out the reboot"] if len(waiting) > pending else []
+    parts += (
+        [f"{len(waiting) - pending} wait{'s' if len(waiting) - pending == 1 else ''} out the reboot"]
+        if len(waiting) > pending
+        else []
+    )
     return ", ".join(parts)
 
 
 def _row(plan: Plan, visit: Visit) -> list[str]:
-    return [visit.node, instant(plan, visit.start), f"{visit.end.astimezone(plan.zone):%H:%M:%S}", str(visit.moves), visit_note(plan, visit)]
+    return [
+        visit.node,
+        instant(plan, visit.start),
+        f"{visit.end.astimezone(plan.zone):%H:%M:%S}",
+        str(visit.moves),
+        visit_note(plan, visit),
+    ]
 
 
 def _left_by_reason(plan: Plan) -> list[tuple[Obstacle, str, list[str]]]:
@@ -188,7 +277,8 @@ _REMEDIES: Mapping[str, str] = {
     "maintenance-window": "Widen the window, or mark the node with careen.dev/reboot-now.",
     "minimum-interval": "Wait, or lower --minimum-interval.",
     "budgets": "Bring the nodes that are down back into service, or raise the budget.",
-    "forecast": "Add room, lower a disruption budget's demand, or allow it with --forecast-pending-allowed; `careen forecast` has the details.",
+    "forecast": "Add room, lower a disruption budget's demand, or allow it with --forecast-pending-allowed; "
+    "`careen forecast` has the details.",
     "dry-run-evictions": "Add a replica or relax the disruption budget; `careen forecast` names it.",
     "time": "Plan for more days with --days.",
 }
@@ -211,32 +301,69 @@ def _seconds(seconds: float) -> str:
 
 def _figures(timeline: Timeline) -> dict[str, Any]:
     return {
-        "reboots": len(timeline.reboots), "seconds": round((timeline.ends - timeline.begins).total_seconds()), "moves": len(timeline.moves),
-        "doubleMoves": timeline.double_moves, "pending": len(timeline.pending), "pendingSeconds": round(timeline.pending_seconds), "left": len(timeline.left),
+        "reboots": len(timeline.reboots),
+        "seconds": round((timeline.ends - timeline.begins).total_seconds()),
+        "moves": len(timeline.moves),
+        "doubleMoves": timeline.double_moves,
+        "pending": len(timeline.pending),
+        "pendingSeconds": round(timeline.pending_seconds),
+        "left": len(timeline.left),
     }
 
 
 def _timeline_json(timeline: Timeline) -> dict[str, Any]:
     return {
-        "begins": rfc3339(timeline.begins), "ends": rfc3339(timeline.ends), "nodes": list(timeline.nodes), "mostAtOnce": timeline.most_at_once(),
+        "begins": rfc3339(timeline.begins),
+        "ends": rfc3339(timeline.ends),
+        "nodes": list(timeline.nodes),
+        "mostAtOnce": timeline.most_at_once(),
         "figures": _figures(timeline),
         "visits": [
             {
-                "node": visit.node, "start": rfc3339(visit.start), "end": rfc3339(visit.end), "moves": visit.moves, "undone": visit.undone or None,
-                "steps": [{"step": span.step.value, "start": rfc3339(span.start), "end": rfc3339(span.end)} for span in visit.spans],
+                "node": visit.node,
+                "start": rfc3339(visit.start),
+                "end": rfc3339(visit.end),
+                "moves": visit.moves,
+                "undone": visit.undone or None,
+                "steps": [
+                    {"step": span.step.value, "start": rfc3339(span.start), "end": rfc3339(span.end)}
+                    for span in visit.spans
+                ],
             }
             for visit in timeline.visits
         ],
         "moves": [
-            {"pod": move.pod, "from": move.source, "to": move.target, "at": rfc3339(move.at), "choices": move.choices, "preempted": move.is_preempted, **({"open": True} if move.is_open else {})}
+            {
+                "pod": move.pod,
+                "from": move.source,
+                "to": move.target,
+                "at": rfc3339(move.at),
+                "choices": move.choices,
+                "preempted": move.is_preempted,
+                **({"open": True} if move.is_open else {}),
+            }
             for move in timeline.moves
         ],
         "waits": [
-            {"pod": wait.pod, "node": wait.node, "since": rfc3339(wait.since), "until": rfc3339(wait.until) if wait.until else None, "returns": wait.returns, "why": wait.why}
+            {
+                "pod": wait.pod,
+                "node": wait.node,
+                "since": rfc3339(wait.since),
+                "until": rfc3339(wait.until) if wait.until else None,
+                "returns": wait.returns,
+                "why": wait.why,
+            }
             for wait in timeline.waits
         ],
-        "lost": list(timeline.lost), "unknown": list(timeline.unknown),
-        "hindrances": [{"rule": each.rule, "subject": each.subject, "seconds": round(each.seconds), "nodes": list(each.nodes)} for each in timeline.hindrances],
+        "lost": list(timeline.lost),
+        "unknown": list(timeline.unknown),
+        "hindrances": [
+            {"rule": each.rule, "subject": each.subject, "seconds": round(each.seconds), "nodes": list(each.nodes)}
+            for each in timeline.hindrances
+        ],
         "closings": [{"at": rfc3339(closing.at), "left": closing.left} for closing in timeline.closings],
-        "left": [{"node": left.node, "rule": left.obstacle.rule, "sentence": left.obstacle.sentence} for left in timeline.left],
+        "left": [
+            {"node": left.node, "rule": left.obstacle.rule, "sentence": left.obstacle.sentence}
+            for left in timeline.left
+        ],
     }

@@ -10,8 +10,8 @@ from typing import Any
 
 from careen.core.facts.times import rfc3339
 
-GAP = "   "              # kubectl's distance between two columns
-NARROWEST_LAST = 30      # a last column folded narrower than this is harder to read than one that runs over
+GAP = "   "  # kubectl's distance between two columns
+NARROWEST_LAST = 30  # a last column folded narrower than this is harder to read than one that runs over
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:

@@ -1,8 +1,7 @@
 """Why a node does not reboot: every gate's answer, since when, and what would change it.
 
-What the agent was told stands on the Node; what a person did since then – a hold, a pause – is looked at afresh, because the
-agent will see it at its next look.
-"""
+What the agent was told stands on the Node; what a person did since then – a hold, a pause – is looked at
+afresh, because the agent will see it at its next look."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ class Answer(StrEnum):
 
     YES = "yes"
     REFUSES = "refuses"
-    WILL_REFUSE = "will refuse"        # a person's word that the agent has not looked at yet
+    WILL_REFUSE = "will refuse"  # a person's word that the agent has not looked at yet
     NOT_ASKED = "not asked"
 
 
@@ -56,8 +55,9 @@ class GateAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStory:
-    """What was read about one node. `agents` are the careen pods on it; `holders` the Nodes of those who hold claims, as far as they
-    exist, if they were looked for; `policy` what the agents obey and `fleet_size` how many there are, if that is known."""
+    """What was read about one node. `agents` are the careen pods on it; `holders` the Nodes of those who hold
+    claims, as far as they exist, if they were looked for; `policy` what the agents obey and `fleet_size` how
+    many there are, if that is known."""
 
     node: NodeView
     lock: LockState
@@ -85,20 +85,37 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
     answers: list[GateAnswer] = []
     for gate in GATES:
         refused = [each for each in stored if each.gate == gate.name]
-        refused += [each for each in _said_since(story) if each.gate == gate.name and each.code not in {known_one.code for known_one in refused}]
-        answers += [_refusal(each, story.node.name) for each in refused] or [_without_refusal(story, gate, {each.gate for each in stored})]
+        refused += [
+            each
+            for each in _said_since(story)
+            if each.gate == gate.name and each.code not in {known_one.code for known_one in refused}
+        ]
+        answers += [_refusal(each, story.node.name) for each in refused] or [
+            _without_refusal(story, gate, {each.gate for each in stored})
+        ]
     # Written by another release, whose gates have other names.
     return (*answers, *(_refusal(each, story.node.name) for each in stored if each.gate not in known))
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
-    """What the lock and the Node say now, whether the agent has seen it or not: a person's words, and other nodes' failures."""
+    """What the lock and the Node say now, whether the agent has seen it or not: a person's words, and other
+    nodes' failures."""
     found = []
     gate = hold_gate.GATE.name
     if isinstance(story.lock, LockContent) and story.lock.is_paused:
-        found.append(Refusal(gate=gate, code=Code.PAUSED, sentence=f"the lock is held by hand{f': {story.lock.pause_reason}' if story.lock.pause_reason else ''}"))
+        found.append(
+            Refusal(
+                gate=gate,
+                code=Code.PAUSED,
+                sentence=f"the lock is held by hand{f': {story.lock.pause_reason}' if story.lock.pause_reason else ''}",
+            )
+        )
     if isinstance(story.lock, Garbage):
-        found.append(Refusal(gate=gate, code=Code.LOCK_GARBAGE, sentence=f"the lock's content cannot be understood: {story.lock.why}"))
+        found.append(
+            Refusal(
+                gate=gate, code=Code.LOCK_GARBAGE, sentence=f"the lock's content cannot be understood: {story.lock.why}"
+            )
+        )
     if isinstance(story.lock, LockContent) and (sentence := halt.halted_because(story.lock, besides=story.node.name)):
         found.append(Refusal(gate=halt.GATE.name, code=Code.HALTED, sentence=sentence))
     if held := hold_gate.held_because(story.node, story.now):
@@ -109,8 +126,12 @@ def _said_since(story: NodeStory) -> list[Refusal]:
 def _refusal(refusal: Refusal, node: str) -> GateAnswer:
     general = remedy_for(refusal.code, node)
     return GateAnswer(
-        gate=refusal.gate, answer=Answer.REFUSES if refusal.since else Answer.WILL_REFUSE, sentence=refusal.sentence,
-        code=refusal.code, since=refusal.since, remedy=f"{refusal.remedy}. {general}" if refusal.remedy else general,
+        gate=refusal.gate,
+        answer=Answer.REFUSES if refusal.since else Answer.WILL_REFUSE,
+        sentence=refusal.sentence,
+        code=refusal.code,
+        since=refusal.since,
+        remedy=f"{refusal.remedy}. {general}" if refusal.remedy else general,
     )
 
 
@@ -168,11 +189,15 @@ def remedies(story: NodeStory) -> list[str]:
 
 
 def agent_remark(story: NodeStory) -> str:
-    """A sentence when no agent works on the node: then nothing on it is up to date. Empty when one does, or it is not known."""
+    """A sentence when no agent works on the node: then nothing on it is up to date. Empty when one does, or it
+    is not known."""
     if isinstance(story.agents, Unknown):
         return ""
     if not story.agents:
-        return f"agent: no careen agent runs on {story.node.name}, so nothing here is up to date. Look at the DaemonSet's node selector and events."
+        return (
+            f"agent: no careen agent runs on {story.node.name}, so nothing here is up to date. Look at the "
+            "DaemonSet's node selector and events."
+        )
     if not any(pod.is_ready for pod in story.agents):
         return f"agent: {story.agents[0].title} is not ready, so nothing here may be up to date. Look at its log."
     return ""
@@ -190,7 +215,8 @@ def cordon_sentence(story: NodeStory) -> str:
     if node.cordoned_by:
         return f"{node.name} is cordoned by {listed(node.cordoned_by)}, not by careen alone, and stays so"
     return (
-        f"{node.name} is cordoned, and the API server does not say by whom. If nobody knows of it, it may be what is left of a claim whose record "
+        f"{node.name} is cordoned, and the API server does not say by whom. If nobody knows of it, it may be "
+        "what is left of a claim whose record "
         f"was removed: `kubectl uncordon {node.name}`"
     )
 
@@ -231,7 +257,10 @@ def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
 
 def why_text(story: NodeStory, *, width: int | None = None) -> str:
     """The whole answer for a terminal."""
-    lines = [paragraph(f"{summary(story).rstrip('.')}.", width=width), paragraph(f"Lock: {lock_sentence(story.lock, story.now)}.", width=width)]
+    lines = [
+        paragraph(f"{summary(story).rstrip('.')}.", width=width),
+        paragraph(f"Lock: {lock_sentence(story.lock, story.now)}.", width=width),
+    ]
     if turn := turn_sentence(story):
         lines.append(f"Turn: {turn}.")
     if cordon := cordon_sentence(story):
@@ -256,15 +285,23 @@ def why_json(story: NodeStory) -> dict[str, Any]:
         "summary": summary(story),
         "next": {"seconds": round(looked.seconds), "what": "retry" if looked.is_retry else "look"} if looked else None,
         "strayClaims": stray_json(strays(story)),
-        "cordon": {"by": list(story.node.cordoned_by), "sentence": cordon_sentence(story)} if story.node.unschedulable else None,
+        "cordon": {"by": list(story.node.cordoned_by), "sentence": cordon_sentence(story)}
+        if story.node.unschedulable
+        else None,
         "lock": lock_json(story.lock),
         "gates": [
             {
-                "gate": each.gate, "answer": each.answer.value, "code": each.code.value if each.code else None,
-                "sentence": each.sentence, "since": each.since, "remedy": each.remedy,
+                "gate": each.gate,
+                "answer": each.answer.value,
+                "code": each.code.value if each.code else None,
+                "sentence": each.sentence,
+                "since": each.since,
+                "remedy": each.remedy,
             }
             for each in gate_answers(story)
         ],
-        "agents": None if isinstance(story.agents, Unknown) else [{"pod": pod.title, "ready": pod.is_ready} for pod in story.agents],
+        "agents": None
+        if isinstance(story.agents, Unknown)
+        else [{"pod": pod.title, "ready": pod.is_ready} for pod in story.agents],
         "remedies": remedies(story),
     }

@@ -1,8 +1,8 @@
 """Where messages to people go: shoutrrr's URLs, which kured takes, as targets for the library that sends here.
 
-Pure, and loads no library: the settings are judged with it in every agent. A URL holds a secret nearly everywhere, so neither a
-sentence of an error nor the representation of a target has any part of it but the name of the service.
-The forms are those of shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/).
+Pure, and loads no library: the settings are judged with it in every agent. A URL holds a secret nearly
+everywhere, so neither a sentence of an error nor the representation of a target has any part of it but the name
+of the service. The forms are those of shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 class Way(StrEnum):
     """How a target is reached."""
 
-    APPRISE = "apprise"              # by the library, under its own URL
-    TEXT = "text"                    # a POST of the message alone
-    JSON = "json"                    # a POST of an object that holds the message
-    LOG = "log"                      # the log has every message anyway
+    APPRISE = "apprise"  # by the library, under its own URL
+    TEXT = "text"  # a POST of the message alone
+    JSON = "json"  # a POST of an object that holds the message
+    LOG = "log"  # the log has every message anyway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +30,46 @@ class Target:
     service: str
     way: Way = Way.APPRISE
     url: str = field(default="", repr=False)
-    title: str = field(default="", repr=False)                       # a subject or topic, where the service has one
-    message_key: str = "message"                                     # of the JSON object
+    title: str = field(default="", repr=False)  # a subject or topic, where the service has one
+    message_key: str = "message"  # of the JSON object
     fields: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     method: str = "POST"
 
 
-# Query parameters that only dress a message up. Whatever is neither used nor named here is refused: it may say where a message goes.
-_DRESS = frozenset({
-    "title", "color", "colour", "icon", "avatar", "splitlines", "preview", "parsemode", "notification", "botname", "colorinfo", "colordebug",
-    "colorwarn", "colorerror", "usehtml", "clienthost", "sound", "badge", "group", "category", "copy", "click", "actions", "cache", "firebase", "entity", "alias",
-})
+# Query parameters that only dress a message up. Whatever is neither used nor named here is refused: it may say
+# where a message goes.
+_DRESS = frozenset(
+    {
+        "title",
+        "color",
+        "colour",
+        "icon",
+        "avatar",
+        "splitlines",
+        "preview",
+        "parsemode",
+        "notification",
+        "botname",
+        "colorinfo",
+        "colordebug",
+        "colorwarn",
+        "colorerror",
+        "usehtml",
+        "clienthost",
+        "sound",
+        "badge",
+        "group",
+        "category",
+        "copy",
+        "click",
+        "actions",
+        "cache",
+        "firebase",
+        "entity",
+        "alias",
+    }
+)
 _TRUE, _FALSE = {"1", "true", "yes"}, {"0", "false", "no"}
 
 
@@ -49,12 +77,12 @@ class _Parts:
     """The pieces of a URL; each that is used is taken, so that what is left over can be refused."""
 
     def __init__(self, service: str, text: str, *, over: str = "") -> None:
-        self.over = over                                             # generic+http: what is spoken with the host
+        self.over = over  # generic+http: what is spoken with the host
         try:
             found = urlsplit(text)
             self.port = found.port
             self.host = unquote(found.hostname or "")
-            self.raw_host = unquote(found.netloc.rpartition("@")[2].partition(":")[0])   # tokens keep their case
+            self.raw_host = unquote(found.netloc.rpartition("@")[2].partition(":")[0])  # tokens keep their case
         except ValueError:
             raise ValueError(f"{service}: expected a host, and a port that is a number") from None
         self.service = service
@@ -64,7 +92,8 @@ class _Parts:
         self._query = dict(parse_qsl(found.query, keep_blank_values=True))
 
     def taken(self, *names: str) -> str:
-        """The value of a query parameter under the first of its names that is given; names are compared without case."""
+        """The value of a query parameter under the first of its names that is given; names are compared without
+        case."""
         values = [self._query.pop(key) for key in list(self._query) if key.lower() in names]
         return values[0] if values else ""
 
@@ -103,7 +132,7 @@ class _Parts:
 
 def parse(text: str) -> Target:
     """The target that a URL names. Raises ValueError with a sentence that holds no secret."""
-    text = text.strip().strip('"')                                   # kured takes quotes off, because charts leave them on
+    text = text.strip().strip('"')  # kured takes quotes off, because charts leave them on
     scheme = re.match(r"([a-z]{2,20})(?:\+(https?))?://", text, re.IGNORECASE)
     if scheme is None or re.search(r"\s", text):
         raise ValueError("expected a shoutrrr URL such as slack://TOKEN-A/TOKEN-B/TOKEN-C")
@@ -123,21 +152,32 @@ def slack_hook(text: str) -> Target | None:
         return None
     found = re.fullmatch(r"https://hooks\.slack\.com/services/([^/\s]+)/([^/\s]+)/([^/\s]+)/?", text)
     if found is None:
-        raise ValueError("expected https://hooks.slack.com/services/TOKEN-A/TOKEN-B/TOKEN-C; another service is named with --notify-url")
+        raise ValueError(
+            "expected https://hooks.slack.com/services/TOKEN-A/TOKEN-B/TOKEN-C; another service is named with "
+            "--notify-url"
+        )
     return Target(service="slack", url=_url("slack", "", *found.groups(), image="no", footer="no"))
 
 
 def secrets_of(target: Target) -> tuple[str, ...]:
-    """Every piece of the target's address that is long enough to be a secret, longest first: to be blotted out of foreign sentences."""
-    pieces = {each for text in (target.url, unquote(target.url), *target.headers.values(), *target.fields.values()) for each in re.split(r"[\s/@:?&=,#]+", text)}
-    return tuple(sorted((each for each in pieces if len(each) >= _SHORTEST_SECRET), key=lambda each: (-len(each), each)))
+    """Every piece of the target's address that is long enough to be a secret, longest first: to be blotted out
+    of foreign sentences."""
+    pieces = {
+        each
+        for text in (target.url, unquote(target.url), *target.headers.values(), *target.fields.values())
+        for each in re.split(r"[\s/@:?&=,#]+", text)
+    }
+    return tuple(
+        sorted((each for each in pieces if len(each) >= _SHORTEST_SECRET), key=lambda each: (-len(each), each))
+    )
 
 
 _SHORTEST_SECRET = 4
 
 
 def _url(scheme: str, login: str, host: str, *path: str, port: int | None = None, **query: str) -> str:
-    """A URL of the library; `login` is quoted already, everything else is not. Pictures and footers are switched off, being the library's own."""
+    """A URL of the library; `login` is quoted already, everything else is not. Pictures and footers are
+    switched off, being the library's own."""
     tail = "/".join(quote(part, safe="") for part in path if part)
     asked = urlencode({key: value for key, value in query.items() if value})
     place = (f"[{host}]" if ":" in host else quote(host, safe="")) + ("" if port is None else f":{port}")
@@ -158,13 +198,17 @@ def _list(text: str) -> list[str]:
 def _bark(parts: _Parts) -> Target:
     parts.need("bark://:DEVICE-KEY@HOST", parts.password or parts.user, parts.host)
     scheme = "bark" if parts.taken("scheme") == "http" else "barks"
-    return Target(service="bark", url=_url(scheme, "", parts.host, parts.password or parts.user, port=parts.port, image="no"))
+    return Target(
+        service="bark", url=_url(scheme, "", parts.host, parts.password or parts.user, port=parts.port, image="no")
+    )
 
 
 def _discord(parts: _Parts) -> Target:
     parts.need("discord://TOKEN@WEBHOOK-ID", parts.user, parts.raw_host)
     bot = _login(parts.taken("username"))
-    return Target(service="discord", url=_url("discord", bot, parts.raw_host, parts.user, thread=parts.taken("thread_id")))
+    return Target(
+        service="discord", url=_url("discord", bot, parts.raw_host, parts.user, thread=parts.taken("thread_id"))
+    )
 
 
 def _generic(parts: _Parts) -> Target:
@@ -174,16 +218,25 @@ def _generic(parts: _Parts) -> Target:
     if template not in ("", "json"):
         raise ValueError("generic: the only template known here is json")
     plain = parts.is_set("disabletls", default=parts.over == "http")
-    content_type, method = parts.taken("contenttype") or "application/json", parts.taken("method", "requestmethod") or "POST"
+    content_type, method = (
+        parts.taken("contenttype") or "application/json",
+        parts.taken("method", "requestmethod") or "POST",
+    )
     parts.taken("titlekey", "title")
     rest = parts.rest()
     query = urlencode({key: value for key, value in rest.items() if key[:1] not in "@$"})
     login = f"{_login(parts.user, parts.password)}@" if parts.user else ""
     path = "/".join(quote(part, safe=":@") for part in parts.path)
     return Target(
-        service="generic", way=Way.JSON if template else Way.TEXT, message_key=key, method=method.upper(),
+        service="generic",
+        way=Way.JSON if template else Way.TEXT,
+        message_key=key,
+        method=method.upper(),
         url=f"{'http' if plain else 'https'}://{login}{parts.at()}/{path}{f'?{query}' if query else ''}",
-        headers={"Content-Type": content_type, **{key[1:]: value for key, value in rest.items() if key.startswith("@")}},
+        headers={
+            "Content-Type": content_type,
+            **{key[1:]: value for key, value in rest.items() if key.startswith("@")},
+        },
         fields={key[1:]: value for key, value in rest.items() if key.startswith("$")},
     )
 
@@ -198,7 +251,10 @@ def _googlechat(parts: _Parts) -> Target:
 def _gotify(parts: _Parts) -> Target:
     parts.need("gotify://HOST/TOKEN", parts.host, *parts.path[:1] or [""])
     scheme = parts.secure("gotify", "gotifys")
-    return Target(service="gotify", url=_url(scheme, "", parts.host, *parts.path, port=parts.port, priority=parts.taken("priority")))
+    return Target(
+        service="gotify",
+        url=_url(scheme, "", parts.host, *parts.path, port=parts.port, priority=parts.taken("priority")),
+    )
 
 
 def _ifttt(parts: _Parts) -> Target:
@@ -223,24 +279,43 @@ def _matrix(parts: _Parts) -> Target:
     scheme = parts.secure("matrix", "matrixs")
     # Without a user the password is an access token. Without `e2ee=no` a library for encryption would be wanted.
     login, token = (_login(parts.user, parts.password), "") if parts.user else ("", parts.password)
-    return Target(service="matrix", url=_url(scheme, login, parts.host, *rooms, port=parts.port, token=token, e2ee="no", mode="off"))
+    return Target(
+        service="matrix",
+        url=_url(scheme, login, parts.host, *rooms, port=parts.port, token=token, e2ee="no", mode="off"),
+    )
 
 
 def _mattermost(parts: _Parts) -> Target:
     parts.need("mattermost://[USER@]HOST/TOKEN[/CHANNEL]", parts.host, *parts.path[:1] or [""])
     scheme = parts.secure("mmost", "mmosts")
     channel = parts.path[1] if len(parts.path) > 1 else ""
-    return Target(service="mattermost", url=_url(scheme, _login(parts.user), parts.host, parts.path[0], port=parts.port, channel=channel, image="no"))
+    return Target(
+        service="mattermost",
+        url=_url(scheme, _login(parts.user), parts.host, parts.path[0], port=parts.port, channel=channel, image="no"),
+    )
 
 
 def _ntfy(parts: _Parts) -> Target:
     parts.need("ntfy://[USER:PASSWORD@]HOST/TOPIC", parts.host, *parts.path[:1] or [""])
     scheme = "ntfy" if parts.taken("scheme").lower() == "http" else "ntfys"
     login, token = (_login(parts.user, parts.password), "") if parts.user else ("", parts.password)
-    return Target(service="ntfy", url=_url(
-        scheme, login, parts.host, *parts.path[:1], port=parts.port, token=token, priority=parts.taken("priority"), tags=parts.taken("tags"),
-        mode="private", image="no", delay=parts.taken("delay", "at", "in"), email=parts.taken("email"),
-    ))
+    return Target(
+        service="ntfy",
+        url=_url(
+            scheme,
+            login,
+            parts.host,
+            *parts.path[:1],
+            port=parts.port,
+            token=token,
+            priority=parts.taken("priority"),
+            tags=parts.taken("tags"),
+            mode="private",
+            image="no",
+            delay=parts.taken("delay", "at", "in"),
+            email=parts.taken("email"),
+        ),
+    )
 
 
 def _opsgenie(parts: _Parts) -> Target:
@@ -248,7 +323,12 @@ def _opsgenie(parts: _Parts) -> Target:
     if parts.host not in ("api.opsgenie.com", "api.eu.opsgenie.com"):
         raise ValueError("opsgenie: expected the host api.opsgenie.com or api.eu.opsgenie.com")
     region = "eu" if parts.host == "api.eu.opsgenie.com" else "us"
-    return Target(service="opsgenie", url=_url("opsgenie", "", parts.path[0], region=region, priority=parts.taken("priority"), tags=parts.taken("tags")))
+    return Target(
+        service="opsgenie",
+        url=_url(
+            "opsgenie", "", parts.path[0], region=region, priority=parts.taken("priority"), tags=parts.taken("tags")
+        ),
+    )
 
 
 def _pushbullet(parts: _Parts) -> Target:
@@ -260,19 +340,37 @@ def _pushbullet(parts: _Parts) -> Target:
 def _pushover(parts: _Parts) -> Target:
     parts.need("pushover://shoutrrr:TOKEN@USER-KEY", parts.password, parts.raw_host)
     devices = _list(parts.taken("devices"))
-    return Target(service="pushover", url=_url("pover", _login(parts.raw_host), parts.password, *devices, priority=parts.taken("priority")))
+    return Target(
+        service="pushover",
+        url=_url("pover", _login(parts.raw_host), parts.password, *devices, priority=parts.taken("priority")),
+    )
 
 
 def _rocketchat(parts: _Parts) -> Target:
     """The channel may stand behind the tokens, or behind a `#`, which begins a fragment."""
-    parts.need("rocketchat://[USER@]HOST/TOKEN-A/TOKEN-B[/CHANNEL|/@RECIPIENT]", parts.host, *(parts.path[:2] if len(parts.path) > 1 else [""]))
+    parts.need(
+        "rocketchat://[USER@]HOST/TOKEN-A/TOKEN-B[/CHANNEL|/@RECIPIENT]",
+        parts.host,
+        *(parts.path[:2] if len(parts.path) > 1 else [""]),
+    )
     scheme = parts.secure("rocket", "rockets")
     channel = parts.path[2] if len(parts.path) > 2 else parts.fragment
     where = channel if not channel or channel[0] in "@#" else f"#{channel}"
     login = f"{_login(parts.user)}:" if parts.user else ""
     # The library looks for `TOKEN-A/TOKEN-B` as it stands, so these two are not quoted.
     parts.need("tokens of letters and digits", *(part if part.isalnum() else "" for part in parts.path[:2]))
-    return Target(service="rocketchat", url=_url(scheme, f"{login}{parts.path[0]}/{parts.path[1]}", parts.host, where, port=parts.port, mode="webhook", avatar="no"))
+    return Target(
+        service="rocketchat",
+        url=_url(
+            scheme,
+            f"{login}{parts.path[0]}/{parts.path[1]}",
+            parts.host,
+            where,
+            port=parts.port,
+            mode="webhook",
+            avatar="no",
+        ),
+    )
 
 
 def _slack(parts: _Parts) -> Target:
@@ -282,22 +380,42 @@ def _slack(parts: _Parts) -> Target:
         is_login = parts.user == "hook"
         tokens = re.split(r"[-/]", parts.password) if is_login else [parts.raw_host, *parts.path]
         parts.need("slack://[BOT@]TOKEN-A/TOKEN-B/TOKEN-C", *(tokens if len(tokens) == 3 else [""]))
-        return Target(service="slack", url=_url("slack", _login(bot if is_login else parts.user or bot), *tokens, image="no", footer="no"))
+        return Target(
+            service="slack",
+            url=_url("slack", _login(bot if is_login else parts.user or bot), *tokens, image="no", footer="no"),
+        )
     parts.need("slack://xoxb:TOKEN@CHANNEL", parts.raw_host, parts.user if parts.user.startswith("xo") else "")
     # The library tells a channel's id from its name by what stands before it.
     mark = "+" if re.fullmatch(r"[CGD][A-Z0-9]{8,}", parts.raw_host) else "#"
-    return Target(service="slack", url=_url("slack", _login(bot), f"{parts.user}-{parts.password}", f"{mark}{parts.raw_host}", image="no", footer="no"))
+    return Target(
+        service="slack",
+        url=_url(
+            "slack", _login(bot), f"{parts.user}-{parts.password}", f"{mark}{parts.raw_host}", image="no", footer="no"
+        ),
+    )
 
 
 def _smtp(parts: _Parts) -> Target:
     sender, to = parts.taken("from", "fromaddress"), _list(parts.taken("to", "toaddresses"))
     parts.need("smtp://USER:PASSWORD@HOST:PORT/?from=ADDRESS&to=ADDRESS", parts.host, sender, *to[:1] or [""])
     port = parts.port or 25
-    parts.taken("auth")                                              # found out when the two servers talk
-    return Target(service="smtp", title=parts.taken("subject", "title"), url=_url(
-        "mailto", _login(parts.user, parts.password), parts.host, port=port, smtp=parts.host, **{"from": sender}, to=",".join(to),
-        name=parts.taken("fromname"), mode=_encryption(parts, port), format="text",
-    ))
+    parts.taken("auth")  # found out when the two servers talk
+    return Target(
+        service="smtp",
+        title=parts.taken("subject", "title"),
+        url=_url(
+            "mailto",
+            _login(parts.user, parts.password),
+            parts.host,
+            port=port,
+            smtp=parts.host,
+            **{"from": sender},
+            to=",".join(to),
+            name=parts.taken("fromname"),
+            mode=_encryption(parts, port),
+            format="text",
+        ),
+    )
 
 
 def _encryption(parts: _Parts, port: int) -> str:
@@ -313,29 +431,64 @@ def _teams(parts: _Parts) -> Target:
     """The library no longer knows these webhooks of Office connectors; where one still answers, it takes a text."""
     host = parts.taken("host")
     ids = [parts.user, parts.raw_host, *parts.path[:2]]
-    parts.need("teams://GROUP@TENANT/ALT-ID/GROUP-OWNER?host=ORGANIZATION.webhook.office.com", *(ids if len(ids) == 4 else [""]))
+    parts.need(
+        "teams://GROUP@TENANT/ALT-ID/GROUP-OWNER?host=ORGANIZATION.webhook.office.com",
+        *(ids if len(ids) == 4 else [""]),
+    )
     if not re.fullmatch(r"[A-Za-z0-9-]+\.webhook\.office\.com", host):
         raise ValueError("teams: expected host=ORGANIZATION.webhook.office.com")
     group, tenant, alternative, owner = (quote(part, safe="") for part in ids)
-    return Target(service="teams", way=Way.JSON, message_key="text", url=f"https://{host}/webhookb2/{group}@{tenant}/IncomingWebhook/{alternative}/{owner}")
+    return Target(
+        service="teams",
+        way=Way.JSON,
+        message_key="text",
+        url=f"https://{host}/webhookb2/{group}@{tenant}/IncomingWebhook/{alternative}/{owner}",
+    )
 
 
 def _telegram(parts: _Parts) -> Target:
     chats = _list(parts.taken("chats", "channels"))
-    parts.need("telegram://TOKEN@telegram?chats=CHAT", parts.user if parts.user.isdigit() else "", parts.password, *chats[:1] or [""])
+    parts.need(
+        "telegram://TOKEN@telegram?chats=CHAT",
+        parts.user if parts.user.isdigit() else "",
+        parts.password,
+        *chats[:1] or [""],
+    )
     targets = "/".join(quote(chat, safe="@:-") for chat in chats)
     return Target(service="telegram", url=f"tgram://{parts.user}:{quote(parts.password, safe='')}/{targets}/")
 
 
 def _zulip(parts: _Parts) -> Target:
     stream = parts.taken("stream")
-    parts.need("zulip://BOT-MAIL:BOT-KEY@HOST/?stream=STREAM&topic=TOPIC", parts.user, parts.password, parts.host, stream)
+    parts.need(
+        "zulip://BOT-MAIL:BOT-KEY@HOST/?stream=STREAM&topic=TOPIC", parts.user, parts.password, parts.host, stream
+    )
     bot = parts.user.partition("@")[0]
-    return Target(service="zulip", title=parts.taken("topic"), url=_url("zulip", _login(bot), parts.host, parts.password, stream))
+    return Target(
+        service="zulip", title=parts.taken("topic"), url=_url("zulip", _login(bot), parts.host, parts.password, stream)
+    )
 
 
 _SERVICES: dict[str, Callable[[_Parts], Target]] = {
-    "bark": _bark, "discord": _discord, "generic": _generic, "googlechat": _googlechat, "gotify": _gotify, "hangouts": _googlechat, "ifttt": _ifttt,
-    "join": _join, "logger": _logger, "matrix": _matrix, "mattermost": _mattermost, "ntfy": _ntfy, "opsgenie": _opsgenie, "pushbullet": _pushbullet,
-    "pushover": _pushover, "rocketchat": _rocketchat, "slack": _slack, "smtp": _smtp, "teams": _teams, "telegram": _telegram, "zulip": _zulip,
+    "bark": _bark,
+    "discord": _discord,
+    "generic": _generic,
+    "googlechat": _googlechat,
+    "gotify": _gotify,
+    "hangouts": _googlechat,
+    "ifttt": _ifttt,
+    "join": _join,
+    "logger": _logger,
+    "matrix": _matrix,
+    "mattermost": _mattermost,
+    "ntfy": _ntfy,
+    "opsgenie": _opsgenie,
+    "pushbullet": _pushbullet,
+    "pushover": _pushover,
+    "rocketchat": _rocketchat,
+    "slack": _slack,
+    "smtp": _smtp,
+    "teams": _teams,
+    "telegram": _telegram,
+    "zulip": _zulip,
 }

@@ -1,8 +1,9 @@
-"""Messages to people, sent by a short-lived child process within a deadline; which targets there are is `notification_urls.py`'s.
+"""Messages to people, sent by a short-lived child process within a deadline; which targets there are is
+`notification_urls.py`'s.
 
-The library for it is large, and a webhook may hang: neither may cost the resident agent anything. Addresses hold secrets: they go to
-the child through its standard input, never on a command line, and nothing that is said about a failure has any of them.
-"""
+The library for it is large, and a webhook may hang: neither may cost the resident agent anything. Addresses
+hold secrets: they go to the child through its standard input, never on a command line, and nothing that is said
+about a failure has any of them."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Outcome:
 
 
 async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Outcome, ...]:
-    """Sends the message to each target at once; an outcome each, in their order. Never raises for what a server does."""
+    """Sends the message to each target at once; an outcome each, in their order. Never raises for what a server
+    does."""
     wanted = [target for target in targets if target.way is not Way.LOG]
     if not wanted:
         return ()
@@ -39,14 +41,22 @@ async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple
         missing = await _ask(json.dumps(order).encode(), answers, seconds)
     except OSError as error:
         missing = f"no process could be started for it: {error.strerror}"
-    return tuple(Outcome(service=target.service, why=answers.get(number, missing)) for number, target in enumerate(wanted))
+    return tuple(
+        Outcome(service=target.service, why=answers.get(number, missing)) for number, target in enumerate(wanted)
+    )
 
 
 async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
     """Fills in the answers as they come; what to say of the others."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "careen.services.notify_child",
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, start_new_session=True, env=_environment(),
+        sys.executable,
+        "-m",
+        "careen.services.notify_child",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+        env=_environment(),
     )
     try:
         async with asyncio.timeout(seconds):

@@ -1,7 +1,8 @@
-"""The process that sends one message to people: `python -m careen.services.notify_child`, order on stdin, a line on stdout for each target.
+"""The process that sends one message to people: `python -m careen.services.notify_child`, order on stdin, a
+line on stdout for each target.
 
-The only importer of apprise. It ends itself after its deadline, so that it can outlive an agent that is stopped while a message is on its way.
-"""
+The only importer of apprise. It ends itself after its deadline, so that it can outlive an agent that is stopped
+while a message is on its way."""
 
 from __future__ import annotations
 
@@ -21,9 +22,10 @@ _MOST_AT_ONCE = 8
 
 
 def main() -> int:
-    """Reads the order, sends, prints `{"target": number, "why": sentence}` as each is done; no sentence: it was sent."""
+    """Reads the order, sends, prints `{"target": number, "why": sentence}` as each is done; no sentence: it was
+    sent."""
     order = json.load(sys.stdin)
-    signal.alarm(math.ceil(order["seconds"]))                        # ends the process, whatever hangs
+    signal.alarm(math.ceil(order["seconds"]))  # ends the process, whatever hangs
     said = _Said()
     logging.getLogger("apprise").addHandler(said)
     logging.getLogger("apprise").propagate = False
@@ -76,7 +78,9 @@ def _by_post(text: str, target: Target, seconds: float) -> str:
 
     body = json.dumps({**target.fields, target.message_key: text}) if target.way is Way.JSON else text
     headers = {"Content-Type": "application/json", **target.headers}
-    answer = requests.request(target.method, target.url, data=body.encode(), headers=headers, timeout=seconds, allow_redirects=False)
+    answer = requests.request(
+        target.method, target.url, data=body.encode(), headers=headers, timeout=seconds, allow_redirects=False
+    )
     return "" if answer.status_code < 300 else f"status {answer.status_code}"
 
 

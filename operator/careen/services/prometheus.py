@@ -29,11 +29,11 @@ class AlertSource(Protocol):
 class Access:
     """What a Prometheus wants to see before it answers. Files are read anew for each question: secrets rotate."""
 
-    token_file: str = ""                 # a bearer token
-    username: str = ""                   # with the password: basic authentication
+    token_file: str = ""  # a bearer token
+    username: str = ""  # with the password: basic authentication
     password_file: str = ""
-    ca_file: str = ""                    # whose certificates are trusted, instead of the system's
-    certificate_file: str = ""           # our own; with its key in the same file if `key_file` is empty
+    ca_file: str = ""  # whose certificates are trusted, instead of the system's
+    certificate_file: str = ""  # our own; with its key in the same file if `key_file` is empty
     key_file: str = ""
 
 
@@ -51,7 +51,12 @@ class Prometheus:
         try:
             async with asyncio.timeout(2 * self._timeout_seconds):
                 rows = await asyncio.to_thread(self._query)
-            return tuple(sorted((_alert(row) for row in rows), key=lambda alert: (alert.name, alert.state, sorted(alert.labels.items()))))
+            return tuple(
+                sorted(
+                    (_alert(row) for row in rows),
+                    key=lambda alert: (alert.name, alert.state, sorted(alert.labels.items())),
+                )
+            )
         except TimeoutError:
             return Unknown(f"Prometheus at {self._shown} did not answer within {2 * self._timeout_seconds:g} s")
         except _NotAsked as error:
@@ -59,8 +64,8 @@ class Prometheus:
         except _Rejected as error:
             return Unknown(f"Prometheus at {self._shown} refuses these credentials ({error})")
         except Exception as error:
-            # The client lets through whatever goes wrong below it: requests' errors, KeyError for status=error with 200,
-            # JSONDecodeError for the page of a login proxy. Whatever it is, the alerts are not known.
+            # The client lets through whatever goes wrong below it: requests' errors, KeyError for status=error
+            # with 200, JSONDecodeError for the page of a login proxy. Whatever it is, the alerts are not known.
             why = f"{type(error).__name__}: {error}".replace(self._url, self._shown)
             return Unknown(f"Prometheus at {self._shown} gave no usable answer: {why[:_LONGEST_WHY]}")
 
@@ -73,10 +78,19 @@ class Prometheus:
         headers, login = self._credentials()
         with Session() as session:
             session.verify = access.ca_file or True
-            session.cert = (access.certificate_file, access.key_file) if access.key_file else access.certificate_file or None
+            session.cert = (
+                (access.certificate_file, access.key_file) if access.key_file else access.certificate_file or None
+            )
             session.hooks["response"].append(lambda answer, **_: statuses.append(answer.status_code))
             # Its default of three retries with back-off turns a deadline of one second into ten.
-            client = PrometheusConnect(url=self._url, timeout=self._timeout_seconds, retry=Retry(0), session=session, headers=headers, auth=login)
+            client = PrometheusConnect(
+                url=self._url,
+                timeout=self._timeout_seconds,
+                retry=Retry(0),
+                session=session,
+                headers=headers,
+                auth=login,
+            )
             try:
                 rows: list[Mapping[str, Any]] = client.custom_query(QUERY)
             except Exception as error:
@@ -84,7 +98,7 @@ class Prometheus:
                     raise _Rejected(f"status {statuses[-1]}: {self._what_was_shown()}") from error
                 raise
         if not isinstance(rows, list):
-            raise TypeError("its result is no list")                # an empty object is not an empty list of alerts
+            raise TypeError("its result is no list")  # an empty object is not an empty list of alerts
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:

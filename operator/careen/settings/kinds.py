@@ -39,7 +39,7 @@ class Kind:
     many: bool = False
     split: Callable[[str], list[str]] = lambda text: [text]
     is_switch: bool = False
-    is_secret: bool = False              # it needs a Secret, not a command line
+    is_secret: bool = False  # it needs a Secret, not a command line
     told: Callable[[str], str] = lambda text: text
     """What was written, for sentences about it: without what is secret."""
     show: Callable[[Any], str] = str
@@ -219,7 +219,8 @@ def namespace(text: str) -> str:
 
 
 def listen_host(text: str) -> str:
-    """Where to listen: an address of either family, an IPv6 one also in brackets as kured wants it, or a host name; empty: everywhere."""
+    """Where to listen: an address of either family, an IPv6 one also in brackets as kured wants it, or a host
+    name; empty: everywhere."""
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if text and not (_is_ipv6(bare) or (bare == text and (_is_ipv4(bare) or _is_host_name(bare)))):
         raise ValueError("expected an IP address such as 10.0.0.1 or ::1, or a host name, without a port")
@@ -244,7 +245,11 @@ def _is_address(kind: Callable[[str], object], text: str) -> bool:
 
 def _is_host_name(text: str) -> bool:
     """Names of machines may be in capitals; what ends in a number is an address, and a wrong one."""
-    return len(text) <= 253 and bool(_DNS_SUBDOMAIN.fullmatch(text.lower())) and not re.fullmatch(r"\d+", text.rsplit(".", 1)[-1])
+    return (
+        len(text) <= 253
+        and bool(_DNS_SUBDOMAIN.fullmatch(text.lower()))
+        and not re.fullmatch(r"\d+", text.rsplit(".", 1)[-1])
+    )
 
 
 def needed_name(text: str) -> str:
@@ -330,7 +335,11 @@ def format_budget(value: Budget) -> str:
 def url(text: str) -> str:
     """An address of a web server, or nothing."""
     try:
-        is_one = not text or (re.fullmatch(r"https?://[^/?#\s]+\S*", text) is not None and bool(urlsplit(text).hostname) and urlsplit(text).port != 0)
+        is_one = not text or (
+            re.fullmatch(r"https?://[^/?#\s]+\S*", text) is not None
+            and bool(urlsplit(text).hostname)
+            and urlsplit(text).port != 0
+        )
     except ValueError:
         is_one = False
     if not is_one:
@@ -351,18 +360,34 @@ def comma_separated(text: str) -> list[str]:
 
 
 def one_per_line(text: str) -> list[str]:
-    """kured's stringArray knows no separator, because selectors contain commas; in the environment each stands on its line."""
+    """kured's stringArray knows no separator, because selectors contain commas; in the environment each stands
+    on its line."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def urls(text: str) -> list[str]:
-    """Several URLs, one per line or with commas between: a comma divides only where another URL begins, because URLs hold commas too."""
+    """Several URLs, one per line or with commas between: a comma divides only where another URL begins, because
+    URLs hold commas too."""
     return [part for part in (each.strip() for each in re.split(r"[,\n](?=\s*\"?[A-Za-z][A-Za-z+]*://)", text)) if part]
 
 
 TEXT = Kind(metavar="TEXT", parse=str)
-MESSAGE_URLS = Kind(metavar="URL", parse=notification_urls.parse, many=True, split=urls, is_secret=True, told=lambda _: "a secret", show=lambda value: f"{value.service} (set)")
-SLACK_HOOK = Kind(metavar="URL", parse=notification_urls.slack_hook, is_secret=True, told=lambda _: "a secret", show=lambda value: "(set)" if value else "")
+MESSAGE_URLS = Kind(
+    metavar="URL",
+    parse=notification_urls.parse,
+    many=True,
+    split=urls,
+    is_secret=True,
+    told=lambda _: "a secret",
+    show=lambda value: f"{value.service} (set)",
+)
+SLACK_HOOK = Kind(
+    metavar="URL",
+    parse=notification_urls.slack_hook,
+    is_secret=True,
+    told=lambda _: "a secret",
+    show=lambda value: "(set)" if value else "",
+)
 LISTEN_HOST = Kind(metavar="TEXT", parse=listen_host)
 PATH = Kind(metavar="PATH", parse=str)
 KEY = Kind(metavar="KEY", parse=label_key)
@@ -384,7 +409,9 @@ SELECTOR = Kind(metavar="SELECTOR", parse=selector, show=lambda value: str(value
 TEMPLATE = Kind(metavar="TEXT", parse=template)
 DAYS = Kind(metavar="DAYS", parse=weekday, many=True, split=comma_separated, show=lambda value: _DAYS[value][:2])
 LABELS = Kind(metavar="KEY=VALUE,…", parse=label, many=True, split=comma_separated, show="=".join)
-SELECTORS = Kind(metavar="SELECTOR", parse=set_selector, many=True, split=one_per_line, show=lambda value: str(value.text))
+SELECTORS = Kind(
+    metavar="SELECTOR", parse=set_selector, many=True, split=one_per_line, show=lambda value: str(value.text)
+)
 BUDGETS = Kind(metavar="GROUP=N", parse=budget, many=True, split=one_per_line, show=format_budget)
 
 

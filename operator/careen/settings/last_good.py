@@ -36,9 +36,7 @@ class LastGood:
 
 def to_annotation(resolved: Resolved) -> str:
     """The settings that come from the ConfigMap, as short JSON; empty if they are too long to be kept."""
-    given = {
-        flag(name): each.texts for name, each in resolved.origins.items() if each.source is Source.CONFIG_MAP
-    }
+    given = {flag(name): each.texts for name, each in resolved.origins.items() if each.source is Source.CONFIG_MAP}
     secret = sorted(name for name, texts in given.items() if _is_secret(name, texts))
     record: dict[str, Any] = {
         "version": VERSION,
@@ -75,9 +73,7 @@ def restore(
     values: dict[str, Any] = {}
     if found is not None:
         values = {key: texts for key, texts in found.settings.items() if key in _NAMES}
-    is_whole = (
-        found is not None and len(values) == len(found.settings) and not any(map(_matters, found.left_out))
-    )
+    is_whole = found is not None and len(values) == len(found.settings) and not any(map(_matters, found.left_out))
     if lock_annotation:
         values.setdefault("lock-annotation", [lock_annotation])
     for given, is_all in ((values, True), (values, False), ({}, False)):
@@ -109,9 +105,7 @@ def _read(text: str) -> _Kept | None:
         record = json.loads(text)
         if record["version"] != VERSION:
             return None
-        settings = {
-            _text(key): [_text(each) for each in _list(texts)] for key, texts in record["settings"].items()
-        }
+        settings = {_text(key): [_text(each) for each in _list(texts)] for key, texts in record["settings"].items()}
         return _Kept(settings, tuple(_text(each) for each in _list(record.get("leftOut", []))))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -171,7 +171,10 @@ class LiveSettings:
 
     def _resolve(self, data: Mapping[str, str]) -> Resolved:
         return resolve(
-            flags=self._given.flags, environment=self._given.environment, config_map=parse(data.get(KEY, ""), self._name), config_map_name=self._name
+            flags=self._given.flags,
+            environment=self._given.environment,
+            config_map=parse(data.get(KEY, ""), self._name),
+            config_map_name=self._name,
         )
 
 
@@ -196,7 +199,12 @@ def _tell(changed: list[str], waiting: list[str], resolved: Resolved) -> None:
     for name in changed:
         value = SETTINGS[name].kind.shown(getattr(resolved.settings, name))
         if name in waiting:
-            _LOG.warning("%s is now %s (%s); it takes effect when the agent starts again", flag(name), value, resolved.origins[name].where)
+            _LOG.warning(
+                "%s is now %s (%s); it takes effect when the agent starts again",
+                flag(name),
+                value,
+                resolved.origins[name].where,
+            )
         else:
             _LOG.info("%s is now %s (%s)", flag(name), value, resolved.origins[name].where)
     for note in resolved.notes:

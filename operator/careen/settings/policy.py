@@ -26,7 +26,12 @@ def policy_of(settings: Settings) -> Policy:
         daemonset_name=settings.ds_name,
         taint_key=settings.prefer_no_schedule_taint or None,
         annotate_nodes=settings.annotate_nodes,
-        window=Window(days=frozenset(settings.reboot_days), start=settings.start_time, end=settings.end_time, zone=settings.time_zone),
+        window=Window(
+            days=frozenset(settings.reboot_days),
+            start=settings.start_time,
+            end=settings.end_time,
+            zone=settings.time_zone,
+        ),
         minimum_interval_seconds=settings.minimum_interval,
         count_cordoned=settings.count_cordoned,
         reboot_cordoned=settings.reboot_cordoned,
@@ -57,7 +62,11 @@ def policy_of(settings: Settings) -> Policy:
 def _alerts(settings: Settings) -> AlertPolicy | None:
     if not settings.prometheus_url:
         return None
-    return AlertPolicy(filter_regexp=settings.alert_filter_regexp, match_only=settings.alert_filter_match_only, firing_only=settings.alert_firing_only)
+    return AlertPolicy(
+        filter_regexp=settings.alert_filter_regexp,
+        match_only=settings.alert_filter_match_only,
+        firing_only=settings.alert_firing_only,
+    )
 
 
 def _drain(settings: Settings) -> DrainPolicy:

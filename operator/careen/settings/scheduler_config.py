@@ -50,24 +50,19 @@ def read_judged(where: str, data: Mapping[str, str], config_map: str) -> str:
     """As `read`. Raises `Unusable` also for a text that is no KubeSchedulerConfiguration."""
     text = read(where, data, config_map)
     if text and (why := _why_not(text)):
-        raise Unusable(
-            f"names {_what(where)}, which is no KubeSchedulerConfiguration: {why[:_LONGEST_SENTENCE]}"
-        )
+        raise Unusable(f"names {_what(where)}, which is no KubeSchedulerConfiguration: {why[:_LONGEST_SENTENCE]}")
     return text
 
 
 def _what(where: str) -> str:
-    return (
-        f"the key `{where.removeprefix(_KEY_PREFIX)}` of the ConfigMap"
-        if is_key(where)
-        else f"the file {where}"
-    )
+    return f"the key `{where.removeprefix(_KEY_PREFIX)}` of the ConfigMap" if is_key(where) else f"the file {where}"
 
 
 def _of_key(key: str, data: Mapping[str, str], config_map: str) -> str:
     if key not in data:
         raise Unusable(
-            f"names the key `{key}`, which ConfigMap {config_map} does not have: add the key, or leave the setting out first"
+            f"names the key `{key}`, which ConfigMap {config_map} does not have: add the key, or leave the "
+            "setting out first"
         )
     return data[key]
 
@@ -80,9 +75,7 @@ def _of_file(path: str) -> str:
         with Path(path).open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise Unusable(
-                f"names the file {path}, which is longer than {_MOST_BYTES // 2**20} MiB: name another one"
-            )
+            raise Unusable(f"names the file {path}, which is longer than {_MOST_BYTES // 2**20} MiB: name another one")
         return content.decode("utf-8")
     except (OSError, ValueError) as error:
         raise Unusable(f"names the file {path}, which cannot be read: {error}") from None

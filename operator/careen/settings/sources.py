@@ -1,9 +1,8 @@
 """Where values come from: flag, then CAREEN_X, then KURED_X, then the ConfigMap, then the default.
 
 kured lets the environment win over flags. Here the flag wins, and where both are given and differ the start says so.
-Anything unknown, unreadable or contradictory is refused, all of it at once, each with setting, source and remedy: a gate
-that vanishes because of a typing error reboots nodes.
-"""
+Anything unknown, unreadable or contradictory is refused, all of it at once, each with setting, source and
+remedy: a gate that vanishes because of a typing error reboots nodes."""
 
 from __future__ import annotations
 
@@ -55,10 +54,16 @@ class BadSettings(Exception):
 
 
 def resolve(
-    *, flags: Mapping[str, Sequence[str]], environment: Mapping[str, str], config_map: Mapping[str, Any] | None = None, config_map_name: str = "", is_whole: bool = True
+    *,
+    flags: Mapping[str, Sequence[str]],
+    environment: Mapping[str, str],
+    config_map: Mapping[str, Any] | None = None,
+    config_map_name: str = "",
+    is_whole: bool = True,
 ) -> Resolved:
-    """The effective settings. `flags` holds what was given on the command line, by field name; `config_map` the parsed YAML.
-    `is_whole` false: the ConfigMap could not be read yet, so contradictions may still be resolved by it and are not looked for.
+    """The effective settings. `flags` holds what was given on the command line, by field name; `config_map` the
+    parsed YAML. `is_whole` false: the ConfigMap could not be read yet, so contradictions may still be resolved
+    by it and are not looked for.
 
     Raises `BadSettings` with every problem found.
     """
@@ -74,7 +79,9 @@ def resolve(
     values: dict[str, Any] = {}
     origins: dict[str, Given] = {}
     for name, setting in SETTINGS.items():
-        parsed = [(each, value) for each in given[name] if (value := _parsed(name, setting, each, problems)) is not _BAD]
+        parsed = [
+            (each, value) for each in given[name] if (value := _parsed(name, setting, each, problems)) is not _BAD
+        ]
         if parsed:
             origins[name], values[name] = parsed[0]
         else:
@@ -85,29 +92,43 @@ def resolve(
         problems.extend(contradictions(settings) if is_whole else nobody(settings))
     if problems:
         raise BadSettings(problems)
-    return Resolved(settings=settings, origins=origins, notes=(*_differences(given), *_in_the_open(origins), *remarks(settings)))
+    return Resolved(
+        settings=settings, origins=origins, notes=(*_differences(given), *_in_the_open(origins), *remarks(settings))
+    )
 
 
 def contradictions(settings: Settings) -> list[str]:
     """Pairs of values that cannot both be meant."""
     found = nobody(settings)
     if settings.reboot_method == "command" and not settings.reboot_command.strip():
-        found.append("--reboot-command is empty, but --reboot-method is command: give a command, or use --reboot-method=signal")
+        found.append(
+            "--reboot-command is empty, but --reboot-method is command: give a command, or use --reboot-method=signal"
+        )
     if not settings.reboot_sentinel and not settings.reboot_sentinel_command:
-        found.append("neither --reboot-sentinel nor --reboot-sentinel-command is given: the agent could not tell when a reboot is needed")
+        found.append(
+            "neither --reboot-sentinel nor --reboot-sentinel-command is given: the agent could not tell when "
+            "a reboot is needed"
+        )
     if not settings.boot_id_file:
         found.append("--boot-id-file is empty: the agent could not tell whether the host rebooted")
     if settings.alert_filter_match_only and settings.alert_filter_regexp is None:
-        found.append("--alert-filter-match-only needs --alert-filter-regexp: without it no alert could ever forbid a reboot")
+        found.append(
+            "--alert-filter-match-only needs --alert-filter-regexp: without it no alert could ever forbid a reboot"
+        )
     if (settings.alert_filter_regexp or settings.alert_firing_only) and not settings.prometheus_url:
-        found.append("--alert-filter-regexp and --alert-firing-only need --prometheus-url: without it no alert is looked at")
+        found.append(
+            "--alert-filter-regexp and --alert-firing-only need --prometheus-url: without it no alert is looked at"
+        )
     found += _credentials(settings)
     if settings.scheduler_config.startswith("configmap:") and not settings.config_map:
         found.append("--scheduler-config names a key of the ConfigMap, but --config-map is empty")
     if settings.force_reboot_past_budgets and not settings.force_reboot:
         found.append("--force-reboot-past-budgets needs --force-reboot")
     if settings.settle_policy == "halt" and not settings.settle_timeout:
-        found.append("--settle-timeout=0 with --settle-policy=halt would halt the roll-out after every reboot: give a time, or --settle-policy=continue")
+        found.append(
+            "--settle-timeout=0 with --settle-policy=halt would halt the roll-out after every reboot: give a "
+            "time, or --settle-policy=continue"
+        )
     return found + _twice(settings)
 
 
@@ -116,7 +137,10 @@ def _twice(settings: Settings) -> list[str]:
     found = []
     for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
         given = [key for key, _ in getattr(settings, name)]
-        found += [f"--{flag(name)} sets {key} twice: keep one of them" for key in sorted({key for key in given if given.count(key) > 1})]
+        found += [
+            f"--{flag(name)} sets {key} twice: keep one of them"
+            for key in sorted({key for key in given if given.count(key) > 1})
+        ]
     groups = [(each.kind, each.selector.text if each.selector else "") for each in settings.budget]
     if len(set(groups)) < len(groups):
         found.append("--budget names the same group twice: keep one of them")
@@ -126,7 +150,13 @@ def _twice(settings: Settings) -> list[str]:
 def _credentials(settings: Settings) -> list[str]:
     """What is shown to Prometheus has to be one thing, and whole."""
     found = []
-    given = [name for name in SETTINGS if name.startswith("prometheus_") and name not in ("prometheus_url", "prometheus_timeout") and getattr(settings, name)]
+    given = [
+        name
+        for name in SETTINGS
+        if name.startswith("prometheus_")
+        and name not in ("prometheus_url", "prometheus_timeout")
+        and getattr(settings, name)
+    ]
     if given and not settings.prometheus_url:
         found.append(f"--{flag(given[0])} needs --prometheus-url: without it no alert is looked at")
     if settings.prometheus_token_file and settings.prometheus_username:
@@ -142,7 +172,9 @@ def nobody(settings: Settings) -> list[str]:
     """An agent must know whose it is."""
     if settings.node_id:
         return []
-    return ["the agent does not know which Node it serves: give --node-id, or CAREEN_NODE_ID from the pod's spec.nodeName"]
+    return [
+        "the agent does not know which Node it serves: give --node-id, or CAREEN_NODE_ID from the pod's spec.nodeName"
+    ]
 
 
 def remarks(settings: Settings) -> list[str]:
@@ -154,19 +186,27 @@ def remarks(settings: Settings) -> list[str]:
         found.append("--reboot-days is empty: no node will ever reboot")
     if settings.notify_url and settings.slack_hook_url:
         found.append("--slack-hook-url does nothing beside --notify-url: only the latter is used, as by kured")
-    if settings.prometheus_url.startswith("http://") and (settings.prometheus_token_file or settings.prometheus_username):
-        found.append("--prometheus-url is not encrypted: whoever can listen on the way learns the secret that goes with it")
+    if settings.prometheus_url.startswith("http://") and (
+        settings.prometheus_token_file or settings.prometheus_username
+    ):
+        found.append(
+            "--prometheus-url is not encrypted: whoever can listen on the way learns the secret that goes with it"
+        )
     if without_login(settings.prometheus_url) != settings.prometheus_url:
-        found.append("--prometheus-url holds a name and password: give them as --prometheus-username and --prometheus-password-file")
+        found.append(
+            "--prometheus-url holds a name and password: give them as --prometheus-username and "
+            "--prometheus-password-file"
+        )
     if settings.lock_ttl:
-        found.append("--lock-ttl does not free claims by time: a claim is freed when its Node proves that nobody holds it")
+        found.append(
+            "--lock-ttl does not free claims by time: a claim is freed when its Node proves that nobody holds it"
+        )
     return found
 
 
 def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, list[Given]]:
     return {
-        name: [Given(source=Source.FLAG, where=f"--{flag(name)}", texts=tuple(texts))]
-        for name, texts in flags.items()
+        name: [Given(source=Source.FLAG, where=f"--{flag(name)}", texts=tuple(texts))] for name, texts in flags.items()
     }
 
 
@@ -177,12 +217,18 @@ _SERVICE_LINK = re.compile(r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UD
 def _from_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, list[Given]]:
     found: dict[str, list[Given]] = {}
     for prefix, source in (("CAREEN", Source.CAREEN_ENVIRONMENT), ("KURED", Source.KURED_ENVIRONMENT)):
-        known = {variable(name, prefix): name for name, setting in SETTINGS.items() if prefix == "CAREEN" or setting.is_kureds}
+        known = {
+            variable(name, prefix): name
+            for name, setting in SETTINGS.items()
+            if prefix == "CAREEN" or setting.is_kureds
+        }
         for key in sorted(key for key in environment if key.startswith(f"{prefix}_")):
             if key in known:
                 found.setdefault(known[key], []).append(Given(source=source, where=key, texts=(environment[key],)))
             elif not _SERVICE_LINK.search(key.removeprefix(f"{prefix}_")):
-                problems.append(f"the environment variable {key} is no setting{_meant(key, known)}; correct or remove it")
+                problems.append(
+                    f"the environment variable {key} is no setting{_meant(key, known)}; correct or remove it"
+                )
     return found
 
 
@@ -192,7 +238,11 @@ def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: 
     for key, value in values.items():
         where = f"`{key}` in ConfigMap {config_map_name}"
         if key not in known:
-            reason = "must be known before the ConfigMap can be read: give it as a flag or in the environment" if key in map(flag, SETTINGS) else f"is no setting{_meant(str(key), known)}; correct or remove it"
+            reason = (
+                "must be known before the ConfigMap can be read: give it as a flag or in the environment"
+                if key in map(flag, SETTINGS)
+                else f"is no setting{_meant(str(key), known)}; correct or remove it"
+            )
             problems.append(f"{where} {reason}")
             continue
         texts = _texts(value)
@@ -214,7 +264,11 @@ def _texts(value: Any) -> tuple[str, ...] | None:
             return ("",)
         case list():
             parts = [_texts(each) for each in value]
-            return None if any(part is None or len(part) != 1 for part in parts) else tuple(part[0] for part in parts if part)
+            return (
+                None
+                if any(part is None or len(part) != 1 for part in parts)
+                else tuple(part[0] for part in parts if part)
+            )
         case _:
             return None
 
@@ -231,7 +285,11 @@ def _parsed(name: str, setting: Setting, given: Given, problems: list[str]) -> A
         return kind.parse(_only(given.texts).strip())
     except ValueError as error:
         shown = ", ".join("a secret" if kind.is_secret else repr(kind.told(text)) for text in given.texts)
-        problems.append(f"{given.where}={shown}: {error}" if given.source is Source.FLAG else f"{given.where} is {shown}: {error} (setting {flag(name)})")
+        problems.append(
+            f"{given.where}={shown}: {error}"
+            if given.source is Source.FLAG
+            else f"{given.where} is {shown}: {error} (setting {flag(name)})"
+        )
         return _BAD
 
 
@@ -244,17 +302,21 @@ def _only(texts: Sequence[str]) -> str:
 def _differences(given: Mapping[str, Sequence[Given]]) -> list[str]:
     """Where a flag and a variable disagree: kured would have taken the variable."""
     return [
-        f"--{flag(name)} is given as a flag ({_written(name, each[0])}) and as {other.where} ({_written(name, other)}): the flag counts (kured would take the variable)"
+        f"--{flag(name)} is given as a flag ({_written(name, each[0])}) and as {other.where} "
+        f"({_written(name, other)}): the flag counts (kured would take the variable)"
         for name, each in given.items()
         for other in each[1:]
-        if each[0].source is Source.FLAG and other.source in (Source.CAREEN_ENVIRONMENT, Source.KURED_ENVIRONMENT) and other.texts != each[0].texts
+        if each[0].source is Source.FLAG
+        and other.source in (Source.CAREEN_ENVIRONMENT, Source.KURED_ENVIRONMENT)
+        and other.texts != each[0].texts
     ]
 
 
 def _in_the_open(origins: Mapping[str, Given]) -> list[str]:
     """Secrets on the command line: everybody on the host can read it in the list of processes."""
     return [
-        f"{given.where} holds a secret and stands on the command line, where everybody on the host can read it: give it as {variable(name, 'CAREEN')}, from a Secret"
+        f"{given.where} holds a secret and stands on the command line, where everybody on the host can read "
+        f"it: give it as {variable(name, 'CAREEN')}, from a Secret"
         for name, given in origins.items()
         if SETTINGS[name].kind.is_secret and given.source is Source.FLAG and any(given.texts)
     ]
@@ -268,5 +330,7 @@ def _written(name: str, given: Given) -> str:
 def _meant(key: str, known: Mapping[str, str]) -> str:
     # Compared without CAREEN_ or KURED_, which would make everything look alike.
     prefix, bare = ("", key) if "_" not in key else (key.split("_", 1)[0] + "_", key.split("_", 1)[1])
-    close = [prefix + each for each in difflib.get_close_matches(bare, [name.removeprefix(prefix) for name in known], n=1)]
+    close = [
+        prefix + each for each in difflib.get_close_matches(bare, [name.removeprefix(prefix) for name in known], n=1)
+    ]
     return f" (did you mean {close[0]}?)" if close else ""

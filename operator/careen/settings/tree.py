@@ -1,8 +1,8 @@
 """Every setting of an agent: one tree, with meaning, unit, how to switch it off, and why this default.
 
-Names, types, defaults and meanings of kured's 43 flags are kured's (1.23); where the meaning was mended, the text says so.
-Where values come from is in `settings_sources.py`; how they become the core's `Policy`, in `settings_policy.py`.
-"""
+Names, types, defaults and meanings of kured's 43 flags are kured's (1.23); where the meaning was mended, the
+text says so. Where values come from is in `settings_sources.py`; how they become the core's `Policy`, in
+`settings_policy.py`."""
 
 # ruff: noqa: RUF009 - the two wrappers of dataclasses.field are called once per field, as field itself would be
 
@@ -36,11 +36,17 @@ class Setting:
 
 
 def _kured(default: Any, kind: kinds.Kind, text: str, *, live: bool = True, bootstrap: bool = False) -> Any:
-    return field(default=default, metadata={"setting": Setting(kind=kind, help=text, is_kureds=True, is_live=live, bootstrap=bootstrap)})
+    return field(
+        default=default,
+        metadata={"setting": Setting(kind=kind, help=text, is_kureds=True, is_live=live, bootstrap=bootstrap)},
+    )
 
 
 def _ours(default: Any, kind: kinds.Kind, text: str, *, live: bool = True, bootstrap: bool = False) -> Any:
-    return field(default=default, metadata={"setting": Setting(kind=kind, help=text, is_kureds=False, is_live=live, bootstrap=bootstrap)})
+    return field(
+        default=default,
+        metadata={"setting": Setting(kind=kind, help=text, is_kureds=False, is_live=live, bootstrap=bootstrap)},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,100 +55,332 @@ class Settings:
 
     # Who and where
     node_id: str = _kured("", kinds.NAME, "Name of the Node this agent serves. Required.", live=False, bootstrap=True)
-    kubeconfig: str = _ours("", kinds.PATH, "Kubeconfig file; empty: the service account files of the pod.", live=False, bootstrap=True)
-    ds_namespace: str = _kured("kube-system", kinds.NAMESPACE, "Namespace of the DaemonSet that carries the lock, and of the ConfigMap.", live=False, bootstrap=True)
-    ds_name: str = _kured("kured", kinds.NEEDED_NAME, "Name of the DaemonSet that carries the lock: the agents' own.", live=False, bootstrap=True)
-    config_map: str = _ours("careen", kinds.NAME, "ConfigMap with settings (key config.yaml, the flags' names), followed live; empty: none.", live=False, bootstrap=True)
+    kubeconfig: str = _ours(
+        "", kinds.PATH, "Kubeconfig file; empty: the service account files of the pod.", live=False, bootstrap=True
+    )
+    ds_namespace: str = _kured(
+        "kube-system",
+        kinds.NAMESPACE,
+        "Namespace of the DaemonSet that carries the lock, and of the ConfigMap.",
+        live=False,
+        bootstrap=True,
+    )
+    ds_name: str = _kured(
+        "kured",
+        kinds.NEEDED_NAME,
+        "Name of the DaemonSet that carries the lock: the agents' own.",
+        live=False,
+        bootstrap=True,
+    )
+    config_map: str = _ours(
+        "careen",
+        kinds.NAME,
+        "ConfigMap with settings (key config.yaml, the flags' names), followed live; empty: none.",
+        live=False,
+        bootstrap=True,
+    )
 
     # Does the host want a reboot
-    reboot_sentinel: str = _kured("/var/run/reboot-required", kinds.PATH, "File whose existence asks for a reboot; looked at every 5 s. Unreadable is unknown, never no.", live=False)
-    reboot_sentinel_command: str = _kured("", kinds.COMMAND, "Command instead of the file: exit code 0 asks for a reboot, 1 does not, others are unknown.", live=False)
-    period: float = _kured(3600.0, kinds.DURATION, "How often the sentinel command runs. Nothing else waits for it (kured: its whole loop).")
-    sentinel_timeout: float = _ours(60.0, kinds.DEADLINE, "How long the sentinel may take before it counts as unknown.", live=False)
-    host_root: str = _ours("", kinds.PATH, "Where the host's file system is mounted: a prefix for the sentinel and the host lock; empty: it is our own.", live=False)
-    host_exec: str = _ours("nsenter", kinds.word("nsenter", "direct"), "How commands reach the host: nsenter into PID 1's mount namespace, or direct for an agent outside a container.", live=False)
-    host_lock_dir: str = _ours("/run/careen", kinds.PATH, "Folder on the host for a file lock that keeps a second agent of the node from working; empty: none.", live=False)
+    reboot_sentinel: str = _kured(
+        "/var/run/reboot-required",
+        kinds.PATH,
+        "File whose existence asks for a reboot; looked at every 5 s. Unreadable is unknown, never no.",
+        live=False,
+    )
+    reboot_sentinel_command: str = _kured(
+        "",
+        kinds.COMMAND,
+        "Command instead of the file: exit code 0 asks for a reboot, 1 does not, others are unknown.",
+        live=False,
+    )
+    period: float = _kured(
+        3600.0,
+        kinds.DURATION,
+        "How often the sentinel command runs. Nothing else waits for it (kured: its whole loop).",
+    )
+    sentinel_timeout: float = _ours(
+        60.0, kinds.DEADLINE, "How long the sentinel may take before it counts as unknown.", live=False
+    )
+    host_root: str = _ours(
+        "",
+        kinds.PATH,
+        "Where the host's file system is mounted: a prefix for the sentinel and the host lock; empty: it is our own.",
+        live=False,
+    )
+    host_exec: str = _ours(
+        "nsenter",
+        kinds.word("nsenter", "direct"),
+        "How commands reach the host: nsenter into PID 1's mount namespace, or direct for an agent outside a "
+        "container.",
+        live=False,
+    )
+    host_lock_dir: str = _ours(
+        "/run/careen",
+        kinds.PATH,
+        "Folder on the host for a file lock that keeps a second agent of the node from working; empty: none.",
+        live=False,
+    )
     boot_id_file: str = _ours(boot_id.DEFAULT_FILE, kinds.PATH, "File with the host's boot id.", live=False)
 
     # How it reboots
-    reboot_method: str = _kured("command", kinds.word("command", "signal"), "Reboot by command, or by a signal to PID 1. The signal goes past systemd-logind: a kubelet with shutdownGracePeriod does not see the shutdown.", live=False)
+    reboot_method: str = _kured(
+        "command",
+        kinds.word("command", "signal"),
+        "Reboot by command, or by a signal to PID 1. The signal goes past systemd-logind: a kubelet with "
+        "shutdownGracePeriod does not see the shutdown.",
+        live=False,
+    )
     reboot_command: str = _kured("/bin/systemctl reboot", kinds.COMMAND, "The command of method command.", live=False)
-    reboot_signal: int = _kured(39, kinds.whole_number(1, 64), "The signal of method signal; 39 is SIGRTMIN+5, systemd's reboot.", live=False)
-    reboot_timeout: float = _ours(60.0, kinds.DEADLINE, "How long the reboot command may run before its outcome counts as unclear.", live=False)
-    reboot_delay: float = _kured(0.0, kinds.DURATION, "Pause between drain and reboot; the gates are asked again after it.")
-    reboot_deadline: float = _ours(900.0, kinds.DEADLINE, "How long after the announcement a new boot must show; firmware of a large server takes ten minutes.")
-    verify_timeout: float = _ours(900.0, kinds.DEADLINE, "How long after the boot the node and its DaemonSet pods have to become ready.")
-    reboot_loop_limit: int = _ours(1, kinds.whole_number(0), "How often the same need may repeat after a confirmed reboot before the roll-out halts.")
+    reboot_signal: int = _kured(
+        39, kinds.whole_number(1, 64), "The signal of method signal; 39 is SIGRTMIN+5, systemd's reboot.", live=False
+    )
+    reboot_timeout: float = _ours(
+        60.0, kinds.DEADLINE, "How long the reboot command may run before its outcome counts as unclear.", live=False
+    )
+    reboot_delay: float = _kured(
+        0.0, kinds.DURATION, "Pause between drain and reboot; the gates are asked again after it."
+    )
+    reboot_deadline: float = _ours(
+        900.0,
+        kinds.DEADLINE,
+        "How long after the announcement a new boot must show; firmware of a large server takes ten minutes.",
+    )
+    verify_timeout: float = _ours(
+        900.0, kinds.DEADLINE, "How long after the boot the node and its DaemonSet pods have to become ready."
+    )
+    reboot_loop_limit: int = _ours(
+        1,
+        kinds.whole_number(0),
+        "How often the same need may repeat after a confirmed reboot before the roll-out halts.",
+    )
 
     # Whose turn it is
-    concurrency: int = _kured(1, kinds.whole_number(1), "How many nodes may be down at once because of us; nodes down for other reasons count.")
-    order: str = _ours("oldest", kinds.word("oldest", "zone", "fewest-moves"), "Who goes next: the oldest need, of needs of the same hour the node with the fewest pods, a zone that is begun first; zone: never two zones at once; fewest-moves (opt-in): always the fewest pods to evict, as each node counts itself.")
-    budget: tuple[Budget, ...] = _ours((), kinds.BUDGETS, "Limit for a group of nodes, repeatable: zone=1, control-plane=1 (always in force), selector:app=db=1.")
-    count_cordoned: bool = _ours(True, kinds.SWITCH, "A node that somebody else cordoned counts as down: with --concurrency=1 it stops the roll-out; false: only nodes that are not ready do.")
-    reboot_cordoned: bool = _ours(True, kinds.SWITCH, "A node that somebody else cordoned is drained and rebooted in its turn, and stays cordoned, as under kured; false: the cordon keeps it from rebooting.")
-    lock_annotation: str = _kured(keys.LOCK_ANNOTATION, kinds.ANNOTATION, "Annotation of the DaemonSet that carries the lock.", live=False)
-    lock_ttl: float = _kured(0.0, kinds.DURATION, "Accepted from kured. Time alone never frees a claim here: it is freed when a read of its Node proves that nobody holds it.")
-    lock_release_delay: float = _kured(0.0, kinds.DURATION, "Pause between the node being back in service and the release of its claim; never after an undone drain.")
-    prefer_no_schedule_taint: str = _kured(keys.DEFAULT_TAINT_KEY, kinds.KEY, "Key of the soft taint set as soon as a reboot is needed; empty: no taint. (kured: off)")
+    concurrency: int = _kured(
+        1,
+        kinds.whole_number(1),
+        "How many nodes may be down at once because of us; nodes down for other reasons count.",
+    )
+    order: str = _ours(
+        "oldest",
+        kinds.word("oldest", "zone", "fewest-moves"),
+        "Who goes next: the oldest need, of needs of the same hour the node with the fewest pods, a zone that "
+        "is begun first; zone: never two zones at once; fewest-moves (opt-in): always the fewest pods to "
+        "evict, as each node counts itself.",
+    )
+    budget: tuple[Budget, ...] = _ours(
+        (),
+        kinds.BUDGETS,
+        "Limit for a group of nodes, repeatable: zone=1, control-plane=1 (always in force), selector:app=db=1.",
+    )
+    count_cordoned: bool = _ours(
+        True,
+        kinds.SWITCH,
+        "A node that somebody else cordoned counts as down: with --concurrency=1 it stops the roll-out; "
+        "false: only nodes that are not ready do.",
+    )
+    reboot_cordoned: bool = _ours(
+        True,
+        kinds.SWITCH,
+        "A node that somebody else cordoned is drained and rebooted in its turn, and stays cordoned, as under "
+        "kured; false: the cordon keeps it from rebooting.",
+    )
+    lock_annotation: str = _kured(
+        keys.LOCK_ANNOTATION, kinds.ANNOTATION, "Annotation of the DaemonSet that carries the lock.", live=False
+    )
+    lock_ttl: float = _kured(
+        0.0,
+        kinds.DURATION,
+        "Accepted from kured. Time alone never frees a claim here: it is freed when a read of its Node proves "
+        "that nobody holds it.",
+    )
+    lock_release_delay: float = _kured(
+        0.0,
+        kinds.DURATION,
+        "Pause between the node being back in service and the release of its claim; never after an undone drain.",
+    )
+    prefer_no_schedule_taint: str = _kured(
+        keys.DEFAULT_TAINT_KEY,
+        kinds.KEY,
+        "Key of the soft taint set as soon as a reboot is needed; empty: no taint. (kured: off)",
+    )
     minimum_interval: float = _ours(0.0, kinds.DURATION, "Least time between two reboots of a node; 0: none.")
 
     # Draining
     drain_delay: float = _kured(0.0, kinds.DURATION, "Pause between the claim and the cordon.")
     drain_timeout: float = _kured(0.0, kinds.DURATION, "How long a drain may take before it is undone; 0: no limit.")
-    drain_grace_period: int = _kured(-1, kinds.whole_number(-1), "Grace seconds of evicted pods; -1: each pod's own, 0: at once.")
-    drain_pod_selector: Selector | None = _kured(None, kinds.SELECTOR, "Evict only pods that match; the others still run when the node reboots.")
-    pods_bound_to_node: str = _ours("refuse", kinds.word("refuse", "stay"), "Pods whose owner's template names this node (spec.nodeName), so that they come back whenever they are evicted: refuse to drain, or leave the pods that were created so on the node, as DaemonSet pods are.")
-    drain_parallel: int = _ours(1, kinds.whole_number(1, 100), "How many evictions are under way at once. One after another they go in the order that the forecast counts on.")
-    skip_wait_for_delete_timeout: int = _kured(0, kinds.whole_number(0), "Do not wait for pods that have been terminating for more than so many seconds; 0: always wait.")
-    force_reboot: bool = _kured(False, kinds.SWITCH, "Reboot even if --drain-timeout passed before the node was empty; never if the cordon failed.")
-    force_reboot_past_budgets: bool = _ours(False, kinds.SWITCH, "With --force-reboot: also when a disruption budget still keeps a pod on the node.")
-    late_policy: str = _ours("undo", kinds.word("undo", "reboot"), "What a refusal after the finished drain means: undo everything, or reboot all the same.")
-    settle_policy: str = _ours("halt", kinds.word("halt", "continue"), "What happens when displaced workloads are not as healthy as before in time: halt the roll-out, or go on.")
-    settle_timeout: float = _ours(600.0, kinds.DURATION, "How long displaced workloads have to become as healthy as before; 0, which only --settle-policy=continue allows: they are not waited for.")
-    unknown_patience: float = _ours(600.0, kinds.DURATION, "How long a draining node waits for something that cannot be read before it is undone.")
-    failure_backoff: float = _ours(60.0, kinds.DURATION, "Pause after a failure that was undone, five times as long after a reboot command that failed; doubles with each in a row, up to an hour.")
+    drain_grace_period: int = _kured(
+        -1, kinds.whole_number(-1), "Grace seconds of evicted pods; -1: each pod's own, 0: at once."
+    )
+    drain_pod_selector: Selector | None = _kured(
+        None, kinds.SELECTOR, "Evict only pods that match; the others still run when the node reboots."
+    )
+    pods_bound_to_node: str = _ours(
+        "refuse",
+        kinds.word("refuse", "stay"),
+        "Pods whose owner's template names this node (spec.nodeName), so that they come back whenever they "
+        "are evicted: refuse to drain, or leave the pods that were created so on the node, as DaemonSet pods are.",
+    )
+    drain_parallel: int = _ours(
+        1,
+        kinds.whole_number(1, 100),
+        "How many evictions are under way at once. One after another they go in the order that the forecast counts on.",
+    )
+    skip_wait_for_delete_timeout: int = _kured(
+        0,
+        kinds.whole_number(0),
+        "Do not wait for pods that have been terminating for more than so many seconds; 0: always wait.",
+    )
+    force_reboot: bool = _kured(
+        False,
+        kinds.SWITCH,
+        "Reboot even if --drain-timeout passed before the node was empty; never if the cordon failed.",
+    )
+    force_reboot_past_budgets: bool = _ours(
+        False, kinds.SWITCH, "With --force-reboot: also when a disruption budget still keeps a pod on the node."
+    )
+    late_policy: str = _ours(
+        "undo",
+        kinds.word("undo", "reboot"),
+        "What a refusal after the finished drain means: undo everything, or reboot all the same.",
+    )
+    settle_policy: str = _ours(
+        "halt",
+        kinds.word("halt", "continue"),
+        "What happens when displaced workloads are not as healthy as before in time: halt the roll-out, or go on.",
+    )
+    settle_timeout: float = _ours(
+        600.0,
+        kinds.DURATION,
+        "How long displaced workloads have to become as healthy as before; 0, which only "
+        "--settle-policy=continue allows: they are not waited for.",
+    )
+    unknown_patience: float = _ours(
+        600.0, kinds.DURATION, "How long a draining node waits for something that cannot be read before it is undone."
+    )
+    failure_backoff: float = _ours(
+        60.0,
+        kinds.DURATION,
+        "Pause after a failure that was undone, five times as long after a reboot command that failed; "
+        "doubles with each in a row, up to an hour.",
+    )
 
     # Gates
-    reboot_days: tuple[int, ...] = _kured(tuple(range(7)), kinds.DAYS, "Days on which a reboot may begin; empty: never.")
+    reboot_days: tuple[int, ...] = _kured(
+        tuple(range(7)), kinds.DAYS, "Days on which a reboot may begin; empty: never."
+    )
     start_time: time = _kured(time(0, 0), kinds.TIME, "From this time of the day.")
-    end_time: time = _kured(time(23, 59, 59), kinds.TIME, "Until this time of the day; earlier than the start: past midnight.")
+    end_time: time = _kured(
+        time(23, 59, 59), kinds.TIME, "Until this time of the day; earlier than the start: past midnight."
+    )
     time_zone: tzinfo = _kured(UTC, kinds.ZONE, "Zone of days and times; Local: the agent's.")
-    blocking_pod_selector: tuple[Selector, ...] = _kured((), kinds.SELECTORS, "A running pod of the node that matches forbids the reboot; repeatable. In the environment: one per line.")
-    prometheus_url: str = _kured("", kinds.URL, "Prometheus whose active alerts forbid a reboot; empty: not asked. No answer forbids it, too.")
+    blocking_pod_selector: tuple[Selector, ...] = _kured(
+        (),
+        kinds.SELECTORS,
+        "A running pod of the node that matches forbids the reboot; repeatable. In the environment: one per line.",
+    )
+    prometheus_url: str = _kured(
+        "", kinds.URL, "Prometheus whose active alerts forbid a reboot; empty: not asked. No answer forbids it, too."
+    )
     prometheus_timeout: float = _ours(10.0, kinds.DEADLINE, "How long Prometheus may take.")
-    prometheus_token_file: str = _ours("", kinds.PATH, "File with a bearer token for Prometheus, read for each question, so that it may rotate; empty: none.")
+    prometheus_token_file: str = _ours(
+        "",
+        kinds.PATH,
+        "File with a bearer token for Prometheus, read for each question, so that it may rotate; empty: none.",
+    )
     prometheus_username: str = _ours("", kinds.TEXT, "Name for Prometheus' basic authentication; empty: none.")
-    prometheus_password_file: str = _ours("", kinds.PATH, "File with the password that goes with the name, read for each question.")
-    prometheus_ca_file: str = _ours("", kinds.PATH, "File with the certificates that Prometheus' own is checked against; empty: those of the image.")
-    prometheus_client_certificate_file: str = _ours("", kinds.PATH, "File with the certificate that the agent shows to Prometheus; empty: none.")
-    prometheus_client_key_file: str = _ours("", kinds.PATH, "File with its key; empty: it stands in the certificate's file.")
-    alert_filter_regexp: re.Pattern[str] | None = _kured(None, kinds.REGEXP, "Alert names to ignore; careen's own, Careen…, are ignored anyway.")
-    alert_filter_match_only: bool = _kured(False, kinds.SWITCH, "The other way round: only alerts that match forbid a reboot.")
+    prometheus_password_file: str = _ours(
+        "", kinds.PATH, "File with the password that goes with the name, read for each question."
+    )
+    prometheus_ca_file: str = _ours(
+        "", kinds.PATH, "File with the certificates that Prometheus' own is checked against; empty: those of the image."
+    )
+    prometheus_client_certificate_file: str = _ours(
+        "", kinds.PATH, "File with the certificate that the agent shows to Prometheus; empty: none."
+    )
+    prometheus_client_key_file: str = _ours(
+        "", kinds.PATH, "File with its key; empty: it stands in the certificate's file."
+    )
+    alert_filter_regexp: re.Pattern[str] | None = _kured(
+        None, kinds.REGEXP, "Alert names to ignore; careen's own, Careen…, are ignored anyway."
+    )
+    alert_filter_match_only: bool = _kured(
+        False, kinds.SWITCH, "The other way round: only alerts that match forbid a reboot."
+    )
     alert_firing_only: bool = _kured(False, kinds.SWITCH, "Pending alerts do not count.")
-    forecast: str = _ours("refuse", kinds.word("refuse", "warn", "off"), "Where would the node's pods land: refuse to drain on a bad forecast, only tell, or make none.")
+    forecast: str = _ours(
+        "refuse",
+        kinds.word("refuse", "warn", "off"),
+        "Where would the node's pods land: refuse to drain on a bad forecast, only tell, or make none.",
+    )
     forecast_pending_allowed: int = _ours(0, kinds.whole_number(0), "How many pods may have no place to go.")
-    forecast_unknown_allowed: int = _ours(0, kinds.whole_number(0), "How many pods may be unpredictable (other schedulers, unallocated devices).")
-    forecast_patience: float = _ours(3600.0, kinds.DURATION, "How long the forecast may refuse before it is told as a warning.")
-    forecast_timeout: float = _ours(60.0, kinds.DEADLINE, "How long the simulation may take before the forecast counts as unknown.")
-    forecast_memory: int = _ours(512 * 2**20, kinds.MEMORY, "Memory limit of the simulation's process; the container's limit must allow for it.")
-    scheduler_config: str = _ours("", kinds.SCHEDULER_CONFIG, "KubeSchedulerConfiguration of the cluster's scheduler: a file, or configmap:KEY for a key of the ConfigMap; empty: the default profile.", live=False)
+    forecast_unknown_allowed: int = _ours(
+        0, kinds.whole_number(0), "How many pods may be unpredictable (other schedulers, unallocated devices)."
+    )
+    forecast_patience: float = _ours(
+        3600.0, kinds.DURATION, "How long the forecast may refuse before it is told as a warning."
+    )
+    forecast_timeout: float = _ours(
+        60.0, kinds.DEADLINE, "How long the simulation may take before the forecast counts as unknown."
+    )
+    forecast_memory: int = _ours(
+        512 * 2**20, kinds.MEMORY, "Memory limit of the simulation's process; the container's limit must allow for it."
+    )
+    scheduler_config: str = _ours(
+        "",
+        kinds.SCHEDULER_CONFIG,
+        "KubeSchedulerConfiguration of the cluster's scheduler: a file, or configmap:KEY for a key of the "
+        "ConfigMap; empty: the default profile.",
+        live=False,
+    )
 
     # What people see
     annotate_nodes: bool = _kured(False, kinds.SWITCH, "Set kured's two annotations as well.")
-    pre_reboot_node_labels: tuple[tuple[str, str], ...] = _kured((), kinds.LABELS, "Labels set with the cordon, and restored afterwards.")
-    post_reboot_node_labels: tuple[tuple[str, str], ...] = _kured((), kinds.LABELS, "Labels set when the node is back in service.")
-    notify_url: tuple[Target, ...] = _kured((), kinds.MESSAGE_URLS, "Where messages to people go: shoutrrr URLs, repeatable (kured: one). They hold secrets: better in the environment, from a Secret, one per line.")
-    slack_hook_url: Target | None = _kured(None, kinds.SLACK_HOOK, "Address of a Slack webhook (deprecated by kured); counts only without --notify-url.")
-    notify_timeout: float = _ours(15.0, kinds.DEADLINE, "How long sending a message may take; nothing else waits for it.")
+    pre_reboot_node_labels: tuple[tuple[str, str], ...] = _kured(
+        (), kinds.LABELS, "Labels set with the cordon, and restored afterwards."
+    )
+    post_reboot_node_labels: tuple[tuple[str, str], ...] = _kured(
+        (), kinds.LABELS, "Labels set when the node is back in service."
+    )
+    notify_url: tuple[Target, ...] = _kured(
+        (),
+        kinds.MESSAGE_URLS,
+        "Where messages to people go: shoutrrr URLs, repeatable (kured: one). They hold secrets: better in "
+        "the environment, from a Secret, one per line.",
+    )
+    slack_hook_url: Target | None = _kured(
+        None, kinds.SLACK_HOOK, "Address of a Slack webhook (deprecated by kured); counts only without --notify-url."
+    )
+    notify_timeout: float = _ours(
+        15.0, kinds.DEADLINE, "How long sending a message may take; nothing else waits for it."
+    )
     slack_username: str = _kured("kured", kinds.TEXT, "Accepted from kured, which never used it.")
     slack_channel: str = _kured("", kinds.TEXT, "Accepted from kured, which never used it.")
     message_template_drain: str = _kured("Draining node %s", kinds.TEMPLATE, "Message when a drain begins.")
     message_template_reboot: str = _kured("Rebooting node %s", kinds.TEMPLATE, "Message when a node reboots.")
-    message_template_uncordon: str = _kured("Node %s rebooted & uncordoned successfully!", kinds.TEMPLATE, "Message when a node is back.")
-    metrics_host: str = _kured("", kinds.LISTEN_HOST, "Address of /metrics, /healthz and /readyz; empty: all, of IPv6 and IPv4.", live=False, bootstrap=True)
-    metrics_port: int = _kured(8080, kinds.whole_number(0, 65535), "Port of the same; 0: any free one, named in the log. (kured dies if it is taken; here the agent goes on and says so.)", live=False, bootstrap=True)
-    log_format: str = _kured("text", kinds.word("text", "json"), "Format of every line of the log.", live=False, bootstrap=True)
-    log_level: str = _ours("info", kinds.word("debug", "info", "warning", "error"), "How much is logged.", live=False, bootstrap=True)
+    message_template_uncordon: str = _kured(
+        "Node %s rebooted & uncordoned successfully!", kinds.TEMPLATE, "Message when a node is back."
+    )
+    metrics_host: str = _kured(
+        "",
+        kinds.LISTEN_HOST,
+        "Address of /metrics, /healthz and /readyz; empty: all, of IPv6 and IPv4.",
+        live=False,
+        bootstrap=True,
+    )
+    metrics_port: int = _kured(
+        8080,
+        kinds.whole_number(0, 65535),
+        "Port of the same; 0: any free one, named in the log. (kured dies if it is taken; here the agent goes "
+        "on and says so.)",
+        live=False,
+        bootstrap=True,
+    )
+    log_format: str = _kured(
+        "text", kinds.word("text", "json"), "Format of every line of the log.", live=False, bootstrap=True
+    )
+    log_level: str = _ours(
+        "info", kinds.word("debug", "info", "warning", "error"), "How much is logged.", live=False, bootstrap=True
+    )
 
 
 SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Settings)}

@@ -1,8 +1,8 @@
 """YAML that people write, read within bounds: every way in which it cannot be read is a `BadYaml` that says where.
 
-PyYAML's safe loader builds only plain values, but its constructors raise whatever they meet (`2026-13-45`, `!!bool maybe`), nesting ends in a
-RecursionError, and a few aliases of aliases are gigabytes once somebody walks through them.
-"""
+PyYAML's safe loader builds only plain values, but its constructors raise whatever they meet (`2026-13-45`,
+`!!bool maybe`), nesting ends in a RecursionError, and a few aliases of aliases are gigabytes once somebody
+walks through them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-_DEEPEST = 40                        # settings are three levels deep, a scheduler's configuration about eight; aliases count
-_MOST_VALUES = 100_000               # with every alias counted as often as it is used
-_MOST_DIGITS = 2**63                 # no setting is a number beyond it, and text of one with thousands of digits is an error in itself
+_DEEPEST = 40  # settings are three levels deep, a scheduler's configuration about eight; aliases count
+_MOST_VALUES = 100_000  # with every alias counted as often as it is used
+_MOST_DIGITS = 2**63  # no setting is a number beyond it, and text of one with thousands of digits is an error in itself
 
 
 class BadYaml(ValueError):
@@ -64,10 +64,16 @@ def _refuse_weight(root: yaml.Node) -> None:
             above.add(id(node))
             inside = [weigh(each) for each in _children(node)]
             above.remove(id(node))
-            known[id(node)] = 1 + sum(values for values, _ in inside), 1 + max((depth for _, depth in inside), default=0)
+            known[id(node)] = (
+                1 + sum(values for values, _ in inside),
+                1 + max((depth for _, depth in inside), default=0),
+            )
         values, depth = known[id(node)]
         if values > _MOST_VALUES or depth > _DEEPEST + 1:
-            raise BadYaml(f"line {node.start_mark.line + 1}: aliases make it more than {_MOST_VALUES} values, or more than {_DEEPEST} deep")
+            raise BadYaml(
+                f"line {node.start_mark.line + 1}: aliases make it more than {_MOST_VALUES} values, or more "
+                f"than {_DEEPEST} deep"
+            )
         return values, depth
 
     weigh(root)
@@ -80,7 +86,8 @@ def _children(node: yaml.Node) -> Iterable[yaml.Node]:
 
 
 def _refuse_numbers(value: Any, seen: set[int]) -> None:
-    """Numbers that no setting can be, of which the next step would be an error: infinite, none, or of thousands of digits."""
+    """Numbers that no setting can be, of which the next step would be an error: infinite, none, or of thousands
+    of digits."""
     if isinstance(value, float) and not math.isfinite(value):
         raise BadYaml("a number is infinite, or none")
     if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
@@ -97,4 +104,7 @@ def _words(error: yaml.YAMLError) -> str:
         return f"character {error.position + 1} is one that YAML does not have"
     mark = getattr(error, "problem_mark", None)
     problem = re.sub(r"'[^']{2,}'|\"[^\"]{2,}\"", "…", str(getattr(error, "problem", None) or ""))
-    return ": ".join(part for part in (f"line {mark.line + 1}, column {mark.column + 1}" if mark else "", problem) if part) or "the parser does not say why"
+    return (
+        ": ".join(part for part in (f"line {mark.line + 1}, column {mark.column + 1}" if mark else "", problem) if part)
+        or "the parser does not say why"
+    )

@@ -30,9 +30,8 @@ Labels = Mapping[str, str]
 class Reach:
     """Which namespaces an incoming pod's term reaches, in this snapshot.
 
-    With `negative_selectors_reach_all` a namespaceSelector that labels-less namespaces satisfy (NotIn, DoesNotExist) reaches every namespace: the
-    regression of #132457, in the scheduler since 1.34.
-    """
+    With `negative_selectors_reach_all` a namespaceSelector that labels-less namespaces satisfy (NotIn,
+    DoesNotExist) reaches every namespace: the regression of #132457, in the scheduler since 1.34."""
 
     snapshot: Snapshot
     negative_selectors_reach_all: bool
@@ -63,7 +62,8 @@ def _query(parts: tuple[tuple[frozenset[str] | None, PodAffinityTerm], ...]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DomainCount:
-    """Pods per domain of a topology key; the last place holds those on nodes without the key, who are nobody's neighbours."""
+    """Pods per domain of a topology key; the last place holds those on nodes without the key, who are nobody's
+    neighbours."""
 
     topology: Topology
     counts: Ints
@@ -90,7 +90,8 @@ class DomainCount:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AffinityCounts:
-    """What the filter needs. `near` are pods that all required affinity terms choose, per term's key; `off` those that an anti-affinity term chooses.
+    """What the filter needs. `near` are pods that all required affinity terms choose, per term's key; `off`
+    those that an anti-affinity term chooses.
 
     `keeps_off` counts, by topology key, placed pods' own anti-affinity terms that choose the newcomer.
     """
@@ -103,7 +104,8 @@ class AffinityCounts:
     is_first_of_its_kind: bool
 
     def near_enough(self, labels: Labels) -> bool:
-        """Every required term has its neighbour. The first pod of a group that wants itself near passes wherever all keys are there."""
+        """Every required term has its neighbour. The first pod of a group that wants itself near passes
+        wherever all keys are there."""
         if any(count.topology.key not in labels for count in self.near):
             return False
         return all(count.at(labels) > 0 for count in self.near) or self._may_be_first
@@ -142,7 +144,11 @@ class AffinityCounts:
         def chosen(query: PodQuery) -> bool:
             return query.matches(other.namespace, other.labels, terminating=False)
 
-        near = tuple(count.plus(row, sign) for count in self.near) if self.near_query is not None and chosen(self.near_query) else self.near
+        near = (
+            tuple(count.plus(row, sign) for count in self.near)
+            if self.near_query is not None and chosen(self.near_query)
+            else self.near
+        )
         off = tuple((count.plus(row, sign) if chosen(query) else count, query) for count, query in self.off)
         keeps_off = dict(self.keeps_off)
         snapshot = self.reach.snapshot
@@ -170,9 +176,13 @@ def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
         reach=reach,
         near=() if per_node is None else tuple(_by_domain(reach, term.topology_key, per_node) for term in affinity),
         near_query=near_query,
-        off=tuple((_by_domain(reach, term.topology_key, reach.snapshot.tally(QueryTally(query))), query) for term, query in ((t, reach.query((t,))) for t in anti_affinity)),
+        off=tuple(
+            (_by_domain(reach, term.topology_key, reach.snapshot.tally(QueryTally(query))), query)
+            for term, query in ((t, reach.query((t,))) for t in anti_affinity)
+        ),
         keeps_off=keeps_off,
-        is_first_of_its_kind=near_query is not None and near_query.matches(pod.namespace, pod.labels, terminating=False),
+        is_first_of_its_kind=near_query is not None
+        and near_query.matches(pod.namespace, pod.labels, terminating=False),
     )
 
 
@@ -196,7 +206,11 @@ class AffinityPull:
 
     def at(self, labels: Labels) -> int:
         """The sum over the domains of a node with these labels."""
-        return sum(int(weights[topology.code_of[labels[topology.key]]]) for topology, weights in self.by_key if topology.key in labels)
+        return sum(
+            int(weights[topology.code_of[labels[topology.key]]])
+            for topology, weights in self.by_key
+            if topology.key in labels
+        )
 
     def scores(self, nodes: NodeList) -> Scores:
         total = np.zeros(len(nodes), dtype=np.int64)
@@ -206,7 +220,8 @@ class AffinityPull:
 
 
 def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | None:
-    """The weights for a pod; None when not a single term of anybody's concerns it and a placed pod on a labelled node."""
+    """The weights for a pod; None when not a single term of anybody's concerns it and a placed pod on a
+    labelled node."""
     found: dict[str, list[tuple[int, Pull]]] = {}
     newcomer = reach.newcomer(pod)
     for key, pull in reach.snapshot.tally(PullTally(newcomer, "preferred")).items():
@@ -214,13 +229,17 @@ def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | Non
     if hard_weight > 0:
         for key, pull in reach.snapshot.tally(PullTally(newcomer, "required")).items():
             found.setdefault(key, []).append((hard_weight, pull))
-    own = [(w.weight, w.term) for w in pod.spec.pod_affinity.preferred] + [(-w.weight, w.term) for w in pod.spec.pod_anti_affinity.preferred]
+    own = [(w.weight, w.term) for w in pod.spec.pod_affinity.preferred] + [
+        (-w.weight, w.term) for w in pod.spec.pod_anti_affinity.preferred
+    ]
     for weight, term in own:
         counts = _by_domain(reach, term.topology_key, reach.snapshot.tally(QueryTally(reach.query((term,))))).counts
         found.setdefault(term.topology_key, []).append((weight, Pull(counts, counts)))
     if not any(pull.terms[:-1].any() for pulls in found.values() for _, pull in pulls):
         return None
-    return AffinityPull(tuple((reach.snapshot.columns.labels.topology(key), _weighed(pulls)) for key, pulls in found.items()))
+    return AffinityPull(
+        tuple((reach.snapshot.columns.labels.topology(key), _weighed(pulls)) for key, pulls in found.items())
+    )
 
 
 def _weighed(pulls: list[tuple[int, Pull]]) -> Ints:

@@ -21,5 +21,7 @@ def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
 
 def truncated_division(dividend: Scores, divisor: int) -> Scores:
     """Integer division toward zero, as Go divides; numpy alone would round down."""
-    quotient: Scores = np.sign(dividend) * (np.abs(dividend) // divisor) if (dividend < 0).any() else dividend // divisor
+    quotient: Scores = (
+        np.sign(dividend) * (np.abs(dividend) // divisor) if (dividend < 0).any() else dividend // divisor
+    )
     return quotient

@@ -1,8 +1,7 @@
 """Scores for room on a node: least allocated, most allocated, and requested to capacity.
 
-Arithmetic as in plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36: integers, divided toward
-zero, and one rounding of halves away from zero.
-"""
+Arithmetic as in plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go, v1.36:
+integers, divided toward zero, and one rounding of halves away from zero."""
 
 from __future__ import annotations
 

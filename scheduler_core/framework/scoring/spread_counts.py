@@ -1,8 +1,7 @@
 """How pods of a kind are spread over the domains of a topology key: the numbers of PodTopologySpread.
 
-Which nodes take part, what counts as a domain, and which pods count: plugins/podtopologyspread/{filtering,scoring,common}.go and
-plugins/helper/spread.go, v1.36.
-"""
+Which nodes take part, what counts as a domain, and which pods count:
+plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36."""
 
 from __future__ import annotations
 
@@ -50,7 +49,8 @@ _CONTROLLERS: Final = {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"
 
 
 def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
-    """What the pod's services and its controller select, together; empty when there are none, and then no default applies."""
+    """What the pod's services and its controller select, together; empty when there are none, and then no
+    default applies."""
     key = ("default selector", pod.namespace, tuple(pod.labels.items()), pod.owner)
     return snapshot.remember(key, lambda: _deduce_selector(snapshot.objects, pod))
 
@@ -60,19 +60,30 @@ def _deduce_selector(objects: ClusterObjects, pod: Pod) -> LabelSelector:
     more: tuple[Requirement, ...] = ()
     for owner in objects.owners.get(pod.namespace, ()):
         if owner.kind == "Service":
-            if owner.selects_by_labels is not None and all(pod.labels.get(key) == value for key, value in owner.selects_by_labels):
+            if owner.selects_by_labels is not None and all(
+                pod.labels.get(key) == value for key, value in owner.selects_by_labels
+            ):
                 pairs.update(owner.selects_by_labels)
         elif pod.owner is not None and _is(owner.kind, owner.name, pod):
             if owner.kind == "ReplicationController":
                 pairs.update(owner.selects_by_labels or ())
             else:
                 more += owner.selector.requirements or ()
-    return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items())) + more) if pairs or more else EVERYTHING
+    return (
+        LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items())) + more)
+        if pairs or more
+        else EVERYTHING
+    )
 
 
 def _is(kind: str, name: str, pod: Pod) -> bool:
     owner = pod.owner
-    return owner is not None and owner.kind == kind and owner.name == name and (owner.api_version, owner.kind) in _CONTROLLERS
+    return (
+        owner is not None
+        and owner.kind == kind
+        and owner.name == name
+        and (owner.api_version, owner.kind) in _CONTROLLERS
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -81,7 +92,8 @@ def _query(namespace: str, selector: LabelSelector) -> PodQuery:
 
 
 def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Ints:
-    """Live pods of the namespace that the selector chooses; an empty selector counts none (common.go countPodsMatchSelector)."""
+    """Live pods of the namespace that the selector chooses; an empty selector counts none (common.go
+    countPodsMatchSelector)."""
     if selector.is_empty or selector.requirements is None:
         return np.zeros(len(snapshot.columns), dtype=np.int64)
     return snapshot.tally(QueryTally(_query(namespace, selector)))
@@ -124,11 +136,11 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HardConstraint:
-    """One constraint with its counts. `counts` and `is_domain` are by domain code, `participating` by row (None: every node).
+    """One constraint with its counts. `counts` and `is_domain` are by domain code, `participating` by row
+    (None: every node).
 
-    A domain is a value of the key on at least one participating node; it counts even with no pods in it. `own` is 1 when the pod itself
-    would count, `fewest` the count of the emptiest domain.
-    """
+    A domain is a value of the key on at least one participating node; it counts even with no pods in it. `own`
+    is 1 when the pod itself would count, `fewest` the count of the emptiest domain."""
 
     constraint: TopologySpreadConstraint
     topology: Topology
@@ -150,8 +162,11 @@ class HardConstraint:
         return by_domain[self.topology.codes]
 
     def changed(self, other: Pod, row: int, sign: int) -> HardConstraint:
-        """The counts with another pod come or gone; here even a terminating pod and an empty selector count (filtering.go updateWithPod)."""
-        if not self.constraint.selector.matches(other.labels) or (self.participating is not None and not self.participating[row]):
+        """The counts with another pod come or gone; here even a terminating pod and an empty selector count
+        (filtering.go updateWithPod)."""
+        if not self.constraint.selector.matches(other.labels) or (
+            self.participating is not None and not self.participating[row]
+        ):
             return self
         counts = self.counts.copy()
         counts[self.topology.codes[row]] += sign
@@ -183,7 +198,9 @@ def count_hard(snapshot: Snapshot, pod: Pod, constraints: tuple[TopologySpreadCo
     return HardSpread(tuple(_count_hard(snapshot, pod, c, complete) for c in constraints), complete)
 
 
-def _count_hard(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint, complete: Mask | None) -> HardConstraint:
+def _count_hard(
+    snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint, complete: Mask | None
+) -> HardConstraint:
     topology = snapshot.columns.labels.topology(constraint.topology_key)
     participating = _both(complete, _included(snapshot, pod, constraint))
     pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
@@ -209,7 +226,8 @@ def _count_hard(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstrai
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftConstraint:
-    """`by_domain` for keys other than the host's, `by_node` for the host's; `weight` evens out keys with many values."""
+    """`by_domain` for keys other than the host's, `by_node` for the host's; `weight` evens out keys with many
+    values."""
 
     constraint: TopologySpreadConstraint
     topology: Topology
@@ -245,7 +263,9 @@ class SoftSpread:
         for soft in self.constraints:
             value = node_info.node.labels.get(soft.constraint.topology_key)
             if value is not None:
-                total += float(_count_in(soft, pod, node_info, value)) * soft.weight + float(soft.constraint.max_skew - 1)
+                total += float(_count_in(soft, pod, node_info, value)) * soft.weight + float(
+                    soft.constraint.max_skew - 1
+                )
         return int(math.floor(abs(total)) + (abs(total) - math.floor(abs(total)) >= 0.5)) * (1 if total >= 0 else -1)
 
 
@@ -260,10 +280,15 @@ def _count_in(soft: SoftConstraint, pod: Pod, node_info: NodeInfo, value: str) -
     selector = soft.constraint.selector
     if selector.is_empty:
         return 0
-    return sum(not other.terminating and other.namespace == pod.namespace and selector.matches(other.labels) for other in node_info.pods)
+    return sum(
+        not other.terminating and other.namespace == pod.namespace and selector.matches(other.labels)
+        for other in node_info.pods
+    )
 
 
-def count_soft(nodes: NodeList, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...], *, needs_all_keys: bool) -> SoftSpread:
+def count_soft(
+    nodes: NodeList, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...], *, needs_all_keys: bool
+) -> SoftSpread:
     """Counts over all nodes, and the number of domains among the nodes that passed the filters (`nodes`)."""
     snapshot = nodes.snapshot
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
@@ -272,7 +297,9 @@ def count_soft(nodes: NodeList, pod: Pod, constraints: tuple[TopologySpreadConst
     return SoftSpread(tuple(_count_soft(snapshot, pod, c, complete, scored) for c in constraints), ignored)
 
 
-def _count_soft(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint, complete: Mask | None, scored: NDArray[np.intp]) -> SoftConstraint:
+def _count_soft(
+    snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint, complete: Mask | None, scored: NDArray[np.intp]
+) -> SoftConstraint:
     topology = snapshot.columns.labels.topology(constraint.topology_key)
     pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
     if constraint.topology_key == HOSTNAME_LABEL:
@@ -281,16 +308,17 @@ def _count_soft(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstrai
     taking_part = _both(complete, _included(snapshot, pod, constraint))
     counted = pods if taking_part is None else pods * taking_part
     by_domain = np.bincount(codes, weights=counted, minlength=topology.missing + 1).astype(np.int64)
-    return SoftConstraint(constraint, topology, _weight(int(np.count_nonzero(np.bincount(codes[scored])))), by_domain, None)
+    return SoftConstraint(
+        constraint, topology, _weight(int(np.count_nonzero(np.bincount(codes[scored])))), by_domain, None
+    )
 
 
 def _codes_with_missing_as_empty(topology: Topology) -> NDArray[np.intp]:
-    # The scheduler reads a missing label as "", so nodes without the key share a domain with nodes whose value is empty.
+    # The scheduler reads a missing label as "", so nodes without the key share a domain with nodes whose value
+    # is empty.
     empty = topology.code_of.get("")
     return topology.codes if empty is None else np.where(topology.present, topology.codes, empty)
 
 
 def _weight(domains: int) -> float:
     return math.log(domains + 2)
-
-

@@ -6,8 +6,8 @@ from __future__ import annotations
 class ManifestError(ValueError):
     """An object that cannot be read. The object is left out; whoever reads many of them goes on with the others.
 
-    `kind`, `key` ("namespace/name" or the name) and `field` (the API's path, such as spec.containers[0].resources.requests.cpu) say where.
-    """
+    `kind`, `key` ("namespace/name" or the name) and `field` (the API's path, such as
+    spec.containers[0].resources.requests.cpu) say where."""
 
     def __init__(self, *, kind: str, key: str, field: str, problem: str) -> None:
         super().__init__(f"{kind} {key}: {field}: {problem}" if field else f"{kind} {key}: {problem}")
@@ -18,7 +18,8 @@ class ManifestError(ValueError):
 
 
 class FieldError(ValueError):
-    """A field whose value has the right type and still cannot be read; whoever knows the object makes a ManifestError of it."""
+    """A field whose value has the right type and still cannot be read; whoever knows the object makes a
+    ManifestError of it."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")

@@ -1,4 +1,5 @@
-"""What fields of several kinds of objects have in common: quantities, times, selectors, node affinity, and the names of the old disks.
+"""What fields of several kinds of objects have in common: quantities, times, selectors, node affinity, and the
+names of the old disks.
 
 Reads parts; whole objects are read in from_manifest.py and storage_from_manifest.py.
 """
@@ -28,7 +29,8 @@ from scheduler_core.model.quantity import QuantityError, parse_nanos
 
 
 def amounts_nanos(written: wire.Quantities | None, where: str) -> dict[str, int]:
-    """Quantities in nano-units; numbers are allowed where strings are usual, as the API allows them. FieldError names the one that is none."""
+    """Quantities in nano-units; numbers are allowed where strings are usual, as the API allows them. FieldError
+    names the one that is none."""
     if not written:
         return {}
     return {name: nanos(amount, f"{where}.{name}") for name, amount in written.items()}
@@ -75,7 +77,8 @@ def label_selector(written: wire.WireSelector | None) -> LabelSelector:
 
 
 def _requirement_problem(requirement: Requirement, operators: frozenset[str]) -> str:
-    """Why the API machinery would not accept it (apimachinery/pkg/labels NewRequirement, v1.36); empty when it would."""
+    """Why the API machinery would not accept it (apimachinery/pkg/labels NewRequirement, v1.36); empty when it
+    would."""
     key, operator, values = requirement.key, requirement.operator, requirement.values
     if operator not in operators:
         return f'"{operator}" is not a valid label selector operator'

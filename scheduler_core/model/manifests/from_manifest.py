@@ -1,8 +1,8 @@
 """Pods, nodes, budgets and controllers, as JSON-like mappings or decoded wire structures, to the model.
 
-What several kinds have in common is in manifest_fields.py, storage in storage_from_manifest.py; nobody else knows what the JSON means.
-Defaulting by the API server is not repeated: live objects have been defaulted, and the scheduler itself adds nothing either.
-"""
+What several kinds have in common is in manifest_fields.py, storage in storage_from_manifest.py; nobody else
+knows what the JSON means. Defaulting by the API server is not repeated: live objects have been defaulted, and
+the scheduler itself adds nothing either."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ M = TypeVar("M")
 
 
 def pod_from_manifest(manifest: Manifest) -> Pod:
-    """The pod in a mapping as the API writes it. Raises ManifestError naming the pod and the field that cannot be read."""
+    """The pod in a mapping as the API writes it. Raises ManifestError naming the pod and the field that cannot
+    be read."""
     return _read(manifest, "Pod", wire.WirePod, PodReader().pod)
 
 
@@ -90,7 +91,9 @@ def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M]
     try:
         return build(_convert(manifest, kind, shape))
     except FieldError as trouble:
-        raise ManifestError(kind=kind, key=manifest_key(manifest), field=trouble.field, problem=trouble.problem) from trouble
+        raise ManifestError(
+            kind=kind, key=manifest_key(manifest), field=trouble.field, problem=trouble.problem
+        ) from trouble
 
 
 def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
@@ -102,7 +105,7 @@ def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
 
 
 def manifest_key(manifest: object) -> str:
-    """"namespace/name" of whatever this is, as far as it has them."""
+    """ "namespace/name" of whatever this is, as far as it has them."""
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if not isinstance(metadata, Mapping):
         return "without a name"
@@ -160,7 +163,9 @@ class PodReader:
             is_ready=told[0],
             preempted_by_scheduler=told[1],
             resize=self._shared_resize(status, spec) if status else None,
-            generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses) if status and status.resource_claim_statuses else (),
+            generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses)
+            if status and status.resource_claim_statuses
+            else (),
             index_failures=index_failures(meta.annotations) if meta.annotations else 0,
         )
 
@@ -171,7 +176,10 @@ class PodReader:
         known = self._conditions.get(conditions)
         if known is None:
             ready = any(c.type == "Ready" and c.status == "True" for c in conditions)
-            preempted = any(c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler" for c in conditions)
+            preempted = any(
+                c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler"
+                for c in conditions
+            )
             known = self._conditions[conditions] = (ready, preempted)
         return known
 
@@ -185,15 +193,25 @@ class PodReader:
             return None
         if owners not in self._owners:
             found = next((o for o in owners if o.controller), None)
-            self._owners[owners] = None if found is None else OwnerReference(found.api_version, found.kind, found.name, found.uid)
+            self._owners[owners] = (
+                None if found is None else OwnerReference(found.api_version, found.kind, found.name, found.uid)
+            )
         return self._owners[owners]
 
     def _shared_resize(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> PodResize | None:
         """The resize state, if it says anything that the spec does not: nearly every status repeats its spec."""
         if _repeats_spec(status, spec):
             return None
-        key = tuple((c.name, _resources_identity(c.resources), _items(c.allocated_resources)) for c in (*(status.container_statuses or ()), *(status.init_container_statuses or ())))
-        whole = (key, _resources_identity(status.resources), _items(status.allocated_resources), _resize_is_infeasible(status))
+        key = tuple(
+            (c.name, _resources_identity(c.resources), _items(c.allocated_resources))
+            for c in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        )
+        whole = (
+            key,
+            _resources_identity(status.resources),
+            _items(status.allocated_resources),
+            _resize_is_infeasible(status),
+        )
         if whole not in self._resizes:
             self._resizes[whole] = _resize(status)
         return self._resizes[whole]
@@ -207,8 +225,11 @@ class PodReader:
 
 
 def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
-    """What makes two specs equal for scheduling. The node is left out; volumes count only where scheduling looks at them."""
-    volumes = tuple(v for v in written.volumes or () if v != wire.WireVolume(v.name))  # a bare name: a kind nobody looks at
+    """What makes two specs equal for scheduling. The node is left out; volumes count only where scheduling
+    looks at them."""
+    volumes = tuple(
+        v for v in written.volumes or () if v != wire.WireVolume(v.name)
+    )  # a bare name: a kind nobody looks at
     return (
         namespace,
         tuple(_container_identity(c) for c in written.containers or ()),
@@ -231,7 +252,14 @@ def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
 
 
 def _container_identity(written: wire.WireContainer) -> object:
-    return (written.name, written.image, _resources_identity(written.resources), written.ports, written.restart_policy, written.restart_policy_rules)
+    return (
+        written.name,
+        written.image,
+        _resources_identity(written.resources),
+        written.ports,
+        written.restart_policy,
+        written.restart_policy_rules,
+    )
 
 
 def _resources_identity(written: wire.WireResources | None) -> object:
@@ -248,7 +276,9 @@ def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
     pod_level = written.resources
     return PodSpec(
         containers=tuple(_container(c, f"spec.containers[{i}]") for i, c in enumerate(written.containers or ())),
-        init_containers=tuple(_container(c, f"spec.initContainers[{i}]") for i, c in enumerate(written.init_containers or ())),
+        init_containers=tuple(
+            _container(c, f"spec.initContainers[{i}]") for i, c in enumerate(written.init_containers or ())
+        ),
         overhead=amounts_nanos(written.overhead, "spec.overhead"),
         pod_level_requests=None if pod_level is None else amounts_nanos(pod_level.requests, "spec.resources.requests"),
         pod_level_limits=None if pod_level is None else amounts_nanos(pod_level.limits, "spec.resources.limits"),
@@ -263,7 +293,12 @@ def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
         topology_spread=tuple(spread_constraint(c) for c in written.topology_spread_constraints or ()),
         volumes=tuple(v for v in (_pod_volume(v) for v in written.volumes or ()) if v is not None),
         scheduling_gates=tuple(g.name for g in written.scheduling_gates or ()),
-        resource_claims=tuple(PodResourceClaim(name=c.name, claim_name=c.resource_claim_name or "", template_name=c.resource_claim_template_name or "") for c in written.resource_claims or ()),
+        resource_claims=tuple(
+            PodResourceClaim(
+                name=c.name, claim_name=c.resource_claim_name or "", template_name=c.resource_claim_template_name or ""
+            )
+            for c in written.resource_claims or ()
+        ),
         host_network=bool(written.host_network),
         host_users=written.host_users is not False,
     )
@@ -277,7 +312,11 @@ def _container(written: wire.WireContainer, where: str) -> Container:
         requests=amounts_nanos(resources.requests, f"{where}.resources.requests"),
         limits=amounts_nanos(resources.limits, f"{where}.resources.limits"),
         restarts_always=written.restart_policy == "Always",
-        host_ports=tuple(HostPort(p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port) for p in written.ports or () if p.host_port > 0),  # noqa: S104 -- compared, never bound
+        host_ports=tuple(
+            HostPort(p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port)  # noqa: S104 - compared, never bound
+            for p in written.ports or ()
+            if p.host_port > 0
+        ),
         may_restart_all=any(r.action == "RestartAllContainers" for r in written.restart_policy_rules or ()),
     )
 
@@ -287,7 +326,10 @@ def _pod_affinity(written: wire.WirePodAffinity | None, namespace: str) -> PodAf
         return PodAffinity()
     return PodAffinity(
         required=tuple(_pod_term(t, namespace) for t in written.required or ()),
-        preferred=tuple(WeightedPodAffinityTerm(w.weight, _pod_term(w.pod_affinity_term, namespace)) for w in written.preferred or ()),
+        preferred=tuple(
+            WeightedPodAffinityTerm(w.weight, _pod_term(w.pod_affinity_term, namespace))
+            for w in written.preferred or ()
+        ),
     )
 
 
@@ -304,10 +346,13 @@ def _pod_term(written: wire.WirePodTerm, owner_namespace: str) -> PodAffinityTer
 
 
 def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
-    """The volume if anything in scheduling or draining looks at its kind, else None (config maps, secrets, tokens, host paths)."""
+    """The volume if anything in scheduling or draining looks at its kind, else None (config maps, secrets,
+    tokens, host paths)."""
     if written.persistent_volume_claim is not None:
         source = written.persistent_volume_claim
-        return PodVolume(name=written.name, kind="persistentVolumeClaim", claim_name=source.claim_name, read_only=source.read_only)
+        return PodVolume(
+            name=written.name, kind="persistentVolumeClaim", claim_name=source.claim_name, read_only=source.read_only
+        )
     if written.ephemeral is not None:
         return PodVolume(name=written.name, kind="ephemeral", ephemeral=True)
     if written.empty_dir is not None:
@@ -317,9 +362,6 @@ def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
     if written.image is not None:
         return PodVolume(name=written.name, kind="image", image=written.image.reference)
     return _legacy_volume(written)
-
-
-
 
 
 def _legacy_volume(written: wire.WireVolume) -> PodVolume | None:
@@ -344,7 +386,11 @@ def _legacy_disk(kind: str, identity: str, disk: wire.WireDisk) -> LegacyDisk:
 
 
 def _resize(status: wire.WirePodStatus) -> PodResize | None:
-    statuses = [s for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ())) if s.resources is not None]
+    statuses = [
+        s
+        for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        if s.resources is not None
+    ]
     if not statuses and status.resources is None:
         return None
     return PodResize(
@@ -369,19 +415,29 @@ def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
         return True
     specs = spec.containers or ()
     if len(told) == len(specs) == 1 and told[0].name == specs[0].name:
-        return _tells_nothing_new(told[0], specs[0].resources.requests if specs[0].resources else None) and not _resize_is_infeasible(status)
-    wanted = {c.name: c.resources.requests if c.resources else None for c in (*(spec.containers or ()), *(spec.init_containers or ()))}
+        return _tells_nothing_new(
+            told[0], specs[0].resources.requests if specs[0].resources else None
+        ) and not _resize_is_infeasible(status)
+    wanted = {
+        c.name: c.resources.requests if c.resources else None
+        for c in (*(spec.containers or ()), *(spec.init_containers or ()))
+    }
     return all(_tells_nothing_new(c, wanted.get(c.name)) for c in told) and not _resize_is_infeasible(status)
 
 
 def _tells_nothing_new(status: wire.WireContainerStatus, wanted: wire.Quantities | None) -> bool:
     """Whether what a container has, and was allocated, is written as in its spec."""
     has = status.resources.requests if status.resources else None
-    return (has or None) == (wanted or None) and (not status.allocated_resources or status.allocated_resources == wanted)
+    return (has or None) == (wanted or None) and (
+        not status.allocated_resources or status.allocated_resources == wanted
+    )
 
 
 def _container_resize(actuated: wire.WireResources | None, allocated: wire.Quantities | None) -> ContainerResize:
-    return ContainerResize(actuated=amounts_nanos(actuated.requests if actuated else None, "status.resources.requests"), allocated=amounts_nanos(allocated, "status.allocatedResources"))
+    return ContainerResize(
+        actuated=amounts_nanos(actuated.requests if actuated else None, "status.resources.requests"),
+        allocated=amounts_nanos(allocated, "status.allocatedResources"),
+    )
 
 
 # ---- nodes and the rest ----
@@ -423,8 +479,13 @@ def selecting_controller(kind: str, written: wire.WireSelectingController) -> Se
     spec = written.spec or wire.WireSelectorSpec()
     meta = written.metadata
     return SelectingOwner(
-        kind=kind, api_version="apps/v1", namespace=meta.namespace or "default", name=meta.name, selector=label_selector(spec.selector),
-        replicas=spec.replicas, bound_to=template_node(spec.template),
+        kind=kind,
+        api_version="apps/v1",
+        namespace=meta.namespace or "default",
+        name=meta.name,
+        selector=label_selector(spec.selector),
+        replicas=spec.replicas,
+        bound_to=template_node(spec.template),
     )
 
 

@@ -22,10 +22,16 @@ def job(written: wire.WireJob) -> Job:
         uid=meta.uid,
         parallelism=1 if spec.parallelism is None else spec.parallelism,
         completions=1 if spec.completions is None and spec.parallelism is None else spec.completions,
-        backoff_limit=spec.backoff_limit if spec.backoff_limit is not None else 2**31 - 1 if unlimited else DEFAULT_BACKOFF_LIMIT,
+        backoff_limit=spec.backoff_limit
+        if spec.backoff_limit is not None
+        else 2**31 - 1
+        if unlimited
+        else DEFAULT_BACKOFF_LIMIT,
         backoff_limit_per_index=spec.backoff_limit_per_index,
         max_failed_indexes=spec.max_failed_indexes,
-        rules=None if spec.pod_failure_policy is None else tuple(_failure_rule(rule) for rule in spec.pod_failure_policy.rules or ()),
+        rules=None
+        if spec.pod_failure_policy is None
+        else tuple(_failure_rule(rule) for rule in spec.pod_failure_policy.rules or ()),
         failed=status.failed or 0,
         failed_indexes=_indexes(status.failed_indexes or ""),
         succeeded=status.succeeded or 0,

@@ -69,7 +69,9 @@ def persistent_volume(written: wire_storage.WirePersistentVolume) -> PersistentV
         access_modes=spec.access_modes or (),
         volume_mode=spec.volume_mode or "Filesystem",
         phase=written.status.phase if written.status else "",
-        claim=None if spec.claim_ref is None else ClaimReference(spec.claim_ref.namespace, spec.claim_ref.name, spec.claim_ref.uid),
+        claim=None
+        if spec.claim_ref is None
+        else ClaimReference(spec.claim_ref.namespace, spec.claim_ref.name, spec.claim_ref.uid),
         node_affinity=None if required is None else node_selector(required),
         attributes_class_name=spec.volume_attributes_class_name,
         csi_driver=spec.csi.driver if spec.csi else "",
@@ -85,7 +87,10 @@ def storage_class(written: wire_storage.WireStorageClass) -> StorageClass:
         name=written.metadata.name,
         provisioner=written.provisioner,
         binding_mode=written.volume_binding_mode,
-        allowed_topologies=tuple(tuple(TopologyRequirement(e.key, e.values or ()) for e in term.match_label_expressions or ()) for term in written.allowed_topologies or ()),
+        allowed_topologies=tuple(
+            tuple(TopologyRequirement(e.key, e.values or ()) for e in term.match_label_expressions or ())
+            for term in written.allowed_topologies or ()
+        ),
         annotations=labels_of(written.metadata.annotations),
     )
 
@@ -95,13 +100,25 @@ def csi_node(written: wire_storage.WireCsiNode) -> CSINode:
     return CSINode(
         name=written.metadata.name,
         annotations=labels_of(written.metadata.annotations),
-        drivers=tuple(CSINodeDriver(name=d.name, node_id=d.node_id, allocatable_count=d.allocatable.count if d.allocatable else None, topology_keys=d.topology_keys or ()) for d in drivers),
+        drivers=tuple(
+            CSINodeDriver(
+                name=d.name,
+                node_id=d.node_id,
+                allocatable_count=d.allocatable.count if d.allocatable else None,
+                topology_keys=d.topology_keys or (),
+            )
+            for d in drivers
+        ),
     )
 
 
 def csi_driver(written: wire_storage.WireCsiDriver) -> CSIDriver:
     spec = written.spec or wire_storage.WireCsiDriverSpec()
-    return CSIDriver(name=written.metadata.name, storage_capacity=bool(spec.storage_capacity), prevent_scheduling_if_missing=bool(spec.prevent_pod_scheduling_if_missing))
+    return CSIDriver(
+        name=written.metadata.name,
+        storage_capacity=bool(spec.storage_capacity),
+        prevent_scheduling_if_missing=bool(spec.prevent_pod_scheduling_if_missing),
+    )
 
 
 def csi_storage_capacity(written: wire_storage.WireCsiStorageCapacity) -> CSIStorageCapacity:
@@ -111,7 +128,9 @@ def csi_storage_capacity(written: wire_storage.WireCsiStorageCapacity) -> CSISto
         class_name=written.storage_class_name,
         node_topology=None if written.node_topology is None else label_selector(written.node_topology),
         capacity_nanos=None if written.capacity is None else nanos(written.capacity, "capacity"),
-        maximum_volume_size_nanos=None if written.maximum_volume_size is None else nanos(written.maximum_volume_size, "maximumVolumeSize"),
+        maximum_volume_size_nanos=None
+        if written.maximum_volume_size is None
+        else nanos(written.maximum_volume_size, "maximumVolumeSize"),
     )
 
 
@@ -136,9 +155,15 @@ def resource_claim(written: wire_storage.WireResourceClaim) -> ResourceClaim:
         namespace=meta.namespace or "default",
         uid=meta.uid,
         owner_uid=owner.uid if owner else "",
-        requests=tuple(request for written_request in written.spec.devices.requests or () for request in _device_requests(written_request)),
+        requests=tuple(
+            request
+            for written_request in written.spec.devices.requests or ()
+            for request in _device_requests(written_request)
+        ),
         allocated=allocation is not None,
-        available_on=None if allocation is None or allocation.node_selector is None else node_selector(allocation.node_selector),
+        available_on=None
+        if allocation is None or allocation.node_selector is None
+        else node_selector(allocation.node_selector),
         reserved_for=tuple(c.uid for c in status.reserved_for or ()),
         terminating=meta.deletion_timestamp is not None,
     )
@@ -148,9 +173,13 @@ def _device_requests(written: wire_storage.WireDeviceRequest) -> tuple[DeviceReq
     if written.exactly is not None:
         return (DeviceRequest(written.name, written.exactly.device_class_name),)
     if written.first_available:
-        return tuple(DeviceRequest(f"{written.name}/{each.name}", each.device_class_name) for each in written.first_available)
+        return tuple(
+            DeviceRequest(f"{written.name}/{each.name}", each.device_class_name) for each in written.first_available
+        )
     return (DeviceRequest(written.name, None),)
 
 
 def device_class(written: wire_storage.WireDeviceClass) -> DeviceClass:
-    return DeviceClass(name=written.metadata.name, extended_resource_name=written.spec.extended_resource_name if written.spec else None)
+    return DeviceClass(
+        name=written.metadata.name, extended_resource_name=written.spec.extended_resource_name if written.spec else None
+    )

@@ -1,7 +1,7 @@
 """The model back to API objects, for extenders: what the model knows of a pod or a node, under the API's names.
 
-What the model does not keep (images' pull policies, probes, managed fields) is missing. Whoever has the original object sends that instead.
-"""
+What the model does not keep (images' pull policies, probes, managed fields) is missing. Whoever has the
+original object sends that instead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def pod_to_manifest(pod: Pod) -> dict[str, Any]:
             "schedulerName": spec.scheduler_name,
             "hostNetwork": spec.host_network,
             "overhead": _quantities(spec.overhead),
-            "tolerations": [{"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in spec.tolerations],
+            "tolerations": [
+                {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in spec.tolerations
+            ],
         },
         "status": {"phase": pod.phase, "nominatedNodeName": pod.nominated_node_name},
     }
@@ -39,10 +41,20 @@ def node_to_manifest(node: Node) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": node.name, "uid": node.uid, "labels": dict(node.labels), "annotations": dict(node.annotations)},
-        "spec": {"unschedulable": node.unschedulable, "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.taints]},
+        "metadata": {
+            "name": node.name,
+            "uid": node.uid,
+            "labels": dict(node.labels),
+            "annotations": dict(node.annotations),
+        },
+        "spec": {
+            "unschedulable": node.unschedulable,
+            "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.taints],
+        },
         "status": {
-            "allocatable": {name: f"{amount}m" if name == CPU else str(amount) for name, amount in node.allocatable.items()},
+            "allocatable": {
+                name: f"{amount}m" if name == CPU else str(amount) for name, amount in node.allocatable.items()
+            },
             "images": [{"names": list(image.names), "sizeBytes": image.size_bytes} for image in node.images],
         },
     }
@@ -54,7 +66,9 @@ def _container(container: Container) -> dict[str, Any]:
         "image": container.image,
         "restartPolicy": "Always" if container.restarts_always else None,
         "resources": {"requests": _quantities(container.requests), "limits": _quantities(container.limits)},
-        "ports": [{"hostPort": port.port, "hostIP": port.ip, "protocol": port.protocol} for port in container.host_ports],
+        "ports": [
+            {"hostPort": port.port, "hostIP": port.ip, "protocol": port.protocol} for port in container.host_ports
+        ],
     }
 
 

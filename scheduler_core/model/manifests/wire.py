@@ -1,8 +1,8 @@
 """The API's JSON, narrowed to the fields that are read. Decoding skips everything else, which is most of a pod.
 
-These structures hold what arrived and mean nothing yet; from_manifest.py turns them into the model. Storage and devices are in wire_storage.py. Names are the API's, in snake case.
-Tuples and frozen structs throughout, so that equal parts of different pods compare and hash equal and are turned into the model once.
-"""
+These structures hold what arrived and mean nothing yet; from_manifest.py turns them into the model. Storage and
+devices are in wire_storage.py. Names are the API's, in snake case. Tuples and frozen structs throughout, so
+that equal parts of different pods compare and hash equal and are turned into the model once."""
 
 from __future__ import annotations
 
@@ -62,8 +62,12 @@ class WirePreferredNodeTerm(Wire, frozen=True):
 
 
 class WireNodeAffinity(Wire, frozen=True):
-    required: WireNodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: tuple[WirePreferredNodeTerm, ...] | None = msgspec.field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
+    required: WireNodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WirePreferredNodeTerm, ...] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
 
 
 class WirePodTerm(Wire, frozen=True):
@@ -79,8 +83,12 @@ class WireWeightedPodTerm(Wire, frozen=True):
 
 
 class WirePodAffinity(Wire, frozen=True):
-    required: tuple[WirePodTerm, ...] | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: tuple[WireWeightedPodTerm, ...] | None = msgspec.field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
+    required: tuple[WirePodTerm, ...] | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WireWeightedPodTerm, ...] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
 
 
 class WireAffinity(Wire, frozen=True):

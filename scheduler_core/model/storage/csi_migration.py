@@ -1,8 +1,8 @@
 """The old in-tree disks as the CSI drivers see them that have taken them over.
 
-Only what scheduling reads: the driver, the volume's handle, and its topology. Source: k8s.io/csi-translation-lib, v0.36, and
-isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go (v1.36).
-"""
+Only what scheduling reads: the driver, the volume's handle, and its topology. Source:
+k8s.io/csi-translation-lib, v0.36, and isCSIMigrationOn in
+pkg/scheduler/framework/plugins/nodevolumelimits/utils.go (v1.36)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-do
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """An in-tree plugin and its driver; `topology_key` is the node label that replaces the zone, empty where none does."""
+    """An in-tree plugin and its driver; `topology_key` is the node label that replaces the zone, empty where
+    none does."""
 
     plugin: str
     driver: str
@@ -40,7 +41,9 @@ _MIGRATIONS: Final = {
     "portworxVolume": Migration("kubernetes.io/portworx-volume", "pxd.portworx.com"),
 }
 _DRIVER_OF_PLUGIN: Final = {migration.plugin: migration.driver for migration in _MIGRATIONS.values()}
-_NEVER_COUNTED: Final = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})  # translated elsewhere, but not attached with a limit
+_NEVER_COUNTED: Final = frozenset(
+    {"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"}
+)  # translated elsewhere, but not attached with a limit
 
 
 def is_migratable_provisioner(provisioner: str) -> bool:
@@ -80,7 +83,8 @@ def _handle(kind: str, identity: str, zones: str) -> Handle | None:
 
 
 def required_nodes(volume: PersistentVolume, csi_node: CSINode | None) -> NodeSelector | None:
-    """Where the volume can be reached: its node affinity, in the driver's own labels on a node that has migrated the plugin."""
+    """Where the volume can be reached: its node affinity, in the driver's own labels on a node that has
+    migrated the plugin."""
     migration = _MIGRATIONS.get(volume.legacy_kind)
     if migration is None or not migration.topology_key or csi_node is None:
         return volume.node_affinity

@@ -17,7 +17,8 @@ BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
-    """A claim by name in the pod's namespace; `is_ephemeral` when it is made for this pod alone and must be owned by it."""
+    """A claim by name in the pod's namespace; `is_ephemeral` when it is made for this pod alone and must be
+    owned by it."""
 
     name: str
     is_ephemeral: bool

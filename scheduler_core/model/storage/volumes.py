@@ -11,7 +11,8 @@ from scheduler_core.model.pod import OwnerReference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistentVolumeClaim:
-    """`request_nanos` is the storage asked for, in nano-bytes; `class_name` None when the claim names no class at all."""
+    """`request_nanos` is the storage asked for, in nano-bytes; `class_name` None when the claim names no class
+    at all."""
 
     name: str
     namespace: str
@@ -46,7 +47,8 @@ class ClaimReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistentVolume:
-    """`csi_driver` and `csi_handle` when it is a CSI volume; `legacy_kind`, `legacy_identity` when it is one of the old in-tree kinds."""
+    """`csi_driver` and `csi_handle` when it is a CSI volume; `legacy_kind`, `legacy_identity` when it is one of
+    the old in-tree kinds."""
 
     name: str
     uid: str = ""
@@ -77,7 +79,8 @@ class TopologyRequirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageClass:
-    """`binding_mode` None when the object does not say, which the scheduler reports; `allowed_topologies` are terms of which one must hold."""
+    """`binding_mode` None when the object does not say, which the scheduler reports; `allowed_topologies` are
+    terms of which one must hold."""
 
     name: str
     provisioner: str = ""
@@ -122,7 +125,8 @@ class CSIStorageCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeAttachment:
-    """A volume that is, or is being, attached to a node; inline migrated volumes have a driver and handle instead of a volume name."""
+    """A volume that is, or is being, attached to a node; inline migrated volumes have a driver and handle
+    instead of a volume name."""
 
     name: str
     attacher: str

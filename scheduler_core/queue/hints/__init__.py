@@ -1,8 +1,8 @@
 """Which event may help a pod, plugin by plugin: the queueing hints of every default plugin.
 
-They stand here and not in the plugins because they answer another question, the queue's, and are asked at another time. A plugin with a method
-`events` answers for itself; one that has none and is not in the table hears of everything.
-"""
+They stand here and not in the plugins because they answer another question, the queue's, and are asked at
+another time. A plugin with a method `events` answers for itself; one that has none and is not in the table
+hears of everything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from scheduler_core.queue.waiting import RegisteredHints
 _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
 
-def default_hints(profile: Profile, kube_version: KubeVersion, rules: RequestRules) -> Mapping[str, tuple[EventHint, ...]]:
+def default_hints(
+    profile: Profile, kube_version: KubeVersion, rules: RequestRules
+) -> Mapping[str, tuple[EventHint, ...]]:
     """Plugin name → the events that it wants to hear of."""
     affinity = profile.plugin_args("NodeAffinity", kube_version)
     assert isinstance(affinity, NodeAffinityArgs)
@@ -47,8 +49,16 @@ def default_hints(profile: Profile, kube_version: KubeVersion, rules: RequestRul
     }
 
 
-def registered_hints(plugins: Iterable[Plugin], profile: Profile, kube_version: KubeVersion, rules: RequestRules, *, has_extenders: bool = False) -> RegisteredHints:
-    """The hints of a profile's plugins: a plugin's own, else the table's, else every event. Extenders hear of every event."""
+def registered_hints(
+    plugins: Iterable[Plugin],
+    profile: Profile,
+    kube_version: KubeVersion,
+    rules: RequestRules,
+    *,
+    has_extenders: bool = False,
+) -> RegisteredHints:
+    """The hints of a profile's plugins: a plugin's own, else the table's, else every event. Extenders hear of
+    every event."""
     table = default_hints(profile, kube_version, rules)
     found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
     for plugin in plugins:

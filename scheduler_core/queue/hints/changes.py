@@ -1,8 +1,7 @@
 """What an update of a pod or a node amounts to, as events.
 
-Source: PodSchedulingPropertiesChange and NodeSchedulingPropertiesChange in pkg/scheduler/framework/events.go, v1.36. Node conditions are not
-read by this library, so a change of conditions alone is no event here.
-"""
+Source: PodSchedulingPropertiesChange and NodeSchedulingPropertiesChange in pkg/scheduler/framework/events.go,
+v1.36. Node conditions are not read by this library, so a change of conditions alone is no event here."""
 
 from __future__ import annotations
 
@@ -25,7 +24,10 @@ def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tupl
         for action, happened in (
             (Action.UPDATE_POD_LABEL, dict(old.labels) != dict(new.labels)),
             (Action.UPDATE_POD_SCALE_DOWN, asks_for_less(old, new, rules)),
-            (Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates),
+            (
+                Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+                bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates,
+            ),
             (Action.UPDATE_POD_TOLERATION, len(old.spec.tolerations) != len(new.spec.tolerations)),
             (Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, old.generated_claims != new.generated_claims),
         )

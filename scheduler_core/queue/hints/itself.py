@@ -17,15 +17,20 @@ def _is_the_pod_itself(pod: Pod, _old: Pod | None, new: Pod) -> bool:
     return identity(pod) == identity(new)
 
 
-SCHEDULING_GATES: Final = (EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED), _is_the_pod_itself),)
+SCHEDULING_GATES: Final = (
+    EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED), _is_the_pod_itself),
+)
 
-# Only so that the pod is looked at again at the queue's door: whether the room made helps is for the plugins to say that refused the pod.
+# Only so that the pod is looked at again at the queue's door: whether the room made helps is for the plugins to
+# say that refused the pod.
 DEFAULT_PREEMPTION: Final = (EventHint(ClusterEvent(Resource.POD, Action.DELETE), never),)
 
 
 def _has_its_claims_now(pod: Pod, _old: Pod | None, new: Pod) -> bool:
     generated = {name for name, _ in new.generated_claims}
-    return identity(pod) == identity(new) and all(entry.claim_name or entry.name in generated for entry in new.spec.resource_claims)
+    return identity(pod) == identity(new) and all(
+        entry.claim_name or entry.name in generated for entry in new.spec.resource_claims
+    )
 
 
 def _claim_changed(pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
@@ -33,7 +38,11 @@ def _claim_changed(pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> b
         return True  # its devices are free again, whoever wants them
     if new.namespace != pod.namespace or new.name not in _claim_names(pod):
         return False
-    return old is None or (old.allocated, old.available_on, old.reserved_for) != (new.allocated, new.available_on, new.reserved_for)
+    return old is None or (old.allocated, old.available_on, old.reserved_for) != (
+        new.allocated,
+        new.available_on,
+        new.reserved_for,
+    )
 
 
 def _claim_names(pod: Pod) -> set[str | None]:

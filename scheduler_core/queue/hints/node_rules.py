@@ -1,7 +1,7 @@
 """Which changes of nodes help pods that a rule about the node itself refused: name, affinity, taints, cordon, features.
 
-Source: isSchedulableAfter… in plugins/{nodeaffinity,tainttoleration,nodeunschedulable,nodename,nodedeclaredfeatures}, v1.36.
-"""
+Source: isSchedulableAfter… in
+plugins/{nodeaffinity,tainttoleration,nodeunschedulable,nodename,nodedeclaredfeatures}, v1.36."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def _is_open_now(_pod: Pod, old: Node | None, new: Node) -> bool:
 
 
 def _tolerates_a_cordon_now(pod: Pod, _old: Pod | None, new: Pod) -> bool:
-    return identity(pod) == identity(new) and tolerated(Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE), new.spec.tolerations)
+    return identity(pod) == identity(new) and tolerated(
+        Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE), new.spec.tolerations
+    )
 
 
 NODE_UNSCHEDULABLE: Final = (

@@ -1,8 +1,8 @@
 """Which changes help pods that a rule about other pods refused: spreading, affinity and anti-affinity.
 
-Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go, v1.36. A pod that is spread by a
-profile's default constraints has no selector here, because that takes the cluster's Services; for it every such change counts as help.
-"""
+Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go,
+v1.36. A pod that is spread by a profile's default constraints has no selector here, because that takes the
+cluster's Services; for it every such change counts as help."""
 
 from __future__ import annotations
 
@@ -44,9 +44,16 @@ def _pod_changes_a_count(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
         changed = new or old
         assert changed is not None
         return any(_is_counted(constraint, pod, changed.labels) for constraint in constraints)
-    if identity(pod) == identity(new) and old.spec.tolerations != new.spec.tolerations and any(c.honors_taints for c in constraints):
+    if (
+        identity(pod) == identity(new)
+        and old.spec.tolerations != new.spec.tolerations
+        and any(c.honors_taints for c in constraints)
+    ):
         return True
-    return any(_is_counted(constraint, pod, old.labels) != _is_counted(constraint, pod, new.labels) for constraint in constraints)
+    return any(
+        _is_counted(constraint, pod, old.labels) != _is_counted(constraint, pod, new.labels)
+        for constraint in constraints
+    )
 
 
 def _node_changes_a_domain(pod: Pod, old: Node | None, new: Node | None) -> bool:
@@ -62,8 +69,14 @@ def _node_changes_a_domain(pod: Pod, old: Node | None, new: Node | None) -> bool
 
 
 POD_TOPOLOGY_SPREAD: Final = (
-    EventHint(ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE), _pod_changes_a_count),
-    EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT), _node_changes_a_domain),
+    EventHint(
+        ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE),
+        _pod_changes_a_count,
+    ),
+    EventHint(
+        ClusterEvent(Resource.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT),
+        _node_changes_a_domain,
+    ),
 )
 
 
@@ -71,7 +84,8 @@ POD_TOPOLOGY_SPREAD: Final = (
 
 
 def _matches_all(terms: tuple[PodAffinityTerm, ...], pod: Pod) -> bool:
-    """Whether the pod meets every term; no terms are met by nobody. The namespace's labels are not looked at, as in the real hint."""
+    """Whether the pod meets every term; no terms are met by nobody. The namespace's labels are not looked at,
+    as in the real hint."""
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
 
 

@@ -37,7 +37,10 @@ def node_resources_fit(kube_version: KubeVersion, rules: RequestRules) -> tuple[
         return _fits_when_empty(wanted, new) and (old is None or _has_more_of_it(wanted, old, new))
 
     hints = [
-        EventHint(ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN if resizes else Action.DELETE), pod_helps),
+        EventHint(
+            ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN if resizes else Action.DELETE),
+            pod_helps,
+        ),
         EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE), node_helps),
     ]
     if kube_version.extended_resources_by_device_class:
@@ -60,7 +63,9 @@ def _named(requests: Requests) -> list[str]:
 
 
 def _fits_when_empty(wanted: Requests, node: Node) -> bool:
-    return node.allocatable.get(PODS, 0) >= 1 and all(wanted.amount(name) <= node.allocatable.get(name, 0) for name in _named(wanted))
+    return node.allocatable.get(PODS, 0) >= 1 and all(
+        wanted.amount(name) <= node.allocatable.get(name, 0) for name in _named(wanted)
+    )
 
 
 def _has_more_of_it(wanted: Requests, old: Node, new: Node) -> bool:
@@ -75,7 +80,9 @@ def _device_class_helps(pod: Pod, old: DeviceClass | None, new: DeviceClass) -> 
 
 
 def _frees_a_port(pod: Pod, old: Pod, _new: Pod | None) -> bool:
-    return holds_a_place(old) and any(wanted.conflicts_with(freed) for wanted in pod.spec.host_ports for freed in old.spec.host_ports)
+    return holds_a_place(old) and any(
+        wanted.conflicts_with(freed) for wanted in pod.spec.host_ports for freed in old.spec.host_ports
+    )
 
 
 NODE_PORTS: Final = (

@@ -46,7 +46,9 @@ def _frees_disk_or_claim(pod: Pod, old: Pod, _new: Pod | None) -> bool:
     if old.namespace != pod.namespace:
         return False
     freed = {volume.claim_name for volume in old.spec.volumes} - {None}
-    return disks_clash(pod, old) or any(volume.claim_name in freed for volume in pod.spec.volumes if volume.claim_name is not None)
+    return disks_clash(pod, old) or any(
+        volume.claim_name in freed for volume in pod.spec.volumes if volume.claim_name is not None
+    )
 
 
 VOLUME_RESTRICTIONS: Final = (
@@ -61,7 +63,10 @@ VOLUME_RESTRICTIONS: Final = (
 
 def _frees_attachment(_pod: Pod, old: Pod, _new: Pod | None) -> bool:
     return holds_a_place(old) and any(
-        volume.claim_name is not None or volume.ephemeral or (volume.legacy_disk is not None and migrated_disk(volume.legacy_disk) is not None) for volume in old.spec.volumes
+        volume.claim_name is not None
+        or volume.ephemeral
+        or (volume.legacy_disk is not None and migrated_disk(volume.legacy_disk) is not None)
+        for volume in old.spec.volumes
     )
 
 
@@ -97,11 +102,17 @@ def _allows_other_topologies(_pod: Pod, old: StorageClass | None, new: StorageCl
 
 
 def _migrates_other_plugins(_pod: Pod, old: CSINode | None, new: CSINode) -> bool:
-    return old is None or old.annotations.get(MIGRATED_PLUGINS_ANNOTATION) != new.annotations.get(MIGRATED_PLUGINS_ANNOTATION)
+    return old is None or old.annotations.get(MIGRATED_PLUGINS_ANNOTATION) != new.annotations.get(
+        MIGRATED_PLUGINS_ANNOTATION
+    )
 
 
 def _stops_counting_capacity(pod: Pod, old: CSIDriver, new: CSIDriver) -> bool:
-    return old.storage_capacity and not new.storage_capacity and any(volume.csi_driver == new.name for volume in pod.spec.volumes)
+    return (
+        old.storage_capacity
+        and not new.storage_capacity
+        and any(volume.csi_driver == new.name for volume in pod.spec.volumes)
+    )
 
 
 def _has_more_room(_pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:

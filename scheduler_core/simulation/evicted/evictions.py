@@ -1,7 +1,8 @@
-"""How the eviction API would answer, pod by pod, while a simulated drain goes on: each yes spends a budget, each healthy replacement refills it.
+"""How the eviction API would answer, pod by pod, while a simulated drain goes on: each yes spends a budget,
+each healthy replacement refills it.
 
-The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). Where a pod lands is not asked here: `drain.py`.
-"""
+The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). Where a pod lands is not
+asked here: `drain.py`."""
 
 from __future__ import annotations
 
@@ -78,7 +79,11 @@ class BudgetLedger:
         allowed = self._allowed[budget.key]
         if allowed == budget.disruptions_allowed:
             return budget
-        return replace(budget, disruptions_allowed=allowed, current_healthy=budget.current_healthy + allowed - budget.disruptions_allowed)
+        return replace(
+            budget,
+            disruptions_allowed=allowed,
+            current_healthy=budget.current_healthy + allowed - budget.disruptions_allowed,
+        )
 
     def _covering(self, pod: Pod) -> list[DisruptionBudget]:
         if _needs_no_budget(pod):
@@ -102,7 +107,8 @@ def _two_budgets(pod: Pod, budgets: list[DisruptionBudget]) -> EvictionRefusal:
     names = " and ".join(sorted(budget.key for budget in budgets))
     return EvictionRefusal(
         is_never=True,
-        sentence=f"{pod.key} is covered by the disruption budgets {names}; the eviction API refuses pods with more than one",
+        sentence=f"{pod.key} is covered by the disruption budgets {names}; the eviction API refuses pods with "
+        "more than one",
     )
 
 
@@ -110,11 +116,14 @@ def _spent(budget: DisruptionBudget) -> EvictionRefusal:
     numbers = budget_numbers(budget)
     never = is_never(budget)
     helps = (
-        "waiting cannot help: raise maxUnavailable, lower minAvailable or add a replica" if never
+        "waiting cannot help: raise maxUnavailable, lower minAvailable or add a replica"
+        if never
         else "it may allow one when more of its pods are healthy"
     )
     return EvictionRefusal(
-        budget=numbers, is_never=never, remedy=_room_for_one(budget) if never else "",
+        budget=numbers,
+        is_never=never,
+        remedy=_room_for_one(budget) if never else "",
         sentence=(
             f"disruption budget {budget.key} wants {budget.desired_healthy} healthy of {budget.expected_pods} pods, "
             f"has {budget.current_healthy}, and allows no eviction now; {helps}"
@@ -137,6 +146,10 @@ def is_never(budget: DisruptionBudget) -> bool:
 def budget_numbers(budget: DisruptionBudget) -> BudgetNumbers:
     """The budget's numbers as its status stood."""
     return BudgetNumbers(
-        namespace=budget.namespace, name=budget.name, disruptions_allowed=budget.disruptions_allowed,
-        current_healthy=budget.current_healthy, desired_healthy=budget.desired_healthy, expected_pods=budget.expected_pods,
+        namespace=budget.namespace,
+        name=budget.name,
+        disruptions_allowed=budget.disruptions_allowed,
+        current_healthy=budget.current_healthy,
+        desired_healthy=budget.desired_healthy,
+        expected_pods=budget.expected_pods,
     )

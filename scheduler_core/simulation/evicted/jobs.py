@@ -1,7 +1,8 @@
-"""Which evicted pods a Job does not replace: an eviction counts as a failure of the pod, and a Job has a limit of failures.
+"""Which evicted pods a Job does not replace: an eviction counts as a failure of the pod, and a Job has a limit
+of failures.
 
-The rules are the Job controller's (pkg/controller/job/job_controller.go, pod_failure_policy.go and indexed_job_utils.go, v1.36).
-"""
+The rules are the Job controller's (pkg/controller/job/job_controller.go, pod_failure_policy.go and
+indexed_job_utils.go, v1.36)."""
 
 from __future__ import annotations
 
@@ -11,15 +12,17 @@ from dataclasses import dataclass, field, replace
 from scheduler_core.model.job import FailureRule, Job
 from scheduler_core.model.pod import Pod
 
-# With which codes a container ends that is asked to stop: SIGTERM, or SIGKILL where it does not listen. Which one, nobody knows before.
+# With which codes a container ends that is asked to stop: SIGTERM, or SIGKILL where it does not listen. Which
+# one, nobody knows before.
 _EXIT_CODES = (143, 137)
-_EVICTED = ("DisruptionTarget", "True")      # the condition that the eviction API sets
+_EVICTED = ("DisruptionTarget", "True")  # the condition that the eviction API sets
 _WORST_FIRST = ("FailJob", "FailIndex", "Count", "Ignore")
 
 
 @dataclass(frozen=True, slots=True)
 class JobsAfter:
-    """What the evictions make of the Jobs: by pod key why it is lost, the Jobs as they are then, and the keys of those that fail."""
+    """What the evictions make of the Jobs: by pod key why it is lost, the Jobs as they are then, and the keys
+    of those that fail."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
     jobs: Mapping[str, Job] = field(default_factory=dict)
@@ -27,7 +30,8 @@ class JobsAfter:
 
 
 def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfter:
-    """The Jobs after these pods were evicted, and those of the pods that get no successor. Other owners' pods are passed over."""
+    """The Jobs after these pods were evicted, and those of the pods that get no successor. Other owners' pods
+    are passed over."""
     by_job: dict[str, list[Pod]] = {}
     for pod in evicted:
         job = job_of(jobs, pod)
@@ -67,7 +71,10 @@ def _fate(job: Job, pods: Sequence[Pod]) -> _Fate:
         return _fails(job, pods, "its Job's podFailurePolicy fails the Job when a pod is evicted")
     counted = job if action == "Ignore" else replace(job, failed=job.failed + len(pods))
     if counted.failed > job.backoff_limit:
-        why = f"the eviction counts as failure {counted.failed} of its Job, which fails: its backoffLimit is {job.backoff_limit}"
+        why = (
+            f"the eviction counts as failure {counted.failed} of its Job, which fails: its backoffLimit is "
+            f"{job.backoff_limit}"
+        )
         return _fails(counted, pods, why)
     if job.backoff_limit_per_index is None:
         return _Fate(counted, {})
@@ -91,8 +98,16 @@ def _by_index(job: Job, pods: Sequence[Pod], action: str, limit: int) -> _Fate:
     failed = [pod for pod in pods if action == "FailIndex" or (action == "Count" and pod.index_failures >= limit)]
     counted = replace(job, failed_indexes=job.failed_indexes + len({_index(pod) for pod in failed}))
     if failed and job.max_failed_indexes is not None and counted.failed_indexes > job.max_failed_indexes:
-        return _fails(counted, pods, f"its Job fails with more than {job.max_failed_indexes} failed indexes (maxFailedIndexes)")
-    return _Fate(counted, {pod.key: f"its index fails with the eviction: the backoffLimitPerIndex of its Job is {limit}" for pod in failed})
+        return _fails(
+            counted, pods, f"its Job fails with more than {job.max_failed_indexes} failed indexes (maxFailedIndexes)"
+        )
+    return _Fate(
+        counted,
+        {
+            pod.key: f"its index fails with the eviction: the backoffLimitPerIndex of its Job is {limit}"
+            for pod in failed
+        },
+    )
 
 
 def _index(pod: Pod) -> str:
@@ -104,7 +119,8 @@ def _fails(job: Job, pods: Sequence[Pod], why: str) -> _Fate:
 
 
 def _action(job: Job) -> str:
-    """What the failure of an evicted pod leads to; of the exit codes it may have, the one with the worst consequence."""
+    """What the failure of an evicted pod leads to; of the exit codes it may have, the one with the worst
+    consequence."""
     if job.rules is None:
         return "Count"
     return min((_action_for(job.rules, code) for code in _EXIT_CODES), key=_WORST_FIRST.index)

@@ -17,18 +17,21 @@ if TYPE_CHECKING:
 class Recreation(Enum):
     """What becomes of a pod that a drain meets."""
 
-    STAYS = auto()           # a drain leaves it: DaemonSet or static pod
-    AT_ONCE = auto()         # its controller makes another while the old one still terminates (ReplicaSet, ReplicationController and others)
-    MUCH_LATER = auto()      # a Job waits ten seconds after a pod has failed, and twice as long after each further one
+    STAYS = auto()  # a drain leaves it: DaemonSet or static pod
+    AT_ONCE = (
+        auto()
+    )  # its controller makes another while the old one still terminates (ReplicaSet, ReplicationController and others)
+    MUCH_LATER = auto()  # a Job waits ten seconds after a pod has failed, and twice as long after each further one
     AFTER_IT_IS_GONE = auto()  # its successor bears the same name, so it waits for the old object to go (StatefulSet)
-    NEVER = auto()           # no controller
+    NEVER = auto()  # no controller
 
 
 _BY_KIND = {"StatefulSet": Recreation.AFTER_IT_IS_GONE, "Job": Recreation.MUCH_LATER}
 
 
 def recreation_of(pod: Pod) -> Recreation:
-    """How the pod comes back after an eviction. A pod owned by its Node is a static pod, with or without the mirror annotation."""
+    """How the pod comes back after an eviction. A pod owned by its Node is a static pod, with or without the
+    mirror annotation."""
     if pod.is_mirror or (pod.owner and pod.owner.kind in ("DaemonSet", "Node")):
         return Recreation.STAYS
     if pod.owner is None:
@@ -58,7 +61,11 @@ BOUND = "comes again on this node whenever it is evicted: its owner's template n
 def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
     """Whether the pod's controller makes it on this very node, and no scheduler is asked."""
     owner = pod.owner
-    return owner is not None and bool(pod.node_name) and objects.bound.get((owner.kind, pod.namespace, owner.name)) == pod.node_name
+    return (
+        owner is not None
+        and bool(pod.node_name)
+        and objects.bound.get((owner.kind, pod.namespace, owner.name)) == pod.node_name
+    )
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
@@ -71,27 +78,37 @@ def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecaus
 def replacement_of(pod: Pod) -> Pod:
     """The pod as its controller would make it anew: same labels and spec, another identity, no status.
 
-    A StatefulSet's keeps its name; a Job's has one failure more behind it. What an in-place resize had changed is gone, because controllers build from their template;
-    generated claims (ephemeral volumes, resource claim templates) are made anew under new names.
-    """
+    A StatefulSet's keeps its name; a Job's has one failure more behind it. What an in-place resize had changed
+    is gone, because controllers build from their template; generated claims (ephemeral volumes, resource claim
+    templates) are made anew under new names."""
     keeps_name = recreation_of(pod) is Recreation.AFTER_IT_IS_GONE
     return replace(
         pod,
-        name=pod.name if keeps_name else f"{pod.name}~",   # "~" is in no API name, so it collides with none
-        uid=f"{pod.uid}~", node_name="", nominated_node_name="", phase="Pending", terminating=False,
-        start_time=None, is_ready=False, preempted_by_scheduler=False, resize=None, generated_claims=(),
+        name=pod.name if keeps_name else f"{pod.name}~",  # "~" is in no API name, so it collides with none
+        uid=f"{pod.uid}~",
+        node_name="",
+        nominated_node_name="",
+        phase="Pending",
+        terminating=False,
+        start_time=None,
+        is_ready=False,
+        preempted_by_scheduler=False,
+        resize=None,
+        generated_claims=(),
         index_failures=pod.index_failures + 1,
     )
 
 
 def ends_already(pod: Pod) -> bool:
-    """Whether the pod goes without the drain, and its replacement, if it gets one, is not the drain's doing. A StatefulSet's still bears its name."""
+    """Whether the pod goes without the drain, and its replacement, if it gets one, is not the drain's doing. A
+    StatefulSet's still bears its name."""
     return pod.terminating and recreation_of(pod) not in (Recreation.STAYS, Recreation.AFTER_IT_IS_GONE)
 
 
 def eviction_order(pod: Pod) -> tuple[bool, int, str, str]:
-    """The order in which careen's agents ask for evictions: StatefulSets' pods last, then the least important first, then by name.
+    """The order in which careen's agents ask for evictions: StatefulSets' pods last, then the least important
+    first, then by name.
 
-    A StatefulSet's replacement comes when its old pod is gone, an instant that nobody can know; asked last, it comes after all others.
-    """
+    A StatefulSet's replacement comes when its old pod is gone, an instant that nobody can know; asked last, it
+    comes after all others."""
     return (recreation_of(pod) is Recreation.AFTER_IT_IS_GONE, pod.priority, pod.namespace, pod.name)

@@ -1,9 +1,9 @@
 """Which pending pods wait out the reboot: those that no other node could ever hold, however empty and healthy it were.
 
-Load is not asked here: a pod that fits nowhere else only because the other nodes are full is pending, and a drain must not cause it. Nor are
-passing troubles: a node that is cordoned, or tainted because it is not ready yet, is looked at as it will stand some day. A pod that
-must be near one that returns is looked at with that one back in its place: it, too, only waits out the reboot.
-"""
+Load is not asked here: a pod that fits nowhere else only because the other nodes are full is pending, and a
+drain must not cause it. Nor are passing troubles: a node that is cordoned, or tainted because it is not ready
+yet, is looked at as it will stand some day. A pod that must be near one that returns is looked at with that one
+back in its place: it, too, only waits out the reboot."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], pods: Sequence[Pod]) -> frozenset[str]:
-    """The keys of those pods that only a drained node can hold, once it is back, those before them in their places again."""
+    """The keys of those pods that only a drained node can hold, once it is back, those before them in their
+    places again."""
     some_day, left, back = _without_passing_troubles(world), list(pods), set[str]()
-    while found := next(((pod, node) for pod in left if (node := _only_place(scheduler, some_day, drained, pod))), None):
+    while found := next(
+        ((pod, node) for pod in left if (node := _only_place(scheduler, some_day, drained, pod))), None
+    ):
         pod, node = found
         some_day = some_day.with_pod_placed(pod, node)
         left.remove(pod)
@@ -39,17 +42,27 @@ def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str]
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:
         return None
-    others = [name for name, verdict in result.statuses.items() if name not in mine and verdict.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE]
+    others = [
+        name
+        for name, verdict in result.statuses.items()
+        if name not in mine and verdict.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    ]
     return result.node if all(_some_plugin_refuses_for_good(scheduler, some_day, pod, others)) else None
 
 
-def _some_plugin_refuses_for_good(scheduler: Scheduler, world: Snapshot, pod: Pod, names: Sequence[str]) -> Iterator[bool]:
-    """For each node: a lack of room is found before a volume that belongs elsewhere, so every plugin is asked, beyond the first refusal."""
+def _some_plugin_refuses_for_good(
+    scheduler: Scheduler, world: Snapshot, pod: Pod, names: Sequence[str]
+) -> Iterator[bool]:
+    """For each node: a lack of room is found before a volume that belongs elsewhere, so every plugin is asked,
+    beyond the first refusal."""
     runner, state = scheduler.runner(pod), CycleState()
     runner.pre_filter(state, pod, NodeList(world, None, scheduler.rules))
     infos = (world.node_info(world.row(name), scheduler.rules) for name in names)
     for info in infos:
-        yield any(verdict.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for verdict in runner.every_verdict(state, pod, info).values())
+        yield any(
+            verdict.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            for verdict in runner.every_verdict(state, pod, info).values()
+        )
 
 
 def _without_passing_troubles(world: Snapshot) -> Snapshot:
@@ -61,4 +74,8 @@ def _without_passing_troubles(world: Snapshot) -> Snapshot:
 
 def _sound(node: Node) -> Node:
     lasting = tuple(taint for taint in node.taints if not taint.key.startswith(_PASSING_TAINTS))
-    return node if not node.unschedulable and lasting == node.taints else replace(node, unschedulable=False, taints=lasting)
+    return (
+        node
+        if not node.unschedulable and lasting == node.taints
+        else replace(node, unschedulable=False, taints=lasting)
+    )

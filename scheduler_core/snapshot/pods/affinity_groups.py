@@ -1,8 +1,8 @@
 """Pods by the affinity terms they carry, and which carried terms choose a given incoming pod.
 
-Terms of pods that are already placed act on newcomers: required anti-affinity keeps them away, the other terms add to scores. Pods with equal terms
-form a group, so each distinct term is matched once per kind of newcomer. Like pod_classes.py, the register only grows.
-"""
+Terms of pods that are already placed act on newcomers: required anti-affinity keeps them away, the other terms
+add to scores. Pods with equal terms form a group, so each distinct term is matched once per kind of newcomer.
+Like pod_classes.py, the register only grows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NO_GROUP: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """What a carried term can tell of an incoming pod: its namespace, that namespace's labels, and its own labels (both sorted)."""
+    """What a carried term can tell of an incoming pod: its namespace, that namespace's labels, and its own
+    labels (both sorted)."""
 
     namespace: str
     namespace_labels: tuple[tuple[str, str], ...]
@@ -31,7 +32,8 @@ Pulls = Mapping[int, tuple[tuple[str, int], ...]]
 
 @dataclass(slots=True)
 class _Matched:
-    """Groups with a matching term among the first `seen`: the keys they keep the newcomer off, and the scores they add."""
+    """Groups with a matching term among the first `seen`: the keys they keep the newcomer off, and the scores
+    they add."""
 
     seen: int = 0
     keeps_off: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
@@ -76,7 +78,8 @@ class AffinityGroups:
         return self._match(newcomer).keeps_off
 
     def drawn_by_requirement(self, newcomer: Newcomer) -> Pulls:
-        """Group → (topology key, 1) for each required affinity term that matches; the scheduler weighs them with a setting."""
+        """Group → (topology key, 1) for each required affinity term that matches; the scheduler weighs them
+        with a setting."""
         return self._match(newcomer).required
 
     def drawn_by_preference(self, newcomer: Newcomer) -> Pulls:
@@ -97,7 +100,9 @@ class AffinityGroups:
 
                 _keep(matched.keeps_off, number, ((t.topology_key, 1) for t in anti_affinity.required if matches(t)))
                 _keep(matched.required, number, ((t.topology_key, 1) for t in affinity.required if matches(t)))
-                preferred = [(w.term, w.weight) for w in affinity.preferred] + [(w.term, -w.weight) for w in anti_affinity.preferred]
+                preferred = [(w.term, w.weight) for w in affinity.preferred] + [
+                    (w.term, -w.weight) for w in anti_affinity.preferred
+                ]
                 _keep(matched.preferred, number, ((t.topology_key, weight) for t, weight in preferred if matches(t)))
             matched.seen = len(self._members)
         return matched
@@ -121,7 +126,8 @@ def _terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterable[PodAff
 
 
 def _pairs_that_could_match(terms: Iterable[PodAffinityTerm]) -> set[tuple[str, str] | None]:
-    """Label pairs one of which any newcomer that a term chooses must have; None where a term demands no particular value."""
+    """Label pairs one of which any newcomer that a term chooses must have; None where a term demands no
+    particular value."""
     pairs: set[tuple[str, str] | None] = set()
     for term in terms:
         if term.selector.requirements is None:

@@ -1,7 +1,8 @@
-"""What has happened to the placed pods since their table was made, in order, and where each change is found without looking at the others.
+"""What has happened to the placed pods since their table was made, in order, and where each change is found
+without looking at the others.
 
-A log only grows. Several placements share one, and each knows how far it has read: what comes after that is somebody else's future.
-"""
+A log only grows. Several placements share one, and each knows how far it has read: what comes after that is
+somebody else's future."""
 
 from __future__ import annotations
 
@@ -77,7 +78,9 @@ class ChangeLog:
         for key in wanted:
             places = index.get(key)
             if places is not None and places[-1] >= start:
-                found.extend(self._all[place] for place in places[bisect_left(places, start) : bisect_left(places, end)])
+                found.extend(
+                    self._all[place] for place in places[bisect_left(places, start) : bisect_left(places, end)]
+                )
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[Change]:

@@ -1,9 +1,9 @@
 """Placed pods and the counts made over them, as a value: a table, the changes since, and remembered counts.
 
-A count over pods (a *tally*) is made once from the table and from then on carried along with every change. Two placements derived from one
-another share table, log and remembered counts; none of them can be seen to change. When two go on from the same place, the second parts
-with the log and takes a copy. Remembering is all that happens when a placement is asked.
-"""
+A count over pods (a *tally*) is made once from the table and from then on carried along with every change. Two
+placements derived from one another share table, log and remembered counts; none of them can be seen to change.
+When two go on from the same place, the second parts with the log and takes a copy. Remembering is all that
+happens when a placement is asked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from scheduler_core.snapshot.pods.pod_table import PodTable
 
 Value = TypeVar("Value")
 
-# After so many changes, or one for so many pods of the table, a new table is cheaper than carrying the log on; the exact numbers hardly matter.
+# After so many changes, or one for so many pods of the table, a new table is cheaper than carrying the log on;
+# the exact numbers hardly matter.
 _CHANGES_PER_TABLE: Final = 512
 _PODS_PER_CHANGE: Final = 16
 # Remembered counts: a few tens of kilobytes each at 5,000 nodes, a few for each application.
@@ -47,7 +48,14 @@ class Placements:
 
     __slots__ = ("_length", "_log", "_memo", "_memo_of_table", "table")
 
-    def __init__(self, table: PodTable, log: ChangeLog, length: int, memo: dict[Hashable, tuple[int, Any]], memo_of_table: dict[Hashable, Any]) -> None:
+    def __init__(
+        self,
+        table: PodTable,
+        log: ChangeLog,
+        length: int,
+        memo: dict[Hashable, tuple[int, Any]],
+        memo_of_table: dict[Hashable, Any],
+    ) -> None:
         self.table = table
         self._log = log
         self._length = length
@@ -76,7 +84,7 @@ class Placements:
     def tally(self, tally: Tally[Value], columns: Columns) -> Value:
         """The count as it stands here. The value is shared: not to be written to."""
         known = self._memo.get(tally)
-        if known is not None and known[0] > self._length:      # placements derived from this one have counted on
+        if known is not None and known[0] > self._length:  # placements derived from this one have counted on
             self._part()
             known = None
         position, value = known or (0, None)
@@ -100,7 +108,7 @@ class Placements:
     def _with(self, change: Change, columns: Columns) -> Placements:
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
             return self._settled(columns)._with(change, columns)
-        if len(self._log) > self._length:                      # somebody else has gone on from here
+        if len(self._log) > self._length:  # somebody else has gone on from here
             self._part()
         self._log.append(change)
         return Placements(self.table, self._log, self._length + 1, self._memo, self._memo_of_table)
@@ -112,10 +120,14 @@ class Placements:
         return Placements._on(table, {tally: self.tally(tally, columns) for tally in tallies})
 
     def with_pod(self, pod: Pod, row: int, columns: Columns) -> Placements:
-        return self._with(Change(1, row, pod, self.table.kinds.number_of(pod), self.table.affinities.number_of(pod.spec)), columns)
+        return self._with(
+            Change(1, row, pod, self.table.kinds.number_of(pod), self.table.affinities.number_of(pod.spec)), columns
+        )
 
     def without_pod(self, pod: Pod, row: int, columns: Columns) -> Placements:
-        return self._with(Change(-1, row, pod, self.table.kinds.number_of(pod), self.table.affinities.number_of(pod.spec)), columns)
+        return self._with(
+            Change(-1, row, pod, self.table.kinds.number_of(pod), self.table.affinities.number_of(pod.spec)), columns
+        )
 
     def find(self, key: str) -> Pod | None:
         """The placed pod with this key."""
@@ -135,7 +147,8 @@ class Placements:
         return tuple(pods.values())
 
     def state_of(self, row: int) -> object:
-        """The same object only while the same pods stand on the node: compared by identity, and kept as long as it is compared with."""
+        """The same object only while the same pods stand on the node: compared by identity, and kept as long as
+        it is compared with."""
         return self._log.last_of_row(row, self._length) or self.table
 
     def all_pods(self) -> Sequence[Pod]:

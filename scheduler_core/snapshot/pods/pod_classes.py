@@ -1,8 +1,7 @@
 """Pods by what selectors can tell apart: namespace, labels, and whether they are terminating.
 
-Most pods are copies, so selectors are put to classes and not to pods. The register only ever grows; snapshots derived from one another share it, and
-nothing in it depends on where pods are.
-"""
+Most pods are copies, so selectors are put to classes and not to pods. The register only ever grows; snapshots
+derived from one another share it, and nothing in it depends on where pods are."""
 
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ from scheduler_core.model.pod import Pod
 
 @dataclass(frozen=True, slots=True)
 class PodQuery:
-    """Which pods to count: those that all `parts` choose. A part is a set of namespaces (None: every one) and a selector.
+    """Which pods to count: those that all `parts` choose. A part is a set of namespaces (None: every one) and a
+    selector.
 
     `live_only` leaves terminating pods out.
     """
@@ -34,7 +34,10 @@ class PodQuery:
     def matches(self, namespace: str, labels: Mapping[str, str], *, terminating: bool) -> bool:
         if self.live_only and terminating:
             return False
-        return all((namespaces is None or namespace in namespaces) and selector.matches(labels) for namespaces, selector in self.parts)
+        return all(
+            (namespaces is None or namespace in namespaces) and selector.matches(labels)
+            for namespaces, selector in self.parts
+        )
 
 
 @dataclass(slots=True)
@@ -88,16 +91,25 @@ class PodClasses:
         return answer.found, answer.ordered
 
     def _candidates(self, query: PodQuery, seen: int) -> list[int]:
-        """Classes from `seen` on that could match: by one `key in (…)` of the query if there is one, else by its namespaces."""
+        """Classes from `seen` on that could match: by one `key in (…)` of the query if there is one, else by
+        its namespaces."""
         best: list[int] | None = None
         for namespaces, selector in query.parts:
             if selector.requirements is None:
                 return []
-            lists = [[self._by_pair.get((r.key, v), []) for v in r.values] for r in selector.requirements if r.operator == "In"]
+            lists = [
+                [self._by_pair.get((r.key, v), []) for v in r.values]
+                for r in selector.requirements
+                if r.operator == "In"
+            ]
             if namespaces is not None:
                 lists.append([self._by_namespace.get(namespace, []) for namespace in namespaces])
             for parts in lists:
                 if best is None or sum(map(len, parts)) < len(best):
                     best = [number for part in parts for number in part]
         everything = range(len(self._members)) if best is None else best
-        return sorted({number for number in everything if number >= seen}) if best is not None else list(range(seen, len(self._members)))
+        return (
+            sorted({number for number in everything if number >= seen})
+            if best is not None
+            else list(range(seen, len(self._members)))
+        )

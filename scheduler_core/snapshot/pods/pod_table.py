@@ -1,4 +1,5 @@
-"""The placed pods of a snapshot as they stood at one moment: who is where, sorted by node, by class and by affinity group.
+"""The placed pods of a snapshot as they stood at one moment: who is where, sorted by node, by class and by
+affinity group.
 
 A table never changes. What has happened since it was made is in change_log.py.
 """
@@ -41,7 +42,17 @@ class Grouped:
 class PodTable:
     """`rows[i]`, `classes[i]` and `groups[i]` belong to `pods[i]`."""
 
-    def __init__(self, pods: Sequence[Pod], *, rows: Rows, classes: Rows, groups: Rows, kinds: PodClasses, affinities: AffinityGroups, node_count: int) -> None:
+    def __init__(
+        self,
+        pods: Sequence[Pod],
+        *,
+        rows: Rows,
+        classes: Rows,
+        groups: Rows,
+        kinds: PodClasses,
+        affinities: AffinityGroups,
+        node_count: int,
+    ) -> None:
         self.pods = pods
         self.rows = rows
         self.classes = classes
@@ -57,7 +68,9 @@ class PodTable:
         rows = np.fromiter((row_of[pod.node_name] for pod in pods), dtype=np.intp, count=count)
         classes = np.fromiter((kinds.number_of(pod) for pod in pods), dtype=np.intp, count=count)
         groups = np.fromiter((affinities.number_of(pod.spec) for pod in pods), dtype=np.intp, count=count)
-        return cls(pods, rows=rows, classes=classes, groups=groups, kinds=kinds, affinities=affinities, node_count=len(row_of))
+        return cls(
+            pods, rows=rows, classes=classes, groups=groups, kinds=kinds, affinities=affinities, node_count=len(row_of)
+        )
 
     def with_changes(self, changes: Iterable[Change]) -> Self:
         """The table as it stands after the changes."""
@@ -81,7 +94,15 @@ class PodTable:
         rows = column(self.rows, [c.row for c in come.values()])
         classes = column(self.classes, [c.class_number for c in come.values()])
         groups = column(self.groups, [c.group for c in come.values()])
-        return type(self)(pods, rows=rows, classes=classes, groups=groups, kinds=self.kinds, affinities=self.affinities, node_count=self.node_count)
+        return type(self)(
+            pods,
+            rows=rows,
+            classes=classes,
+            groups=groups,
+            kinds=self.kinds,
+            affinities=self.affinities,
+            node_count=self.node_count,
+        )
 
     @cached_property
     def index_of(self) -> Mapping[str, int]:
@@ -112,7 +133,11 @@ class PodTable:
         if len(numbers) == 1:
             return self.rows[self._by_class.members(numbers[0])]
         if len(numbers) < _MANY_CLASSES:
-            return self.rows[np.concatenate([self._by_class.members(number) for number in numbers])] if numbers else self.rows[:0]
+            return (
+                self.rows[np.concatenate([self._by_class.members(number) for number in numbers])]
+                if numbers
+                else self.rows[:0]
+            )
         wanted = np.zeros(len(self.kinds), dtype=bool)
         wanted[list(numbers)] = True
         return self.rows[wanted[self.classes]]

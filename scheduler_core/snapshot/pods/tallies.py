@@ -1,4 +1,5 @@
-"""The counts that plugins ask of placed pods: resources, pods chosen by a query, host ports, and the pull of carried affinity terms."""
+"""The counts that plugins ask of placed pods: resources, pods chosen by a query, host ports, and the pull of
+carried affinity terms."""
 
 from __future__ import annotations
 
@@ -60,7 +61,12 @@ class UsageTally:
         return Usage(sums[:-2], sums[-2], sums[-1], np.bincount(table.rows, minlength=len(columns)).astype(np.int64))
 
     def after(self, value: Usage, changes: Changes, columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
-        requested, cpu, memory, pods = value.requested.copy(), value.nonzero_cpu.copy(), value.nonzero_memory.copy(), value.pods.copy()
+        requested, cpu, memory, pods = (
+            value.requested.copy(),
+            value.nonzero_cpu.copy(),
+            value.nonzero_memory.copy(),
+            value.pods.copy(),
+        )
         rows = np.fromiter((change.row for change in changes), dtype=np.intp, count=len(changes))
         signs = np.fromiter((change.sign for change in changes), dtype=np.int64, count=len(changes))
         lines = np.array([_usage_line(change.pod, self.rules, columns) for change in changes]).T * signs
@@ -70,7 +76,8 @@ class UsageTally:
 
 
 def _usage_line(pod: Pod, rules: RequestRules, columns: Columns) -> Ints:
-    """The pod's line of `Usage` without the count of pods: the resources of the columns, then the two non-zero amounts."""
+    """The pod's line of `Usage` without the count of pods: the resources of the columns, then the two non-zero
+    amounts."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, tuple(columns.resources))
     return _line(running_requests(pod, rules), tuple(columns.resources))
@@ -82,8 +89,16 @@ def _line_of_spec(spec: PodSpec, rules: RequestRules, names: tuple[str, ...]) ->
 
 
 def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
-    amounts = {CPU: requests.cpu, MEMORY: requests.memory, EPHEMERAL_STORAGE: requests.ephemeral_storage, **requests.scalars}
-    return np.array([min(amounts.get(name, 0), LARGEST) for name in names] + [requests.nonzero_cpu, requests.nonzero_memory], dtype=np.int64)
+    amounts = {
+        CPU: requests.cpu,
+        MEMORY: requests.memory,
+        EPHEMERAL_STORAGE: requests.ephemeral_storage,
+        **requests.scalars,
+    }
+    return np.array(
+        [min(amounts.get(name, 0), LARGEST) for name in names] + [requests.nonzero_cpu, requests.nonzero_memory],
+        dtype=np.int64,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +135,13 @@ class HostPortTally:
                 ports[port][row] += 1
         return ports
 
-    def after(self, value: Mapping[HostPort, Ints], changes: Changes, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:  # noqa: ARG002
+    def after(
+        self,
+        value: Mapping[HostPort, Ints],
+        changes: Changes,
+        columns: Columns,
+        table: PodTable,  # noqa: ARG002 - the protocol's
+    ) -> Mapping[HostPort, Ints]:
         ports = dict(value)
         for change in changes:
             for port in change.pod.spec.host_ports:
@@ -134,7 +155,8 @@ HOST_PORTS: Final = HostPortTally()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pull:
-    """Per domain of one topology key (the last place: nodes without it): the summed weight, and the number of terms behind it."""
+    """Per domain of one topology key (the last place: nodes without it): the summed weight, and the number of
+    terms behind it."""
 
     weights: Ints
     terms: Ints
@@ -144,8 +166,8 @@ class Pull:
 class PullTally:
     """How placed pods' own terms pull at, or keep off, one kind of newcomer: by topology key.
 
-    `kind` "required" and "keeps off" count each matching term as 1; "preferred" counts the term's weight, negative for anti-affinity.
-    """
+    `kind` "required" and "keeps off" count each matching term as 1; "preferred" counts the term's weight,
+    negative for anti-affinity."""
 
     newcomer: Newcomer
     kind: Literal["keeps off", "required", "preferred"]
@@ -160,7 +182,9 @@ class PullTally:
                 _add(pulls, columns.labels.topology(key), weight, rows, 1)
         return pulls
 
-    def after(self, value: Mapping[str, Pull], changes: Changes, columns: Columns, table: PodTable) -> Mapping[str, Pull]:
+    def after(
+        self, value: Mapping[str, Pull], changes: Changes, columns: Columns, table: PodTable
+    ) -> Mapping[str, Pull]:
         matched = self._pulls(table)
         relevant = changes.of_groups(matched.keys())
         if not relevant:
@@ -174,13 +198,19 @@ class PullTally:
     def _pulls(self, table: PodTable) -> Pulls:
         if self.kind == "keeps off":
             return table.affinities.kept_off_by(self.newcomer)
-        return table.affinities.drawn_by_requirement(self.newcomer) if self.kind == "required" else table.affinities.drawn_by_preference(self.newcomer)
+        return (
+            table.affinities.drawn_by_requirement(self.newcomer)
+            if self.kind == "required"
+            else table.affinities.drawn_by_preference(self.newcomer)
+        )
 
 
 def _add(pulls: dict[str, Pull], topology: Topology, weight: int, rows: NDArray[np.intp], sign: int) -> None:
     key = topology.key
     if key not in pulls:
-        pulls[key] = Pull(np.zeros(topology.missing + 1, dtype=np.int64), np.zeros(topology.missing + 1, dtype=np.int64))
+        pulls[key] = Pull(
+            np.zeros(topology.missing + 1, dtype=np.int64), np.zeros(topology.missing + 1, dtype=np.int64)
+        )
     pull = pulls[key]
     if len(rows) == 1:
         code = topology.codes[rows[0]]

@@ -1,4 +1,5 @@
-"""Which placed pods use claims or legacy disks: few pods of a cluster do, and volume plugins need not look at the others."""
+"""Which placed pods use claims or legacy disks: few pods of a cluster do, and volume plugins need not look at
+the others."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from scheduler_core.snapshot.pods.pod_table import PodTable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VolumeUsers:
-    """`by_row` holds each node's pods with volumes of interest; `uses` counts the uses of each claim "namespace/name" by name.
+    """`by_row` holds each node's pods with volumes of interest; `uses` counts the uses of each claim
+    "namespace/name" by name.
 
     Claims made for one pod alone (ephemeral volumes) are not in `uses`: nobody else can name them.
     """
@@ -56,7 +58,10 @@ VOLUME_USERS: Final = VolumeUsersTally()
 
 
 def has_volumes_of_interest(pod: Pod) -> bool:
-    return any(volume.claim_name is not None or volume.ephemeral or volume.legacy_disk is not None for volume in pod.spec.volumes)
+    return any(
+        volume.claim_name is not None or volume.ephemeral or volume.legacy_disk is not None
+        for volume in pod.spec.volumes
+    )
 
 
 def _count_uses(uses: dict[str, int], pod: Pod, sign: int) -> None:

@@ -110,15 +110,29 @@ class Shell(Cluster):
     @property
     def senses(self) -> Senses:
         return Senses(
-            node_name="n1", daemonset_namespace="careen", daemonset_name="careen", api=self.api, host=self.host, need=self.need, lock=self.lock,
+            node_name="n1",
+            daemonset_namespace="careen",
+            daemonset_name="careen",
+            api=self.api,
+            host=self.host,
+            need=self.need,
+            lock=self.lock,
             self_tests=SelfTests(self.host, self.clock),
-            forecaster=self.forecaster, alerts=self.alert_source, chance=lambda: 0.0,
+            forecaster=self.forecaster,
+            alerts=self.alert_source,
+            chance=lambda: 0.0,
         )
 
     @property
     def hands(self) -> Hands:
         return Hands(
-            node_name="n1", api=self.api, host=self.host, lock=self.lock, chance=lambda: 0.0, metrics=self.metrics, notify=self.told.append,
+            node_name="n1",
+            api=self.api,
+            host=self.host,
+            lock=self.lock,
+            chance=lambda: 0.0,
+            metrics=self.metrics,
+            notify=self.told.append,
             in_background=self.in_background,
         )
 

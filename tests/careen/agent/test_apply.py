@@ -43,7 +43,9 @@ async def do(shell: Shell, *actions: Action, memory: Memory = ANNOUNCED) -> Appl
 
 def patch(shell: Shell, **more: object) -> PatchNode:
     version = shell.put_node("n1")["metadata"]["resourceVersion"]
-    return PatchNode(**{"purpose": "announce", "resource_version": version, "annotations": {"careen.dev/phase": "Rebooting"}, **more})  # type: ignore[arg-type]
+    return PatchNode(
+        **{"purpose": "announce", "resource_version": version, "annotations": {"careen.dev/phase": "Rebooting"}, **more}
+    )  # type: ignore[arg-type]
 
 
 async def test_announce_confirm_and_ask_in_this_order(shell: Shell) -> None:
@@ -69,7 +71,13 @@ async def test_a_node_that_changed_meanwhile_is_not_rebooted(shell: Shell) -> No
 
 @pytest.mark.parametrize(
     "content",
-    ["", '{"nodeID":"n2","locks":[{"nodeID":"n2","id":"c9"}]}', '{"nodeID":"manual","locks":[{"nodeID":"n1","id":"c1"}]}', '{"nodeID":"n1","locks":[{"nodeID":"n1","id":"other"}]}', "garbage"],
+    [
+        "",
+        '{"nodeID":"n2","locks":[{"nodeID":"n2","id":"c9"}]}',
+        '{"nodeID":"manual","locks":[{"nodeID":"n1","id":"c1"}]}',
+        '{"nodeID":"n1","locks":[{"nodeID":"n1","id":"other"}]}',
+        "garbage",
+    ],
     ids=["no claim", "another's", "paused by hand", "another claim of ours", "not understood"],
 )
 async def test_without_its_own_live_claim_a_node_is_not_rebooted(shell: Shell, content: str) -> None:
@@ -93,7 +101,9 @@ async def test_a_confirmation_that_took_too_long_is_none(shell: Shell) -> None:
     """Its age counts from the question: what changed since the server read the lock is not in the answer."""
     hold_lock(shell)
     announce = patch(shell)
-    shell.wire.after = lambda request: setattr(shell.clock, "seconds", shell.clock.seconds + 5) if "daemonsets" in request.path else None  # type: ignore[func-returns-value]
+    shell.wire.after = lambda request: (
+        setattr(shell.clock, "seconds", shell.clock.seconds + 5) if "daemonsets" in request.path else None
+    )  # type: ignore[func-returns-value]
     applied = await do(shell, announce, CONFIRM, ASK)
     assert applied.stop is not None
     assert "too old" in applied.stop.why
@@ -101,7 +111,9 @@ async def test_a_confirmation_that_took_too_long_is_none(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "reboots"), [(0.0, 0), (60.0, 1)])
-async def test_a_process_that_slept_since_its_announcement_asks_for_nothing(shell: Shell, seconds: float, reboots: int) -> None:
+async def test_a_process_that_slept_since_its_announcement_asks_for_nothing(
+    shell: Shell, seconds: float, reboots: int
+) -> None:
     """Another process of the node may have taken it for dead, and asked."""
     hold_lock(shell)
     ask = AskReboot(within_seconds=5.0, send_before=shell.host.uptime() + seconds)
@@ -125,9 +137,15 @@ async def test_nobody_reboots_without_a_confirmation_in_the_same_turn(shell: She
 
 @pytest.mark.parametrize(
     ("answer", "outcome", "detail"),
-    [(reboot.Asked(), RebootOutcome.ACCEPTED, ""), (reboot.Refused("no rights"), RebootOutcome.FAILED, "no rights"), (reboot.Unclear("slow"), RebootOutcome.UNCLEAR, "slow")],
+    [
+        (reboot.Asked(), RebootOutcome.ACCEPTED, ""),
+        (reboot.Refused("no rights"), RebootOutcome.FAILED, "no rights"),
+        (reboot.Unclear("slow"), RebootOutcome.UNCLEAR, "slow"),
+    ],
 )
-async def test_what_the_host_answered_is_remembered(shell: Shell, answer: reboot.Answer, outcome: RebootOutcome, detail: str) -> None:
+async def test_what_the_host_answered_is_remembered(
+    shell: Shell, answer: reboot.Answer, outcome: RebootOutcome, detail: str
+) -> None:
     hold_lock(shell)
     shell.host.answer = answer
     memory = (await do(shell, CONFIRM, ASK)).memory
@@ -147,7 +165,9 @@ async def test_from_the_moment_it_is_asked_a_reboot_is_remembered_as_possible(sh
         return reboot.Asked()
 
     shell.host.ask_reboot = hang  # type: ignore[method-assign]
-    task = asyncio.create_task(Applier(shell.hands, ANNOUNCED, node_uid="uid", remember=remembered.append).apply((CONFIRM, ASK)))
+    task = asyncio.create_task(
+        Applier(shell.hands, ANNOUNCED, node_uid="uid", remember=remembered.append).apply((CONFIRM, ASK))
+    )
     await asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -166,7 +186,12 @@ async def test_a_patch_that_rests_on_facts_too_old_is_not_sent(shell: Shell) -> 
 async def test_the_lock_is_written_only_on_the_version_that_was_read(shell: Shell) -> None:
     hold_lock(shell, "")
     reading = await shell.lock.read()
-    claim = WriteLock(purpose="take a claim", expected_resource_version=reading.resource_version, daemonset_uid=reading.daemonset_uid, content="mine")
+    claim = WriteLock(
+        purpose="take a claim",
+        expected_resource_version=reading.resource_version,
+        daemonset_uid=reading.daemonset_uid,
+        content="mine",
+    )
     assert (await do(shell, claim)).stop is None
     assert (await shell.lock.read()).content == "mine"
     stop = (await do(shell, claim)).stop
@@ -202,7 +227,9 @@ async def test_evictions_go_out_together_up_to_the_limit_and_each_answer_is_reme
     applied = await do(shell, Evict(pods=pods, parallel=2), memory=Memory())
     assert applied.stop is None
     assert most == 2
-    assert {uid: evicted.answer for uid, evicted in applied.memory.evictions.items()} == dict.fromkeys("abcde", EvictAnswer.ACCEPTED) | {"gone": EvictAnswer.GONE}
+    assert {uid: evicted.answer for uid, evicted in applied.memory.evictions.items()} == dict.fromkeys(
+        "abcde", EvictAnswer.ACCEPTED
+    ) | {"gone": EvictAnswer.GONE}
 
 
 async def test_one_after_another_they_leave_the_replacement_time_to_find_its_node(shell: Shell) -> None:
@@ -210,12 +237,17 @@ async def test_one_after_another_they_leave_the_replacement_time_to_find_its_nod
     for name in "abc":
         shell.put_pod(name, metadata={"uid": name})
     shell.wire.before = lambda _: asked.append(shell.api.clock.monotonic())
-    await do(shell, Evict(pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in "abc"), parallel=1), memory=Memory())
+    await do(
+        shell,
+        Evict(pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in "abc"), parallel=1),
+        memory=Memory(),
+    )
     assert [round(later - earlier, 3) for earlier, later in pairwise(asked)] == [ONE_BY_ONE_SECONDS] * 2
 
 
 async def test_behind_a_slow_webhook_a_turn_asks_for_some_seconds_and_leaves_the_rest_to_the_next(shell: Shell) -> None:
-    """Hold, pause and need are looked at between turns: 110 pods at 8 s each would be a quarter of an hour without a look."""
+    """Hold, pause and need are looked at between turns: 110 pods at 8 s each would be a quarter of an hour
+    without a look."""
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
         shell.put_pod(name, metadata={"uid": name})
@@ -225,7 +257,11 @@ async def test_behind_a_slow_webhook_a_turn_asks_for_some_seconds_and_leaves_the
 
     shell.wire.before = slowly
     began = shell.clock.seconds
-    applied = await do(shell, Evict(pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in names), parallel=1), memory=Memory())
+    applied = await do(
+        shell,
+        Evict(pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in names), parallel=1),
+        memory=Memory(),
+    )
     assert applied.stop is None
     assert shell.clock.seconds - began < EVICTIONS_SECONDS + 8.0
     assert list(applied.memory.evictions) == names[:2], "in order; what was not asked has not been tried"
@@ -237,7 +273,13 @@ async def test_no_eviction_goes_on_when_one_beside_it_breaks_the_turn(shell: She
         shell.put_pod(name, metadata={"uid": name})
     shell.wire.before = lambda request: KeyError("our bug") if "/pods/a/" in request.path else None
     with pytest.raises(KeyError):
-        await do(shell, Evict(pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in "abcdefgh"), parallel=parallel), memory=Memory())
+        await do(
+            shell,
+            Evict(
+                pods=tuple(EvictPod(namespace="shop", name=name, uid=name) for name in "abcdefgh"), parallel=parallel
+            ),
+            memory=Memory(),
+        )
     asked = len(shell.requests)
     await asyncio.sleep(0.1)
     assert len(shell.requests) == asked <= parallel
@@ -245,15 +287,29 @@ async def test_no_eviction_goes_on_when_one_beside_it_breaks_the_turn(shell: She
 
 async def test_a_refused_eviction_is_backed_off_at_least_as_long_as_the_server_asks(shell: Shell) -> None:
     shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
-    shell.server.seed({
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pdb", "namespace": "shop", "generation": 2},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
-        "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
-    })
+    shell.server.seed(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "pdb", "namespace": "shop", "generation": 2},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+            "status": {
+                "observedGeneration": 1,
+                "disruptionsAllowed": 0,
+                "currentHealthy": 1,
+                "desiredHealthy": 1,
+                "expectedPods": 1,
+            },
+        }
+    )
     asked_at = shell.host.uptime()
-    memory = (await do(shell, Evict(pods=(EvictPod(namespace="shop", name="a", uid="a"),), parallel=1), memory=Memory())).memory
+    memory = (
+        await do(shell, Evict(pods=(EvictPod(namespace="shop", name="a", uid="a"),), parallel=1), memory=Memory())
+    ).memory
     assert memory.evictions["a"].answer is EvictAnswer.BUDGET
-    assert memory.evictions["a"].not_before == asked_at + 10, "the server's Retry-After for a budget that is not yet observed"
+    assert memory.evictions["a"].not_before == asked_at + 10, (
+        "the server's Retry-After for a budget that is not yet observed"
+    )
 
 
 async def test_events_and_messages_never_hold_up_a_turn(shell: Shell) -> None:
@@ -267,8 +323,14 @@ async def test_events_and_messages_never_hold_up_a_turn(shell: Shell) -> None:
     shell.server.api.is_down = False
     await do(shell, told)
     await asyncio.gather(*shell.background)
-    events = [change.after.content for change in shell.server.store.journal if change.after is not None and change.after.content.get("kind") == "Event"]
-    assert [(event["reason"], event["type"], event["involvedObject"]["uid"]) for event in events] == [("DrainTimeout", "Warning", "uid")]
+    events = [
+        change.after.content
+        for change in shell.server.store.journal
+        if change.after is not None and change.after.content.get("kind") == "Event"
+    ]
+    assert [(event["reason"], event["type"], event["involvedObject"]["uid"]) for event in events] == [
+        ("DrainTimeout", "Warning", "uid")
+    ]
 
 
 async def test_after_a_stop_the_node_must_be_read_again(shell: Shell) -> None:

@@ -62,7 +62,12 @@ class Follower:
 
 def edit(transport: ClientTransport, method: Method = "PATCH", name: str = "careen", **data: str) -> None:
     """A person's kubectl."""
-    request = Request(method=method, path=f"/api/v1/namespaces/careen/configmaps/{name}", body=json.dumps({"data": data}).encode(), content_type=MERGE_PATCH)
+    request = Request(
+        method=method,
+        path=f"/api/v1/namespaces/careen/configmaps/{name}",
+        body=json.dumps({"data": data}).encode(),
+        content_type=MERGE_PATCH,
+    )
     assert asyncio.run(transport.send(request)).status == 200
 
 
@@ -88,7 +93,9 @@ def follower(server: RunningServer, transport: ClientTransport) -> Iterator[Foll
     made.stop()
 
 
-def test_the_config_map_is_reported_at_first_sight_and_at_each_change(transport: ClientTransport, follower: Follower) -> None:
+def test_the_config_map_is_reported_at_first_sight_and_at_each_change(
+    transport: ClientTransport, follower: Follower
+) -> None:
     assert follower.data() == [{"a": "1"}]
     edit(transport, a="2")
     wait_until(lambda: follower.data()[-1] == {"a": "2"})
@@ -104,17 +111,24 @@ def test_a_deleted_config_map_is_reported(transport: ClientTransport, follower: 
     wait_until(lambda: follower.data()[-1] is None)
 
 
-def test_nothing_is_written_and_only_the_own_object_is_watched_for_an_hour(server: RunningServer, follower: Follower) -> None:
+def test_nothing_is_written_and_only_the_own_object_is_watched_for_an_hour(
+    server: RunningServer, follower: Follower
+) -> None:
     wait_until(lambda: any(record.verb == "watch" for record in server.api.requests))
     asked = [record for record in server.api.requests if record.user == "agent"]
-    assert {(record.verb, record.resource, record.namespace) for record in asked} == {("list", "configmaps", "careen"), ("watch", "configmaps", "careen")}
+    assert {(record.verb, record.resource, record.namespace) for record in asked} == {
+        ("list", "configmaps", "careen"),
+        ("watch", "configmaps", "careen"),
+    }
     stored = server.get("configmaps", "careen", "careen")
     assert stored is not None
     assert "annotations" not in stored["metadata"]
     assert "finalizers" not in stored["metadata"]
 
 
-def test_a_server_that_is_down_for_a_while_is_found_again(server: RunningServer, transport: ClientTransport, follower: Follower) -> None:
+def test_a_server_that_is_down_for_a_while_is_found_again(
+    server: RunningServer, transport: ClientTransport, follower: Follower
+) -> None:
     server.api.is_down = True
     time.sleep(2)
     server.api.is_down = False
@@ -128,27 +142,45 @@ def test_kopfs_pauses_never_end() -> None:
     assert [next(pauses) for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
 
 
-@pytest.mark.parametrize(("header", "seconds"), [("3", "3.0"), ("1000000000", "60.0"), ("Fri, 31 Dec 2199 23:59:59 GMT", "60.0"), ("nan", None), ("soon", None)])
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("3", "3.0"), ("1000000000", "60.0"), ("Fri, 31 Dec 2199 23:59:59 GMT", "60.0"), ("nan", None), ("soon", None)],
+)
 def test_kopf_never_waits_longer_than_a_minute_because_a_server_says_so(header: str, seconds: str | None) -> None:
     """It would not read the settings again for years."""
     from kopf._cogs.clients.errors import APITooManyRequestsError
 
     handlers._bound_retry_after()
-    refused = APITooManyRequestsError({"details": {"retryAfterSeconds": 10**9}}, status=429, headers={"Retry-After": header})  # type: ignore[typeddict-item]
+    refused = APITooManyRequestsError(
+        {"details": {"retryAfterSeconds": 10**9}}, status=429, headers={"Retry-After": header}
+    )  # type: ignore[typeddict-item]
     assert refused.headers.get("Retry-After") == seconds
     assert not refused.details
 
 
-@pytest.mark.parametrize("metadata", [{}, {"name": "careen"}, {"name": "careen", "uid": "u"}, {"name": "careen", "resourceVersion": "5"}, {"name": "other", "uid": "u", "resourceVersion": "5"}])
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {},
+        {"name": "careen"},
+        {"name": "careen", "uid": "u"},
+        {"name": "careen", "resourceVersion": "5"},
+        {"name": "other", "uid": "u", "resourceVersion": "5"},
+    ],
+)
 def test_a_config_map_that_is_not_whole_says_nothing_about_settings(metadata: dict[str, str]) -> None:
     assert not handlers._is_named({"metadata": metadata}, "careen")
     assert not handlers._is_named({}, "careen")
     assert handlers._is_named({"metadata": {"name": "careen", "uid": "u", "resourceVersion": "5"}}, "careen")
 
 
-@pytest.mark.parametrize(("attempt", "is_told"), [(1, False), (4, False), (5, True), (6, False), (100, True), (200, True)])
+@pytest.mark.parametrize(
+    ("attempt", "is_told"), [(1, False), (4, False), (5, True), (6, False), (100, True), (200, True)]
+)
 def test_retries_are_told_when_they_last_and_not_as_errors(attempt: int, is_told: bool) -> None:
-    record = logging.makeLogRecord({"msg": f"Request attempt #{attempt} failed; will retry: GET /x", "levelno": logging.ERROR})
+    record = logging.makeLogRecord(
+        {"msg": f"Request attempt #{attempt} failed; will retry: GET /x", "levelno": logging.ERROR}
+    )
     assert handlers.FewRetries().filter(record) is is_told
     assert record.levelno == logging.WARNING
     other = logging.makeLogRecord({"msg": "Watching failed", "levelno": logging.ERROR})
@@ -160,17 +192,48 @@ def test_kopf_asks_for_one_object_and_for_nothing_besides() -> None:
     import kopf
 
     settings = handlers._settings(kopf, "careen")
-    assert [(selector.any_name, value) for selector, value in settings.watching.field_selectors.items()] == [("configmaps", "metadata.name=careen")]
-    assert (settings.scanning.disabled, settings.peering.standalone, settings.posting.enabled, settings.watching.server_timeout) == (True, True, False, 3600)
+    assert [(selector.any_name, value) for selector, value in settings.watching.field_selectors.items()] == [
+        ("configmaps", "metadata.name=careen")
+    ]
+    assert (
+        settings.scanning.disabled,
+        settings.peering.standalone,
+        settings.posting.enabled,
+        settings.watching.server_timeout,
+    ) == (True, True, False, 3600)
     assert isinstance(settings.networking.error_backoffs, handlers.Forever)
 
 
 def test_credentials_become_kopfs() -> None:
     import kopf
 
-    found = handlers._connection(kopf, Credentials(server="https://h", authorization="Bearer t", ca_file="/ca", certificate_file=None, key_file=None, insecure=False), "careen")
-    assert (found.server, found.scheme, found.token, found.ca_path, found.insecure, found.default_namespace) == ("https://h", "Bearer", "t", "/ca", None, "careen")
-    anonymous = handlers._connection(kopf, Credentials(server="http://h", authorization=None, ca_file=None, certificate_file=None, key_file=None, insecure=True), "careen")
+    found = handlers._connection(
+        kopf,
+        Credentials(
+            server="https://h",
+            authorization="Bearer t",
+            ca_file="/ca",
+            certificate_file=None,
+            key_file=None,
+            insecure=False,
+        ),
+        "careen",
+    )
+    assert (found.server, found.scheme, found.token, found.ca_path, found.insecure, found.default_namespace) == (
+        "https://h",
+        "Bearer",
+        "t",
+        "/ca",
+        None,
+        "careen",
+    )
+    anonymous = handlers._connection(
+        kopf,
+        Credentials(
+            server="http://h", authorization=None, ca_file=None, certificate_file=None, key_file=None, insecure=True
+        ),
+        "careen",
+    )
     assert (anonymous.token, anonymous.insecure) == (None, True)
 
 
@@ -182,7 +245,7 @@ def test_when_kopf_ends_it_is_started_again(monkeypatch: pytest.MonkeyPatch) -> 
         ends[0] += 1
         if ends[0] >= 3:
             enough.set()
-            may_go_on.wait()                 # no fourth life: it would outlive this test
+            may_go_on.wait()  # no fourth life: it would outlive this test
         raise RuntimeError("the watcher died")
 
     monkeypatch.setattr(handlers, "_follow", die)

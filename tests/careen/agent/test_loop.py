@@ -54,13 +54,25 @@ class ScriptedMind:
             raise outcome
         need = await self.host.read_need()
         seen = Observation(
-            now=self.clock.now(), uptime=0.0, chance=Chance(claim_id="c", jitter=0.0), memory=Memory(), clock_skew_seconds=0.0, node=Gone(), boot_id="b", need=need,
+            now=self.clock.now(),
+            uptime=0.0,
+            chance=Chance(claim_id="c", jitter=0.0),
+            memory=Memory(),
+            clock_skew_seconds=0.0,
+            node=Gone(),
+            boot_id="b",
+            need=need,
         )
         decision = Decision(
-            phase=self.phase, reason=Reason(code=Code.NO_NEED, sentence="nothing to do"), memory=Memory(),
-            look_again_seconds=outcome if isinstance(outcome, float) else 99.0, refusals=self.refusals,
+            phase=self.phase,
+            reason=Reason(code=Code.NO_NEED, sentence="nothing to do"),
+            memory=Memory(),
+            look_again_seconds=outcome if isinstance(outcome, float) else 99.0,
+            refusals=self.refusals,
         )
-        return Turned(decision=decision, observation=seen, stop=outcome if isinstance(outcome, Stop) else None, phase=self.phase)
+        return Turned(
+            decision=decision, observation=seen, stop=outcome if isinstance(outcome, Stop) else None, phase=self.phase
+        )
 
 
 class Stage:
@@ -74,8 +86,15 @@ class Stage:
         self.place = Place("n1")
         self.started: list[float] = []
         self.loop = Loop(
-            mind=self.mind, policy=lambda: POLICY, need=self.need, clock=self.clock, chance=lambda: 0.0, place=self.place,  # type: ignore[arg-type]
-            metrics=self.metrics, heartbeat=self.heartbeat, after_first_turn=lambda: self.started.append(self.clock.seconds),
+            mind=self.mind,
+            policy=lambda: POLICY,
+            need=self.need,
+            clock=self.clock,
+            chance=lambda: 0.0,
+            place=self.place,  # type: ignore[arg-type]
+            metrics=self.metrics,
+            heartbeat=self.heartbeat,
+            after_first_turn=lambda: self.started.append(self.clock.seconds),
         )
         self.mind.loop = self.loop
 
@@ -148,7 +167,9 @@ async def test_a_turn_that_breaks_is_logged_and_made_again(caplog: pytest.LogCap
 async def test_a_refusal_by_the_server_is_an_error_and_a_conflict_is_not(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "careen")
     await Stage(Stop("403 patch nodes", is_refusal=True), Stop("409"), 1.0).run()
-    levels = {record.getMessage(): record.levelname for record in caplog.records if "looking again" in record.getMessage()}
+    levels = {
+        record.getMessage(): record.levelname for record in caplog.records if "looking again" in record.getMessage()
+    }
     assert levels == {"not done, looking again: 403 patch nodes": "ERROR", "not done, looking again: 409": "INFO"}
 
 
@@ -190,20 +211,29 @@ async def test_metrics_follow_the_decisions() -> None:
     await stage.run()
     text = stage.metrics.exposition().decode()
     for line in (
-        'kured_reboot_required{node="n1"} 1.0', 'careen_phase{node="n1",phase="Waiting"} 1.0', 'careen_phase{node="n1",phase="Idle"} 0.0',
-        'careen_refused{code="held",gate="hold",node="n1"} 1.0', 'careen_turns_total{end="done",node="n1"} 2.0',
+        'kured_reboot_required{node="n1"} 1.0',
+        'careen_phase{node="n1",phase="Waiting"} 1.0',
+        'careen_phase{node="n1",phase="Idle"} 0.0',
+        'careen_refused{code="held",gate="hold",node="n1"} 1.0',
+        'careen_turns_total{end="done",node="n1"} 2.0',
     ):
         assert line in text.splitlines()
-
-
 
 
 async def test_health_waits_for_what_the_settings_allow_a_turn() -> None:
     """A forecast that may take a quarter of an hour must not be ended by the liveness probe."""
     stage = Stage(5.0, 1.0)
     loop = Loop(
-        mind=stage.mind, policy=lambda: POLICY, need=stage.need, clock=stage.clock, chance=lambda: 0.0, place=stage.place,  # type: ignore[arg-type]
-        metrics=stage.metrics, heartbeat=stage.heartbeat, after_first_turn=lambda: None, other_deadlines_seconds=lambda: 900.0,
+        mind=stage.mind,
+        policy=lambda: POLICY,
+        need=stage.need,
+        clock=stage.clock,
+        chance=lambda: 0.0,
+        place=stage.place,  # type: ignore[arg-type]
+        metrics=stage.metrics,
+        heartbeat=stage.heartbeat,
+        after_first_turn=lambda: None,
+        other_deadlines_seconds=lambda: 900.0,
     )
     stage.mind.loop = loop
     health: list[bool] = []
@@ -242,7 +272,9 @@ async def test_what_could_not_be_started_after_the_first_turn_is_started_after_a
     assert tries == 3
 
 
-async def test_a_look_between_turns_that_breaks_neither_ends_the_loop_nor_hurries_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_look_between_turns_that_breaks_neither_ends_the_loop_nor_hurries_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stage = Stage(12.0, 1.0)
 
     async def breaks() -> bool:

@@ -35,7 +35,9 @@ class World:
         self.gate.set()
         self.why = ""
         self.tasks: list[asyncio.Task[object]] = []
-        self.messenger = Messenger(node="n1", settings=lambda: self.settings, metrics=self.metrics, in_background=self._start, send=self._send)
+        self.messenger = Messenger(
+            node="n1", settings=lambda: self.settings, metrics=self.metrics, in_background=self._start, send=self._send
+        )
 
     def _start(self, work: Coroutine[Any, Any, object]) -> None:
         self.tasks.append(asyncio.create_task(work))
@@ -77,10 +79,21 @@ async def test_one_occasion_of_one_claim_is_told_once() -> None:
 
 async def test_the_next_claim_is_another_story_and_so_is_every_failure() -> None:
     world = World(notify_url=(SLACK,))
-    for message in (REBOOT, FAILED, REBOOT, FAILED, Notify(occasion=Occasion.REBOOT, sentence="Rebooting node n1", claim="c2")):
+    for message in (
+        REBOOT,
+        FAILED,
+        REBOOT,
+        FAILED,
+        Notify(occasion=Occasion.REBOOT, sentence="Rebooting node n1", claim="c2"),
+    ):
         world.messenger.tell(message)
     await world.messenger.finish(seconds=LONG_SECONDS)
-    assert [text for text, _ in world.sent] == ["Rebooting node n1", FAILED.sentence, FAILED.sentence, "Rebooting node n1"]
+    assert [text for text, _ in world.sent] == [
+        "Rebooting node n1",
+        FAILED.sentence,
+        FAILED.sentence,
+        "Rebooting node n1",
+    ]
 
 
 async def test_a_webhook_that_hangs_holds_up_nobody_but_the_messages_behind_it() -> None:

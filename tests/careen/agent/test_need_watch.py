@@ -87,7 +87,9 @@ class Slow:
         return self.host.need
 
 
-async def test_a_slow_command_holds_up_no_turn_and_the_last_answer_stands_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_command_holds_up_no_turn_and_the_last_answer_stands_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(need_watch, "_WAIT_SECONDS", 0.01)
     need, host, clock = watch(is_command=True, period=60)
     assert await need.read() == NO
@@ -107,7 +109,9 @@ async def test_a_slow_command_holds_up_no_turn_and_the_last_answer_stands_until_
     assert host.needs_read == 3
 
 
-async def test_a_change_that_a_slow_look_brings_between_two_questions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_change_that_a_slow_look_brings_between_two_questions_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(need_watch, "_WAIT_SECONDS", 0.01)
     need, host, clock = watch(is_command=True, period=60)
     await need.read()
@@ -136,6 +140,7 @@ async def test_a_look_that_breaks_is_told_to_whoever_asks_and_made_again(monkeyp
     need, host, _ = watch(is_command=False)
     await need.read()
     with monkeypatch.context() as broken:
+
         async def breaks() -> Need:
             raise KeyError("our bug")
 

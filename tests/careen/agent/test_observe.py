@@ -37,7 +37,9 @@ LOCK = "GET /apis/apps/v1/namespaces/careen/daemonsets/careen"
 
 
 def put_in_phase(shell: Shell, phase: Phase, **more: Any) -> None:
-    shell.put_node("n1", annotations={"careen.dev/progress": to_annotation(Progress(phase=phase.value, claim="c1", **more))})
+    shell.put_node(
+        "n1", annotations={"careen.dev/progress": to_annotation(Progress(phase=phase.value, claim="c1", **more))}
+    )
 
 
 async def begin(shell: Shell, phase: Phase = Phase.IDLE) -> Observation:
@@ -49,8 +51,28 @@ async def test_an_idle_turn_costs_one_request(shell: Shell) -> None:
     seen = await begin(shell)
     assert shell.requests == [NODE]
     assert isinstance(seen.node, NodeView)
-    assert (seen.boot_id, seen.need.answer, seen.uptime, seen.now) == ("boot-n1", NeedAnswer.NO, 5000.0, shell.clock.now())
-    assert all(isinstance(getattr(seen, name), NotAsked) for name in ("lock", "peers", "holders", "waiters", "fleet", "pods", "alerts", "foreign", "forecast", "evictability", "owners"))
+    assert (seen.boot_id, seen.need.answer, seen.uptime, seen.now) == (
+        "boot-n1",
+        NeedAnswer.NO,
+        5000.0,
+        shell.clock.now(),
+    )
+    assert all(
+        isinstance(getattr(seen, name), NotAsked)
+        for name in (
+            "lock",
+            "peers",
+            "holders",
+            "waiters",
+            "fleet",
+            "pods",
+            "alerts",
+            "foreign",
+            "forecast",
+            "evictability",
+            "owners",
+        )
+    )
     assert isinstance(seen.clock_skew_seconds, float)
 
 
@@ -142,7 +164,17 @@ async def test_without_any_answer_the_clocks_cannot_be_compared(shell: Shell) ->
     assert isinstance((await begin(shell)).clock_skew_seconds, Unknown)
 
 
-ALL_LISTS = [Evidence.LOCK, Evidence.PEERS, Evidence.HOLDERS, Evidence.WAITERS, Evidence.FLEET, Evidence.PODS, Evidence.FOREIGN, Evidence.EVICTABILITY, Evidence.OWNERS]
+ALL_LISTS = [
+    Evidence.LOCK,
+    Evidence.PEERS,
+    Evidence.HOLDERS,
+    Evidence.WAITERS,
+    Evidence.FLEET,
+    Evidence.PODS,
+    Evidence.FOREIGN,
+    Evidence.EVICTABILITY,
+    Evidence.OWNERS,
+]
 
 
 @pytest.mark.parametrize("evidence", ALL_LISTS)
@@ -226,16 +258,37 @@ async def test_dry_runs_are_tried_for_the_pods_that_would_be_evicted_and_no_othe
     shell.put_node("n1")
     shell.put_pod("free", metadata={"uid": "free"})
     shell.put_pod("held", metadata={"uid": "held", "labels": {"app": "db"}})
-    shell.put_pod("daemon", metadata={"uid": "daemon", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}]})
+    shell.put_pod(
+        "daemon",
+        metadata={
+            "uid": "daemon",
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
+            ],
+        },
+    )
     shell.put_pod("done", metadata={"uid": "done"}, status={"phase": "Succeeded"})
-    shell.server.seed({
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "pdb", "namespace": "shop", "generation": 1},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
-        "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
-    })
+    shell.server.seed(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "pdb", "namespace": "shop", "generation": 1},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+            "status": {
+                "observedGeneration": 1,
+                "disruptionsAllowed": 0,
+                "currentHealthy": 1,
+                "desiredHealthy": 1,
+                "expectedPods": 1,
+            },
+        }
+    )
     seen = await add(shell, Evidence.EVICTABILITY)
     assert isinstance(seen.evictability, dict)
-    assert {uid: answer.answer for uid, answer in seen.evictability.items()} == {"free": Evictable.ALLOWED, "held": Evictable.BUDGET}
+    assert {uid: answer.answer for uid, answer in seen.evictability.items()} == {
+        "free": Evictable.ALLOWED,
+        "held": Evictable.BUDGET,
+    }
     assert shell.server.get("pods", "free", "shop") is not None
 
 
@@ -264,8 +317,23 @@ async def test_owners_are_those_of_the_pods_until_the_record_names_some(shell: S
     from careen.core.facts.observation import OwnerHealth
 
     for name in ("web", "old"):
-        shell.server.seed({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "shop"}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}})
-    shell.put_pod("a", metadata={"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}]})
+        shell.server.seed(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "metadata": {"name": name, "namespace": "shop"},
+                "spec": {"replicas": 2},
+                "status": {"readyReplicas": 2},
+            }
+        )
+    shell.put_pod(
+        "a",
+        metadata={
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+            ]
+        },
+    )
     shell.put_node("n1")
     seen = await add(shell, Evidence.OWNERS)
     assert isinstance(seen.owners, tuple)
@@ -280,12 +348,22 @@ async def test_owners_are_those_of_the_pods_until_the_record_names_some(shell: S
 
 async def test_before_the_claim_only_owners_that_may_bind_a_pod_to_this_node_are_read(shell: Shell) -> None:
     for name, field in (("placed", "f:containers"), ("bound", "f:nodeName")):
-        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "shop"}, "spec": {"replicas": 1}}
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"replicas": 1},
+        }
         shell.server.seed(owner)
-        shell.put_pod(name, metadata={
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}],
-            "managedFields": [{"manager": "m", "operation": "Update", "fieldsV1": {"f:spec": {field: {}}}}],
-        })
+        shell.put_pod(
+            name,
+            metadata={
+                "ownerReferences": [
+                    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
+                ],
+                "managedFields": [{"manager": "m", "operation": "Update", "fieldsV1": {"f:spec": {field: {}}}}],
+            },
+        )
     put_in_phase(shell, Phase.WAITING)
     seen = await add(shell, Evidence.OWNERS)
     assert isinstance(seen.owners, tuple)

@@ -37,15 +37,32 @@ class Node:
     @property
     def command(self) -> list[str]:
         return [
-            sys.executable, "-m", "careen", "agent", "--node-id=n1", f"--kubeconfig={self.folder}/kubeconfig", f"--host-root={self.folder}/host",
-            f"--boot-id-file={self.folder}/boot_id", "--host-exec=direct", f"--reboot-command=touch {self.folder}/rebooted", "--metrics-port=0", "--metrics-host=127.0.0.1",
+            sys.executable,
+            "-m",
+            "careen",
+            "agent",
+            "--node-id=n1",
+            f"--kubeconfig={self.folder}/kubeconfig",
+            f"--host-root={self.folder}/host",
+            f"--boot-id-file={self.folder}/boot_id",
+            "--host-exec=direct",
+            f"--reboot-command=touch {self.folder}/rebooted",
+            "--metrics-port=0",
+            "--metrics-host=127.0.0.1",
             *self.place,
         ]
 
     def start(self, *flags: str, **environment: str) -> Agent:
         log = self.folder / f"log{len(self.processes)}"
         with log.open("w") as file:
-            process = subprocess.Popen([*self.command, *flags], stderr=file, stdout=file, text=True, cwd=self.folder, env={**os.environ, **environment})
+            process = subprocess.Popen(
+                [*self.command, *flags],
+                stderr=file,
+                stdout=file,
+                text=True,
+                cwd=self.folder,
+                env={**os.environ, **environment},
+            )
         self.processes.append(process)
         return Agent(process, log)
 
@@ -55,7 +72,14 @@ class Node:
         return str(node["metadata"].get("annotations", {}).get(f"careen.dev/{name}", ""))
 
     def put_config(self, text: str) -> None:
-        self.server.seed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": text}})
+        self.server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "careen", "namespace": "careen"},
+                "data": {"config.yaml": text},
+            }
+        )
 
     @property
     def requests(self) -> list[Any]:
@@ -92,11 +116,24 @@ def node(tmp_path: Path) -> Iterator[Node]:
     (tmp_path / "boot_id").write_text("boot-n1\n")
     with server_in_thread() as server:
         server.seed(
-            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": "boot-n1"}}},
             {
-                "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "careen", "namespace": "careen"},
-                "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
-                "status": {"desiredNumberScheduled": 1},                     # nobody else to wait for before the first claim
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": "n1"},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": "boot-n1"}},
+            },
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": "careen", "namespace": "careen"},
+                "spec": {
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "template": {
+                        "metadata": {"labels": {"a": "b"}},
+                        "spec": {"containers": [{"name": "c", "image": "i"}]},
+                    },
+                },
+                "status": {"desiredNumberScheduled": 1},  # nobody else to wait for before the first claim
             },
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
         )
@@ -122,7 +159,9 @@ def ask_for_a_reboot(node: Node) -> None:
         (["--period=often"], {"KURED_BLOCKING_POD_SELEKTOR": "app=db"}, "KURED_BLOCKING_POD_SELEKTOR is no setting"),
     ],
 )
-def test_settings_that_cannot_be_meant_end_the_start_with_code_2(node: Node, flags: list[str], environment: dict[str, str], words: str) -> None:
+def test_settings_that_cannot_be_meant_end_the_start_with_code_2(
+    node: Node, flags: list[str], environment: dict[str, str], words: str
+) -> None:
     agent = node.start(*flags, **environment)
     assert agent.ends() == 2
     assert words in agent.log
@@ -157,7 +196,8 @@ def test_without_a_cluster_and_outside_a_pod_the_way_out_is_named(tmp_path: Path
 
 
 def test_nothing_is_done_until_the_settings_are_known(node: Node) -> None:
-    """A window in the ConfigMap must hold from the first turn on, also when the API server comes up later than the agent."""
+    """A window in the ConfigMap must hold from the first turn on, also when the API server comes up later than
+    the agent."""
     node.put_config("reboot-days: []\nprefer-no-schedule-taint: example.com/soon")
     node.server.api.is_down = True
     ask_for_a_reboot(node)
@@ -172,7 +212,9 @@ def test_nothing_is_done_until_the_settings_are_known(node: Node) -> None:
 
 
 def test_missing_rights_are_named_at_the_start(node: Node) -> None:
-    node.server.api.authorizer = lambda user, verb, group, resource, namespace, name: not resource.startswith("pods/") and (verb, resource) != ("patch", "daemonsets")
+    node.server.api.authorizer = lambda user, verb, group, resource, namespace, name: (
+        not resource.startswith("pods/") and (verb, resource) != ("patch", "daemonsets")
+    )
     log = node.start().says("a right is missing: create pods/eviction")
     assert "a right is missing: patch daemonsets.apps careen/careen; without it claims are written into the lock" in log
     assert "a right is missing: list nodes" not in log
@@ -216,7 +258,8 @@ def test_an_edit_of_the_config_map_takes_effect_without_a_restart_and_a_bad_one_
 
 
 def test_a_bad_edit_is_one_event_however_often_it_is_seen(node: Node) -> None:
-    """A second agent of the cluster, and one that was restarted with its older settings in a flag, see the same edit."""
+    """A second agent of the cluster, and one that was restarted with its older settings in a flag, see the same
+    edit."""
     node.put_config("concurrency: 1")
     agents = [node.start("--host-lock-dir="), node.start("--host-lock-dir=")]
     for agent in agents:
@@ -226,14 +269,20 @@ def test_a_bad_edit_is_one_event_however_often_it_is_seen(node: Node) -> None:
     for agent in agents:
         agent.says("the settings were left as they are")
         wait_until(lambda agent=agent: 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics"))  # type: ignore[misc]
-    wait_until(lambda: len([record for record in node.requests if record.resource == "events" and record.verb == "create"]) >= 2)
+    wait_until(
+        lambda: (
+            len([record for record in node.requests if record.resource == "events" and record.verb == "create"]) >= 2
+        )
+    )
     assert len(events(node, "BadSettings")) == 1
 
 
 def edit(node: Node, text: str) -> None:
     """A person's kubectl, so that whoever watches hears of it."""
     request = urllib.request.Request(
-        f"{node.server.url}/api/v1/namespaces/careen/configmaps/careen", method="PATCH", data=json.dumps({"data": {"config.yaml": text}}).encode(),
+        f"{node.server.url}/api/v1/namespaces/careen/configmaps/careen",
+        method="PATCH",
+        data=json.dumps({"data": {"config.yaml": text}}).encode(),
         headers={"Content-Type": "application/merge-patch+json", "Authorization": "Bearer person"},
     )
     with urllib.request.urlopen(request):
@@ -256,7 +305,18 @@ def test_a_forecast_that_refuses_for_too_long_is_told_once_and_not_again_after_a
         agent = node.start(*flags)
         agent.says("no place for this node's pods since")
         wait_until(lambda agent=agent: 'careen_forecast_overdue{node="n1"} 1.0' in agent.get("/metrics"))  # type: ignore[misc]
-        wait_until(lambda number=number: len([record for record in node.requests if record.verb == "create" and record.resource == "events" and record.code in (201, 409)]) > number)  # type: ignore[misc]
+        wait_until(
+            lambda number=number: (
+                len(
+                    [
+                        record
+                        for record in node.requests
+                        if record.verb == "create" and record.resource == "events" and record.code in (201, 409)
+                    ]
+                )
+                > number
+            )
+        )  # type: ignore[misc]
         agent.process.kill()
         agent.process.wait()
     (told,) = events(node, "ForecastOverdue")
@@ -271,11 +331,14 @@ def test_people_are_told_in_words_of_their_choice_and_a_webhook_that_hangs_holds
     node.put_config('message-template-drain: "%s goes"')
     with running_webhook() as hook, running_webhook(hangs=True) as slow:
         urls = f"generic+http://{hook.address}/SECRETWORD\ngeneric+http://{slow.address}/SECRETWORD"
-        seconds = math.ceil(4 * crowding())          # the child that sends must start within it
+        seconds = math.ceil(4 * crowding())  # the child that sends must start within it
         agent = node.start("--forecast=off", f"--notify-timeout={seconds}s", CAREEN_NOTIFY_URL=urls)
         ask_for_a_reboot(node)
         wait_until((node.folder / "rebooted").exists)
-        agent.says(rf"the message to people by generic was not sent: no answer within {seconds} s(.|\n)*no answer within {seconds} s")
+        agent.says(
+            rf"the message to people by generic was not sent: no answer within {seconds} s(.|\n)*no answer "
+            rf"within {seconds} s"
+        )
         assert hook.texts == ["n1 goes", "Rebooting node n1"]
         metrics = agent.get("/metrics")
     assert 'careen_messages_total{node="n1",result="sent",service="generic"} 2.0' in metrics

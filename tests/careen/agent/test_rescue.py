@@ -171,7 +171,8 @@ async def test_a_pause_is_heard_and_a_lock_that_cannot_be_read_is_none(shell: Sh
 
 
 async def test_an_announcement_that_lands_in_between_keeps_the_node_as_it_is(shell: Shell) -> None:
-    """A second agent of the node, or our own patch that lands late: the version makes the undo a conflict, and the next look sees why."""
+    """A second agent of the node, or our own patch that lands late: the version makes the undo a conflict, and
+    the next look sees why."""
     drain(shell, **{keys.HOLD: "fans"})
     announced = []
 

@@ -1,4 +1,5 @@
-"""Settings that go bad around a reboot, told with real agent processes: what stays in force, who is brought home, and what is said."""
+"""Settings that go bad around a reboot, told with real agent processes: what stays in force, who is brought
+home, and what is said."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.careen.agent import test_process
 from tests.careen.agent.test_process import Agent, Node, ask_for_a_reboot, edit, events, wait_until
 from tests.patience import LONG_SECONDS
 
-node = test_process.node                                         # the fixture
+node = test_process.node  # the fixture
 
 GOOD = "post-reboot-node-labels: [back=yes]\nreboot-sentinel: /var/run/reboot-required\n"
 BAD = "concurrency: none"
@@ -24,7 +25,9 @@ BAD = "concurrency: none"
 def call(node: Node, method: str, path: str, body: Any = None) -> None:
     """A person's kubectl."""
     request = urllib.request.Request(
-        f"{node.server.url}{path}", method=method, data=json.dumps(body).encode() if body is not None else None,
+        f"{node.server.url}{path}",
+        method=method,
+        data=json.dumps(body).encode() if body is not None else None,
         headers={"Content-Type": "application/json", "Authorization": "Bearer person"},
     )
     with urllib.request.urlopen(request, timeout=LONG_SECONDS):
@@ -39,7 +42,12 @@ def delete_config(node: Node) -> None:
 
 
 def create_config(node: Node, text: str) -> None:
-    call(node, "POST", CONFIG_MAPS, {"metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": text}})
+    call(
+        node,
+        "POST",
+        CONFIG_MAPS,
+        {"metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": text}},
+    )
 
 
 def the_node(node: Node) -> dict[str, Any]:
@@ -71,7 +79,8 @@ def has_followed(node: Node) -> bool:
 
 
 def reboot_under(node: Node, text: str) -> None:
-    """A claim, a drain and a reboot with these settings; the agent dies with the host, which comes up with a new boot and no need."""
+    """A claim, a drain and a reboot with these settings; the agent dies with the host, which comes up with a
+    new boot and no need."""
     node.put_config(text)
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -123,7 +132,9 @@ def test_an_empty_config_map_makes_the_settings_forgotten(node: Node) -> None:
 # ---- a start that finds bad settings ----
 
 
-def test_a_node_that_comes_back_to_a_bad_config_map_goes_home_with_the_settings_that_its_claim_began_with(node: Node) -> None:
+def test_a_node_that_comes_back_to_a_bad_config_map_goes_home_with_the_settings_that_its_claim_began_with(
+    node: Node,
+) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
@@ -157,14 +168,16 @@ def test_settings_that_need_a_restart_end_the_agent_that_had_only_older_ones(nod
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
-    agent.says("the settings were left as they are")              # it follows the ConfigMap
+    agent.says("the settings were left as they are")  # it follows the ConfigMap
     edit(node, "reboot-sentinel: /var/run/other-sentinel")
     assert agent.ends() == 0
     assert "starts again, because that is what reboot-sentinel needs" in agent.log
     assert "Traceback" not in agent.log
 
 
-def test_a_node_that_comes_back_to_a_deleted_config_map_goes_home_with_the_settings_that_its_claim_began_with(node: Node) -> None:
+def test_a_node_that_comes_back_to_a_deleted_config_map_goes_home_with_the_settings_that_its_claim_began_with(
+    node: Node,
+) -> None:
     reboot_under(node, GOOD)
     delete_config(node)
     agent = node.start("--forecast=off")
@@ -187,7 +200,13 @@ def test_a_fleet_without_a_config_map_starts_as_ever(node: Node) -> None:
 
 def test_a_drain_whose_settings_are_not_known_is_undone(node: Node) -> None:
     """An older release wrote the record and kept no settings: nobody knows what would have stopped this drain."""
-    blocking = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop", "finalizers": ["a.b/c"]}, "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}}
+    blocking = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "shop", "finalizers": ["a.b/c"]},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running"},
+    }
     node.server.seed(blocking)
     node.put_config(GOOD)
     ask_for_a_reboot(node)
@@ -200,12 +219,15 @@ def test_a_drain_whose_settings_are_not_known_is_undone(node: Node) -> None:
     node.server.seed(found)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
-    wait_until(lambda: node.annotation("phase") == "Waiting" and not is_cordoned(node) and locks(node) == [], lambda: agent.log)
+    wait_until(
+        lambda: node.annotation("phase") == "Waiting" and not is_cordoned(node) and locks(node) == [], lambda: agent.log
+    )
     assert not (node.folder / "rebooted").exists()
 
 
 def test_a_node_that_comes_back_to_a_missing_daemonset_is_given_back_to_service(node: Node) -> None:
-    """The place that no flag names is kured's, where nothing is; the claim goes as soon as there is a lock to look at."""
+    """The place that no flag names is kured's, where nothing is; the claim goes as soon as there is a lock to
+    look at."""
     reboot_under(node, GOOD)
     node.place = ("--ds-namespace=careen",)
     agent = node.start("--forecast=off")
@@ -215,7 +237,9 @@ def test_a_node_that_comes_back_to_a_missing_daemonset_is_given_back_to_service(
     assert "Traceback" not in agent.log
     found = node.server.get("daemonsets", "careen", "careen")
     assert found is not None
-    again = {key: value for key, value in found["metadata"].items() if key not in ("uid", "resourceVersion", "annotations")}
+    again = {
+        key: value for key, value in found["metadata"].items() if key not in ("uid", "resourceVersion", "annotations")
+    }
     node.server.seed({**found, "metadata": {**again, "name": "kured", "uid": "another"}})
     wait_until(lambda: node.annotation("phase") == "", lambda: agent.log)
 
@@ -226,11 +250,19 @@ def test_a_node_that_comes_back_to_a_missing_daemonset_is_given_back_to_service(
 @pytest.mark.parametrize(
     ("put", "words"),
     [
-        (lambda node: node.put_config("scheduler-config: configmap:scheduler.yaml"), "names the key `scheduler.yaml`, which ConfigMap careen/careen does not have: add the key"),
-        (lambda node: node.put_config("scheduler-config: /no/such/file.yaml"), "names the file /no/such/file.yaml, which is not there"),
+        (
+            lambda node: node.put_config("scheduler-config: configmap:scheduler.yaml"),
+            "names the key `scheduler.yaml`, which ConfigMap careen/careen does not have: add the key",
+        ),
+        (
+            lambda node: node.put_config("scheduler-config: /no/such/file.yaml"),
+            "names the file /no/such/file.yaml, which is not there",
+        ),
     ],
 )
-def test_a_scheduler_configuration_that_is_not_there_ends_the_start_with_code_2(node: Node, put: Callable[[Node], None], words: str) -> None:
+def test_a_scheduler_configuration_that_is_not_there_ends_the_start_with_code_2(
+    node: Node, put: Callable[[Node], None], words: str
+) -> None:
     put(node)
     agent = node.start()
     assert agent.ends() == 2

@@ -1,4 +1,5 @@
-"""From the sentinel to the released claim, whatever befalls one write: every Event, every count and every message comes once."""
+"""From the sentinel to the released claim, whatever befalls one write: every Event, every count and every
+message comes once."""
 
 from __future__ import annotations
 
@@ -24,9 +25,7 @@ Meddle = Callable[[Life, int], None]
 def touch(life: Life, request: Request) -> None:
     """Somebody else changes the object in between: a kubelet, the DaemonSet controller."""
     if "/nodes/" in request.path:
-        life.server.seed(
-            {**life.node("n1"), "status": {**life.status(str(life.host.boot)), "daemonEndpoints": {}}}
-        )
+        life.server.seed({**life.node("n1"), "status": {**life.status(str(life.host.boot)), "daemonEndpoints": {}}})
     elif "daemonsets" in request.path:
         found = life.server.get("daemonsets", "careen", "careen")
         assert found is not None

@@ -24,7 +24,9 @@ Decide = Callable[[Observation, Policy], Decision]
 
 
 def decision(seen: Observation, **more: object) -> Decision:
-    base = Decision(phase=Phase.IDLE, reason=Reason(code=Code.NO_NEED, sentence="."), memory=seen.memory, look_again_seconds=5.0)
+    base = Decision(
+        phase=Phase.IDLE, reason=Reason(code=Code.NO_NEED, sentence="."), memory=seen.memory, look_again_seconds=5.0
+    )
     return replace(base, **more)  # type: ignore[arg-type]
 
 
@@ -45,30 +47,45 @@ def patch(seen: Observation, **annotations: str) -> PatchNode:
     return PatchNode(purpose="say so", resource_version=seen.node.resource_version, annotations=annotations)
 
 
-async def test_wanted_evidence_is_observed_and_decided_on_in_the_same_turn(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wanted_evidence_is_observed_and_decided_on_in_the_same_turn(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
-    shown = think(monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK})), lambda seen, _: decision(seen))
+    shown = think(
+        monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK})), lambda seen, _: decision(seen)
+    )
     await Mind(shell.observer(), shell.hands).turn(POLICY)
     assert [isinstance(seen.lock, LockReading) for seen in shown] == [False, True]
 
 
 async def test_while_more_is_wanted_nothing_is_done(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
-    think(monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK}), actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
+    think(
+        monkeypatch,
+        lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK}), actions=(patch(seen, a="1"),)),
+        lambda seen, _: decision(seen),
+    )
     await Mind(shell.observer(), shell.hands).turn(POLICY)
     assert "PATCH /api/v1/nodes/n1" not in shell.requests
 
 
-async def test_a_decision_that_wants_for_ever_is_our_bug_and_ends(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_decision_that_wants_for_ever_is_our_bug_and_ends(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
     think(monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.BOOT_ID})))
     with pytest.raises(NeverDecided, match="boot-id"):
         await Mind(shell.observer(), shell.hands).turn(POLICY)
 
 
-async def test_memory_is_kept_before_the_first_action_even_if_it_fails(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_is_kept_before_the_first_action_even_if_it_fails(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
-    think(monkeypatch, lambda seen, _: decision(seen, memory=replace(seen.memory, turn_key="kept"), actions=(patch(seen, a="1"),)))
+    think(
+        monkeypatch,
+        lambda seen, _: decision(seen, memory=replace(seen.memory, turn_key="kept"), actions=(patch(seen, a="1"),)),
+    )
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
     mind = Mind(shell.observer(), shell.hands)
     turned = await mind.turn(POLICY)
@@ -79,7 +96,12 @@ async def test_memory_is_kept_before_the_first_action_even_if_it_fails(shell: Sh
 async def test_what_was_not_told_is_not_remembered_as_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     told = PostEvent(code=Code.RELEASED, sentence="given back", is_warning=False)
-    think(monkeypatch, lambda seen, _: decision(seen, memory=replace(seen.memory, said="released", told_at=9.0), actions=(patch(seen, a="1"), told)))
+    think(
+        monkeypatch,
+        lambda seen, _: decision(
+            seen, memory=replace(seen.memory, said="released", told_at=9.0), actions=(patch(seen, a="1"), told)
+        ),
+    )
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
     mind = Mind(shell.observer(), shell.hands)
     turned = await mind.turn(POLICY)
@@ -89,14 +111,21 @@ async def test_what_was_not_told_is_not_remembered_as_told(shell: Shell, monkeyp
     assert (mind.memory.said, mind.memory.told_at, turned.is_told) == ("released", 9.0, True)
 
 
-async def test_a_write_that_landed_is_told_although_the_next_one_meets_a_conflict(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_that_landed_is_told_although_the_next_one_meets_a_conflict(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The next turn finds it done, and would not speak of it."""
     shell.put_node("n1")
-    told, message = PostEvent(code=Code.HELD, sentence="undone", is_warning=False), Notify(occasion=Occasion.FAILED, sentence="failed")
+    told, message = (
+        PostEvent(code=Code.HELD, sentence="undone", is_warning=False),
+        Notify(occasion=Occasion.FAILED, sentence="failed"),
+    )
     stale = WriteLock(purpose="give back", expected_resource_version="1", daemonset_uid="other", content="")
     think(
         monkeypatch,
-        lambda seen, _: decision(seen, memory=replace(seen.memory, said="held"), actions=(patch(seen, a="1"), stale, message, told)),
+        lambda seen, _: decision(
+            seen, memory=replace(seen.memory, said="held"), actions=(patch(seen, a="1"), stale, message, told)
+        ),
         lambda seen, _: decision(seen),
     )
     mind = Mind(shell.observer(), shell.hands)
@@ -108,14 +137,21 @@ async def test_a_write_that_landed_is_told_although_the_next_one_meets_a_conflic
 async def test_nobody_is_told_of_a_reboot_that_was_not_confirmed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     message = Notify(occasion=Occasion.REBOOT, sentence="rebooting")
-    think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"), ConfirmClaim(claim="c", node="n1"), message, AskReboot(within_seconds=5))))
+    think(
+        monkeypatch,
+        lambda seen, _: decision(
+            seen, actions=(patch(seen, a="1"), ConfirmClaim(claim="c", node="n1"), message, AskReboot(within_seconds=5))
+        ),
+    )
     await Mind(shell.observer(), shell.hands).turn(POLICY)
     assert shell.told == []
 
 
 async def test_after_an_own_patch_an_idle_node_need_not_be_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
-    shown = think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
+    shown = think(
+        monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen)
+    )
     mind = Mind(shell.observer(), shell.hands)
     await mind.turn(POLICY)
     await mind.turn(POLICY)
@@ -124,10 +160,16 @@ async def test_after_an_own_patch_an_idle_node_need_not_be_read(shell: Shell, mo
     assert shown[1].node.annotations["a"] == "1"
 
 
-async def test_the_age_of_an_answer_counts_from_the_beginning_of_the_write(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_age_of_an_answer_counts_from_the_beginning_of_the_write(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Answers may be late: what somebody changed while this one was under way is not in it."""
     shell.put_node("n1")
-    think(monkeypatch, lambda seen, _: decision(seen, phase=Phase.DRAINING, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
+    think(
+        monkeypatch,
+        lambda seen, _: decision(seen, phase=Phase.DRAINING, actions=(patch(seen, a="1"),)),
+        lambda seen, _: decision(seen),
+    )
     mind = Mind(shell.observer(), shell.hands)
 
     def slowly(request: Request) -> None:
@@ -143,9 +185,14 @@ async def test_the_age_of_an_answer_counts_from_the_beginning_of_the_write(shell
 async def test_after_a_cordon_and_after_its_end_the_node_is_read_anew(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, unschedulable: bool
 ) -> None:
-    """The node controller adds a taint of its own to a cordoned node and takes it away again: the version just seen is an old one at once."""
+    """The node controller adds a taint of its own to a cordoned node and takes it away again: the version just
+    seen is an old one at once."""
     shell.put_node("n1")
-    think(monkeypatch, lambda seen, _: decision(seen, actions=(replace(patch(seen, a="1"), unschedulable=unschedulable),)), lambda seen, _: decision(seen))
+    think(
+        monkeypatch,
+        lambda seen, _: decision(seen, actions=(replace(patch(seen, a="1"), unschedulable=unschedulable),)),
+        lambda seen, _: decision(seen),
+    )
     mind = Mind(shell.observer(), shell.hands)
     await mind.turn(POLICY)
     await mind.turn(POLICY)
@@ -156,7 +203,9 @@ async def test_after_a_stop_the_node_is_read_anew_even_when_idle(shell: Shell, m
     shell.put_node("n1")
     think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
     mind = Mind(shell.observer(), shell.hands)
-    shell.wire.before = lambda request: shell.put_node("n1", labels={"changed": "1"}) and None if request.method == "PATCH" else None
+    shell.wire.before = lambda request: (
+        shell.put_node("n1", labels={"changed": "1"}) and None if request.method == "PATCH" else None
+    )
     turned = await mind.turn(POLICY)
     assert turned.stop is not None
     await mind.turn(POLICY)
@@ -166,7 +215,11 @@ async def test_after_a_stop_the_node_is_read_anew_even_when_idle(shell: Shell, m
 async def test_a_node_that_cannot_be_read_has_not_moved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise metrics and log would say Idle of a drained node while the API server is down."""
     shell.put_node("n1")
-    think(monkeypatch, lambda seen, _: decision(seen, phase=Phase.DRAINING), lambda seen, _: decision(seen, phase=Phase.IDLE))
+    think(
+        monkeypatch,
+        lambda seen, _: decision(seen, phase=Phase.DRAINING),
+        lambda seen, _: decision(seen, phase=Phase.IDLE),
+    )
     mind = Mind(shell.observer(), shell.hands)
     assert (await mind.turn(POLICY)).phase is Phase.DRAINING
     shell.wire.before = lambda _: Unclear("down")
@@ -175,7 +228,11 @@ async def test_a_node_that_cannot_be_read_has_not_moved(shell: Shell, monkeypatc
 
 async def test_a_node_whose_patch_did_not_land_has_not_moved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
-    think(monkeypatch, lambda seen, _: decision(seen, phase=Phase.WAITING), lambda seen, _: decision(seen, phase=Phase.CLAIMING, actions=(patch(seen, a="1"),)))
+    think(
+        monkeypatch,
+        lambda seen, _: decision(seen, phase=Phase.WAITING),
+        lambda seen, _: decision(seen, phase=Phase.CLAIMING, actions=(patch(seen, a="1"),)),
+    )
     mind = Mind(shell.observer(), shell.hands)
     assert (await mind.turn(POLICY)).phase is Phase.WAITING
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None

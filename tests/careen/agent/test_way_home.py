@@ -1,4 +1,5 @@
-"""The real decisions through the real shell on a real API server, on virtual time: from the sentinel to the released claim.
+"""The real decisions through the real shell on a real API server, on virtual time: from the sentinel to the
+released claim.
 
 The process is killed before and after every single request, and every answer is lost once: each time the node must
 reboot exactly once and come home, with nothing of ours left on it.
@@ -60,19 +61,48 @@ class Life(Shell):
     starts = 0
 
     def prepare(self) -> None:
-        self.put_node("n1", labels={"kubernetes.io/hostname": "n1"}, spec={"taints": [{"key": "theirs", "effect": "NoSchedule"}]}, status=self.status("boot-n1"))
+        self.put_node(
+            "n1",
+            labels={"kubernetes.io/hostname": "n1"},
+            spec={"taints": [{"key": "theirs", "effect": "NoSchedule"}]},
+            status=self.status("boot-n1"),
+        )
         self.put_node("n2")
         self.server.seed(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
-            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "shop", "uid": "uid-web", "generation": 1}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}},
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "metadata": {"name": "web", "namespace": "shop", "uid": "uid-web", "generation": 1},
+                "spec": {"replicas": 2},
+                "status": {"readyReplicas": 2},
+            },
         )
         for name in ("web-1", "web-2"):
-            self.put_pod(name, metadata={"uid": name, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-web", "controller": True}]})
+            self.put_pod(
+                name,
+                metadata={
+                    "uid": name,
+                    "ownerReferences": [
+                        {
+                            "apiVersion": "apps/v1",
+                            "kind": "ReplicaSet",
+                            "name": "web",
+                            "uid": "uid-web",
+                            "controller": True,
+                        }
+                    ],
+                },
+            )
         self.host.need = Need(answer=NeedAnswer.YES)
         self.host.ask_reboot = self.reboot  # type: ignore[method-assign]
         self.forecaster.answer = Forecast(
-            node="n1", made_at="2026-03-04T12:00:00Z",
-            pods=tuple(PodForecast(namespace="shop", name=name, uid=name, outcome=Outcome.MOVES, sentence="", landing=("n2",)) for name in ("web-1", "web-2")),
+            node="n1",
+            made_at="2026-03-04T12:00:00Z",
+            pods=tuple(
+                PodForecast(namespace="shop", name=name, uid=name, outcome=Outcome.MOVES, sentence="", landing=("n2",))
+                for name in ("web-1", "web-2")
+            ),
         )
 
     def status(self, boot: str) -> dict[str, Any]:
@@ -114,7 +144,9 @@ class Life(Shell):
             if turned.phase is Phase.IDLE and turned.stop is None and self.reboots_seen:
                 return
             await self.clock.sleep(1.0 if turned.stop else max(turned.decision.look_again_seconds, 0.02))
-        raise AssertionError(f"not home after {most_turns} turns: {mind.phase}, {self.node('n1')['metadata'].get('annotations')}")
+        raise AssertionError(
+            f"not home after {most_turns} turns: {mind.phase}, {self.node('n1')['metadata'].get('annotations')}"
+        )
 
     def new_process(self) -> Mind:
         self.starts += 1
@@ -158,7 +190,9 @@ async def test_a_node_reboots_once_and_comes_home(tmp_path: Path) -> None:
         assert len(life.wire.asked) < 60
 
 
-def nth(number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True) -> Callable[[Request], Any]:
+def nth(
+    number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True
+) -> Callable[[Request], Any]:
     """Does `what` at the n-th request that counts."""
     seen = 0
 
@@ -189,7 +223,8 @@ async def count(folder: Path, only: Callable[[Request], bool]) -> int:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_killed_around_any_request_the_next_process_brings_the_node_home(tmp_path: Path, moment: str) -> None:
-    """Crash safety is a property of decisions and shell together: between any two requests there is no state that leads nowhere."""
+    """Crash safety is a property of decisions and shell together: between any two requests there is no state
+    that leads nowhere."""
     requests = await count(tmp_path, is_the_turns)
     assert requests > 20
     for number in range(1, requests + 1):
@@ -201,7 +236,9 @@ async def test_killed_around_any_request_the_next_process_brings_the_node_home(t
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_whichever_write_loses_its_answer_the_node_reboots_once_and_comes_home(tmp_path: Path, moment: str) -> None:
+async def test_whichever_write_loses_its_answer_the_node_reboots_once_and_comes_home(
+    tmp_path: Path, moment: str
+) -> None:
     """Lost before the server saw it, or after it was done: the agent cannot tell, and need not."""
     writes = await count(tmp_path, is_write)
     assert writes > 6
@@ -219,7 +256,12 @@ async def test_whichever_write_arrives_late_it_does_no_harm(tmp_path: Path) -> N
         async with a_life(tmp_path) as life:
             held_back: list[Request] = []
 
-            def hold_back(request: Request, number: int = number, seen: list[int] = [0], held: list[Request] = held_back) -> BaseException | None:  # noqa: B006 - a counter per run
+            def hold_back(
+                request: Request,
+                number: int = number,
+                seen: list[int] = [0],  # noqa: B006 - a counter per run
+                held: list[Request] = held_back,
+            ) -> BaseException | None:
                 if not is_write(request):
                     return None
                 seen[0] += 1
@@ -232,7 +274,9 @@ async def test_whichever_write_arrives_late_it_does_no_harm(tmp_path: Path) -> N
             life.wire.before = hold_back
             sleep = life.clock.sleep
 
-            async def sleep_and_deliver(seconds: float, held: list[Request] = held_back, life: Life = life, sleep: Any = sleep) -> None:
+            async def sleep_and_deliver(
+                seconds: float, held: list[Request] = held_back, life: Life = life, sleep: Any = sleep
+            ) -> None:
                 await sleep(seconds)
                 while held:
                     await life.wire.inner.send(held.pop())
@@ -248,7 +292,9 @@ async def test_an_api_server_that_is_down_for_a_while_at_any_moment_only_delays(
         async with a_life(tmp_path) as life:
             back_at: list[float] = []
 
-            def down(_: Request, life: Life = life, back_at: list[float] = back_at, number: int = number) -> BaseException | None:
+            def down(
+                _: Request, life: Life = life, back_at: list[float] = back_at, number: int = number
+            ) -> BaseException | None:
                 if len(life.wire.asked) == number:
                     back_at.append(life.clock.seconds + 60)
                 return Unclear("down") if back_at and life.clock.seconds < back_at[0] else None
@@ -259,7 +305,8 @@ async def test_an_api_server_that_is_down_for_a_while_at_any_moment_only_delays(
 
 
 async def live_twice(life: Life, lag: int) -> None:
-    """Two processes for one node, as after a force-deleted pod, request by request beside each other; the second starts some turns late."""
+    """Two processes for one node, as after a force-deleted pod, request by request beside each other; the
+    second starts some turns late."""
     first, second = life.new_process(), life.new_process()
     for number in range(200):
         both = [first.turn(POLICY)] if number < lag else [first.turn(POLICY), second.turn(POLICY)]
@@ -292,12 +339,21 @@ async def test_two_agents_of_one_node_reboot_it_once(tmp_path: Path, lag: int) -
 # ---- with the loop, on virtual time ----
 
 
-async def run_for(life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None) -> None:
+async def run_for(
+    life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None
+) -> None:
     """The loop of one process for so long; `at` changes the world at instants."""
     place, mind = Place("n1"), life.new_process()
     loop = Loop(
-        mind=mind, policy=lambda: policy, need=life.need, clock=life.clock, chance=lambda: 0.0, place=place, metrics=life.metrics,
-        heartbeat=Heartbeat(life.clock.monotonic), after_first_turn=lambda: None,
+        mind=mind,
+        policy=lambda: policy,
+        need=life.need,
+        clock=life.clock,
+        chance=lambda: 0.0,
+        place=place,
+        metrics=life.metrics,
+        heartbeat=Heartbeat(life.clock.monotonic),
+        after_first_turn=lambda: None,
     )
     sleep, end, changes = life.clock.sleep, life.clock.seconds + seconds, dict(at or {})
 
@@ -316,7 +372,9 @@ async def run_for(life: Life, seconds: float, policy: Policy = POLICY, at: dict[
         life.clock.sleep = sleep  # type: ignore[method-assign]
 
 
-async def test_an_idle_hour_costs_reads_of_the_own_node_and_of_the_lock_every_five_minutes_and_nothing_else(tmp_path: Path) -> None:
+async def test_an_idle_hour_costs_reads_of_the_own_node_and_of_the_lock_every_five_minutes_and_nothing_else(
+    tmp_path: Path,
+) -> None:
     async with a_life(tmp_path) as life:
         life.host.need = Need(answer=NeedAnswer.NO)
         await run_for(life, 60)
@@ -336,14 +394,22 @@ async def test_an_idle_hour_costs_reads_of_the_own_node_and_of_the_lock_every_fi
         pytest.param({"blocking_pod_selectors": (Selector.parse("app=block"),)}, id="a blocking pod"),
     ],
 )
-async def test_the_taint_follows_the_need_within_ten_seconds_whatever_refuses(tmp_path: Path, blocked: dict[str, Any]) -> None:
+async def test_the_taint_follows_the_need_within_ten_seconds_whatever_refuses(
+    tmp_path: Path, blocked: dict[str, Any]
+) -> None:
     """On an idle node, whose own Node was read minutes ago and was changed by its kubelet since."""
     async with a_life(tmp_path) as life:
         life.host.need = Need(answer=NeedAnswer.NO)
         life.put_pod("blocker", metadata={"labels": {"app": "block"}})
         if "concurrency" in blocked:
-            life.put_daemonset(annotations={KEY: json.dumps({"nodeID": "n2", "locks": [{"nodeID": "n2", "id": "c2"}], "maxOwners": 1})})
-            life.put_node("n2", labels={"careen.dev/reboot": "in-progress"}, annotations={"careen.dev/progress": to_annotation(Progress(phase="Draining", claim="c2"))})
+            life.put_daemonset(
+                annotations={KEY: json.dumps({"nodeID": "n2", "locks": [{"nodeID": "n2", "id": "c2"}], "maxOwners": 1})}
+            )
+            life.put_node(
+                "n2",
+                labels={"careen.dev/reboot": "in-progress"},
+                annotations={"careen.dev/progress": to_annotation(Progress(phase="Draining", claim="c2"))},
+            )
         needed: list[float] = []
 
         def ask() -> None:

@@ -1,7 +1,7 @@
 """Something between the agents and the API server answers 200 and says nothing: single answers, and spells of them.
 
-Such an answer is neither yes nor no. Nothing may follow from it: no Node is free of pods, of foreign taints or of a claim because `{}` says so.
-"""
+Such an answer is neither yes nor no. Nothing may follow from it: no Node is free of pods, of foreign taints or
+of a claim because `{}` says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from tests.careen.chaos.fleet.world import Shape, World
 from tests.careen.chaos.test_every_call import can_meet
 
 SHAPES = (
-    Shape(nodes=1), Shape(nodes=2), Shape(nodes=3, concurrency=2, replicas_per_node=2),
+    Shape(nodes=1),
+    Shape(nodes=2),
+    Shape(nodes=3, concurrency=2, replicas_per_node=2),
     Shape(nodes=4, zones=2, concurrency=2, zone_limit=1, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),)),
 )
 STORM_SECONDS = 400.0
@@ -27,10 +29,14 @@ FOREIGN = {"key": "example.com/gpu", "value": "broken", "effect": "NoExecute"}
 
 
 async def storm(fault: Fault, seed: int) -> World:
-    """Of the answers each twentieth is nothing, and in three spells of up to a minute each one is, for one node or all."""
+    """Of the answers each twentieth is nothing, and in three spells of up to a minute each one is, for one node
+    or all."""
     chance = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
-    spells = [(begin, begin + chance.uniform(2.0, 60.0), chance.choice((*shape.names, ""))) for begin in (chance.uniform(0.0, 200.0) for _ in range(3))]
+    spells = [
+        (begin, begin + chance.uniform(2.0, 60.0), chance.choice((*shape.names, "")))
+        for begin in (chance.uniform(0.0, 200.0) for _ in range(3))
+    ]
     is_calm = False
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:
@@ -41,7 +47,9 @@ async def storm(fault: Fault, seed: int) -> World:
 
     world = World(shape, plan=plan, seed=seed)
     for name in shape.names:
-        world.server.change("nodes", name, lambda old: {**old, "spec": {**old.get("spec", {}), "taints": [FOREIGN]}}, actor="person")
+        world.server.change(
+            "nodes", name, lambda old: {**old, "spec": {**old.get("spec", {}), "taints": [FOREIGN]}}, actor="person"
+        )
         world.at(chance.uniform(3.0, 60.0), world.fleet.hosts[name].needs_reboot)
     world.initial = {node["metadata"]["name"]: node for node in world.server.all("nodes")}
     await asyncio.sleep(STORM_SECONDS)
@@ -61,6 +69,6 @@ def unguarded(world: World) -> list[str]:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
 def test_answers_without_content_break_no_rule_and_the_fleet_comes_home(fault: Fault, seed: int) -> None:
     world = run_virtually(storm(fault, seed))
-    broken = world.verdict(but=("taint",))                        # a spell may keep a taint away for a minute
+    broken = world.verdict(but=("taint",))  # a spell may keep a taint away for a minute
     broken += [f"no resourceVersion guards: {line[:200]}" for line in unguarded(world)]
     assert not broken, world.told(broken)

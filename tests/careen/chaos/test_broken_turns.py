@@ -1,4 +1,5 @@
-"""Turns of an agent break for a while, or for good: its node comes back into service, the others go on, and no law breaks."""
+"""Turns of an agent break for a while, or for good: its node comes back into service, the others go on, and no
+law breaks."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ async def until(world: World, what: Callable[[], bool], longest_seconds: float) 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_a_node_whose_turns_break_is_given_back_and_the_roll_out_goes_on(phase: Phase) -> None:
-    """The bug stays in this agent: the node fails with a back-off, its claim goes, and the other node reboots meanwhile."""
+    """The bug stays in this agent: the node fails with a back-off, its claim goes, and the other node reboots
+    meanwhile."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -105,16 +107,11 @@ def test_turns_that_break_for_a_moment_only_delay(seconds: float) -> None:
         world.at(seconds, lambda: setattr(fault, "is_on", False))
         await until(
             world,
-            lambda: (
-                "the agent's turns break: KeyError in"
-                in annotations(world, "n1").get("careen.dev/reason", "")
-            ),
+            lambda: "the agent's turns break: KeyError in" in annotations(world, "n1").get("careen.dev/reason", ""),
             5,
         )
         while world.fleet.hosts["n1"].boot == 1:
-            failed.extend(
-                each for each in [annotations(world, "n1").get("careen.dev/phase", "")] if each == "Failed"
-            )
+            failed.extend(each for each in [annotations(world, "n1").get("careen.dev/phase", "")] if each == "Failed")
             await asyncio.sleep(0.25)
         await world.until_home(300.0)
         world.stop()

@@ -1,4 +1,5 @@
-"""For every request of a whole roll-out: it is lost, late, refused, or its sender dies. Every rule holds, and everybody comes home.
+"""For every request of a whole roll-out: it is lost, late, refused, or its sender dies. Every rule holds, and
+everybody comes home.
 
 A plain run tries a share of the requests, other ones for each shape and fault; `make soak EVERY=1` tries every pair.
 """
@@ -21,7 +22,9 @@ SHAPES = {
     "one alone": Shape(nodes=1),
     "one after another": Shape(nodes=2),
     "two at once of three": Shape(nodes=3, concurrency=2, replicas_per_node=2),
-    "two zones, one each": Shape(nodes=4, zones=2, concurrency=2, zone_limit=1, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),)),
+    "two zones, one each": Shape(
+        nodes=4, zones=2, concurrency=2, zone_limit=1, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),)
+    ),
     "a control plane of three": Shape(nodes=3, control_planes=3, concurrency=3),
 }
 EVERY = int(os.environ.get("CHAOS_EVERY", "269"))
@@ -68,5 +71,5 @@ def test_whatever_befalls_any_request_no_rule_breaks_and_everybody_comes_home(sh
     for number, request in enumerate(requests_of(shape), start=1):
         if (number + begin) % EVERY == 0 and can_meet(request, fault):
             world = run_virtually(roll_out(shape, one_fault(number, fault)))
-            broken = world.verdict(taint_seconds=75.0)                # the API server may be down for a minute of it
+            broken = world.verdict(taint_seconds=75.0)  # the API server may be down for a minute of it
             assert not broken, f"request {number}: {world.told(broken)}"

@@ -1,4 +1,5 @@
-"""Whole roll-outs over workloads that once halted a healthy fleet: Jobs that end, DaemonSet pods that were never ready, pods bound to their node."""
+"""Whole roll-outs over workloads that once halted a healthy fleet: Jobs that end, DaemonSet pods that were
+never ready, pods bound to their node."""
 
 from __future__ import annotations
 
@@ -15,27 +16,51 @@ from tests.careen.chaos.fleet.world import Shape, World
 PODS = resource_named("pods").storage
 
 
-def put_pod(world: World, name: str, node: str, *, kind: str, owner: str, is_ready: bool = True, is_bound: bool | None = None) -> None:
+def put_pod(
+    world: World, name: str, node: str, *, kind: str, owner: str, is_ready: bool = True, is_bound: bool | None = None
+) -> None:
     """`is_bound`: what the server's record says of `spec.nodeName`; None: it keeps no record."""
     fields = {"f:containers": {}, **({"f:nodeName": {}} if is_bound else {})}
-    record = {} if is_bound is None else {"managedFields": [{"manager": "creator", "operation": "Update", "fieldsV1": {"f:spec": fields}}]}
+    record = (
+        {}
+        if is_bound is None
+        else {"managedFields": [{"manager": "creator", "operation": "Update", "fieldsV1": {"f:spec": fields}}]}
+    )
     reference = {"apiVersion": "example.com/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
     made = (START + timedelta(seconds=world.now)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    world.server.put({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "namespace": "shop", "labels": {"app": owner}, "creationTimestamp": made, "ownerReferences": [reference], **record},
-        "spec": {"nodeName": node, "terminationGracePeriodSeconds": 5, "containers": [{"name": "c", "image": "i"}]},
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}]},
-    })
+    world.server.put(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": "shop",
+                "labels": {"app": owner},
+                "creationTimestamp": made,
+                "ownerReferences": [reference],
+                **record,
+            },
+            "spec": {"nodeName": node, "terminationGracePeriodSeconds": 5, "containers": [{"name": "c", "image": "i"}]},
+            "status": {
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}],
+            },
+        }
+    )
 
 
 def comes_again(world: World, owner: str, **pod: Any) -> list[str]:
-    """Whenever a pod of this owner is gone, its owner makes another on the same node, at once. Gives the names of those it made."""
+    """Whenever a pod of this owner is gone, its owner makes another on the same node, at once. Gives the names
+    of those it made."""
     made: list[str] = []
 
     def look() -> None:
         change = world.server.store.journal[-1]
-        if change.after is None and change.before is not None and change.before.content["metadata"]["labels"]["app"] == owner:
+        if (
+            change.after is None
+            and change.before is not None
+            and change.before.content["metadata"]["labels"]["app"] == owner
+        ):
             node = change.before.content["spec"]["nodeName"]
             made.append(f"{owner}-{len(made) + 1}")
             world.at(0.0, lambda name=made[-1]: put_pod(world, name, node, owner=owner, **pod))
@@ -51,13 +76,24 @@ def boots(world: World) -> list[str]:
 async def a_job_that_ends() -> World:
     """Its pod is evicted and the Job fails: it has no ready pod for ever."""
     world = World(Shape(nodes=3))
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "nightly", "namespace": "shop", "uid": "uid-nightly", "generation": 1}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "nightly", "namespace": "shop", "uid": "uid-nightly", "generation": 1},
+    }
     world.server.put({**job, "spec": {"parallelism": 1}, "status": {"ready": 1}})
     put_pod(world, "nightly-1", "n1", kind="Job", owner="nightly")
 
     def look() -> None:
         if world.server.get("pods", "nightly-1", "shop") is None:
-            world.server.change("jobs", "nightly", lambda old: {**old, "status": {"ready": 0, "failed": 1}}, actor="job-controller", namespace="shop", subresource="status")
+            world.server.change(
+                "jobs",
+                "nightly",
+                lambda old: {**old, "status": {"ready": 0, "failed": 1}},
+                actor="job-controller",
+                namespace="shop",
+                subresource="status",
+            )
 
     world.server.store.listen([PODS], look)
     await world.all_need_a_reboot()
@@ -89,15 +125,22 @@ def test_a_daemon_set_that_was_never_ready_halts_no_roll_out() -> None:
     assert sorted(boots(world)) == ["n1", "n2", "n3"]
 
 
-async def bound_pods(*, kind: str, is_bound: bool | None, setting: BoundPods = BoundPods.REFUSE) -> tuple[World, list[str]]:
+async def bound_pods(
+    *, kind: str, is_bound: bool | None, setting: BoundPods = BoundPods.REFUSE
+) -> tuple[World, list[str]]:
     world = World(Shape(nodes=2))
     for name in world.shape.names:
         world.settings[name] = {"drain": DrainPolicy(bound_pods=setting)}
     template = {"spec": {"nodeName": "n1"}}
-    world.server.put({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "pinned", "namespace": "shop", "uid": "uid-pinned", "generation": 1},
-        "spec": {"replicas": 1, "template": template}, "status": {"readyReplicas": 1},
-    })
+    world.server.put(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "pinned", "namespace": "shop", "uid": "uid-pinned", "generation": 1},
+            "spec": {"replicas": 1, "template": template},
+            "status": {"readyReplicas": 1},
+        }
+    )
     made = comes_again(world, "pinned", kind=kind, is_bound=is_bound)
     put_pod(world, "pinned-0", "n1", kind=kind, owner="pinned", is_bound=is_bound)
     await world.all_need_a_reboot()
@@ -130,7 +173,9 @@ def test_where_bound_pods_stay_none_is_evicted_and_every_node_reboots() -> None:
 def test_a_pod_that_an_unknown_controller_binds_is_evicted_once_and_holds_up_no_roll_out() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=True))
     assert sorted(boots(world)) == ["n1", "n2"]
-    assert 1 <= len(made) <= 3, "evicted once, and again only within the seconds in which a cordon and a creation cannot be put in order"
+    assert 1 <= len(made) <= 3, (
+        "evicted once, and again only within the seconds in which a cordon and a creation cannot be put in order"
+    )
     assert world.verdict(but=("drained",)) == [], world.told(world.verdict())
 
 
@@ -139,5 +184,3 @@ def test_a_pod_that_comes_again_for_no_known_reason_holds_up_no_roll_out_either(
     assert sorted(boots(world)) == ["n1", "n2"]
     assert 6 <= len(made) <= 8, "six rounds of what came after the cordon, and what was evicted around it"
     assert world.verdict(but=("drained",)) == [], world.told(world.verdict())
-
-

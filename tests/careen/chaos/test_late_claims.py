@@ -13,7 +13,11 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 def takes_a_claim(request: Request) -> bool:
-    return request.method == "PATCH" and request.path.endswith("/daemonsets/careen") and b"nodeID" in (request.body or b"").split(b"locks", 1)[-1]
+    return (
+        request.method == "PATCH"
+        and request.path.endswith("/daemonsets/careen")
+        and b"nodeID" in (request.body or b"").split(b"locks", 1)[-1]
+    )
 
 
 async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:

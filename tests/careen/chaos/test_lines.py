@@ -18,7 +18,8 @@ def names(world: World) -> list[str]:
 
 
 async def named_and_then_not_needed(fault: Fault | None, *, is_deleted: bool = False) -> World:
-    """A foreign holder keeps all three in the line; then two needs end while the lock's writes fail, and the holder's work does not."""
+    """A foreign holder keeps all three in the line; then two needs end while the lock's writes fail, and the
+    holder's work does not."""
     is_bad = False
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:

@@ -1,7 +1,8 @@
-"""One trouble each, in the middle of an otherwise quiet roll-out: what it may cost, in seconds, and what must be told all the same.
+"""One trouble each, in the middle of an otherwise quiet roll-out: what it may cost, in seconds, and what must
+be told all the same.
 
-Storms ask only whether the fleet comes home in the end, with people's help; these stories ask whether it does so at once and alone.
-"""
+Storms ask only whether the fleet comes home in the end, with people's help; these stories ask whether it does
+so at once and alone."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ from tests.careen.chaos.fleet.world import Shape, World, nothing_goes_wrong
 TWO = Shape(nodes=2)
 QUIET_SECONDS = 300.0
 """A roll-out over two or three nodes takes half as long; no deadline of the policy may pass in it."""
-LONG = {"reboot_deadline_seconds": 900.0, "verify_timeout_seconds": 900.0, "settle_timeout_seconds": 900.0, "unknown_patience_seconds": 600.0}
+LONG = {
+    "reboot_deadline_seconds": 900.0,
+    "verify_timeout_seconds": 900.0,
+    "settle_timeout_seconds": 900.0,
+    "unknown_patience_seconds": 600.0,
+}
 
 
 async def until(world: World, condition: Callable[[], bool], seconds: float = 200.0) -> None:
@@ -50,8 +56,15 @@ def is_quickly_over(world: World, *, but: tuple[str, ...] = (), seconds: float =
     assert not broken, world.told(broken)
 
 
-async def a_roll_out(shape: Shape, trouble: Callable[[World], object], *, plan: Plan = nothing_goes_wrong, policy: dict[str, float] | None = None) -> World:
-    """All nodes need a reboot, then `trouble` is done, or begun; deadlines are those that people have, so that nothing ends in one."""
+async def a_roll_out(
+    shape: Shape,
+    trouble: Callable[[World], object],
+    *,
+    plan: Plan = nothing_goes_wrong,
+    policy: dict[str, float] | None = None,
+) -> World:
+    """All nodes need a reboot, then `trouble` is done, or begun; deadlines are those that people have, so that
+    nothing ends in one."""
     world = World(shape, plan=plan)
     for name in shape.names:
         world.settings[name] = {**LONG, **(policy or {})}
@@ -100,7 +113,9 @@ def test_a_hold_is_heard_while_tens_of_evictions_wait_for_a_slow_webhook(pods: i
 
 
 def test_a_drain_behind_a_slow_webhook_goes_on_to_its_end() -> None:
-    world = run_virtually(a_roll_out(Shape(nodes=2, replicas_per_node=5), lambda world: setattr(world.agents, "latency", slow_evictions)))
+    world = run_virtually(
+        a_roll_out(Shape(nodes=2, replicas_per_node=5), lambda world: setattr(world.agents, "latency", slow_evictions))
+    )
     is_quickly_over(world, seconds=900.0)
 
 
@@ -142,7 +157,22 @@ async def wiped_while_draining(world: World) -> None:
 
 def test_a_record_that_is_wiped_from_a_draining_node_costs_no_deadline() -> None:
     world = run_virtually(a_roll_out(TWO, wiped_while_draining))
-    is_quickly_over(world, but=("claim", "claims", "release", "taint", "finished", "tidy", "explained", "settled", "theft", "drained", "loop"))
+    is_quickly_over(
+        world,
+        but=(
+            "claim",
+            "claims",
+            "release",
+            "taint",
+            "finished",
+            "tidy",
+            "explained",
+            "settled",
+            "theft",
+            "drained",
+            "loop",
+        ),
+    )
 
 
 # Processes -------------------------------------------------------------------------------------------------------
@@ -171,7 +201,8 @@ def test_an_agent_that_was_frozen_on_its_way_goes_on_where_things_stand(when: st
 
 
 async def doubled_while_draining(world: World) -> None:
-    """A second agent begins in the middle of each node's drain. Of their two announcements the first one sent is the last to arrive."""
+    """A second agent begins in the middle of each node's drain. Of their two announcements the first one sent
+    is the last to arrive."""
     delayed: set[str] = set()
 
     def latency(node: str, request: Request) -> float:
@@ -191,7 +222,11 @@ async def doubled_while_draining(world: World) -> None:
 
 
 def conflicts(world: World, name: str) -> int:
-    return sum(1 for line in world.agents.trace if f" {name}: PATCH {name} 409 " in line and '"careen.dev/phase":"Rebooting"' in line)
+    return sum(
+        1
+        for line in world.agents.trace
+        if f" {name}: PATCH {name} 409 " in line and '"careen.dev/phase":"Rebooting"' in line
+    )
 
 
 @pytest.mark.parametrize("nodes", [2, 4])
@@ -221,7 +256,18 @@ def moves_the_record(request: Request) -> str:
     return (annotations.get("careen.dev/phase") or "Idle") if "careen.dev/progress" in annotations else ""
 
 
-@pytest.mark.parametrize("fault", [Fault.CONFLICT, Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.LATE, Fault.FAILED, Fault.FAILED_AFTER, Fault.THROTTLED])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault.CONFLICT,
+        Fault.LOST_BEFORE,
+        Fault.LOST_AFTER,
+        Fault.LATE,
+        Fault.FAILED,
+        Fault.FAILED_AFTER,
+        Fault.THROTTLED,
+    ],
+)
 def test_each_step_is_told_once_although_the_first_patch_of_each_met_something(fault: Fault) -> None:
     met: set[tuple[str, str]] = set()
 
@@ -235,4 +281,6 @@ def test_each_step_is_told_once_although_the_first_patch_of_each_met_something(f
     world = run_virtually(a_roll_out(TWO, lambda _world: None, plan=plan))
     is_quickly_over(world)
     assert len(met) > 8
-    assert told(world) == Counter({(name, reason): 1 for name in TWO.names for reason in ONCE_EACH}), world.told([str(told(world))])
+    assert told(world) == Counter({(name, reason): 1 for name in TWO.names for reason in ONCE_EACH}), world.told(
+        [str(told(world))]
+    )

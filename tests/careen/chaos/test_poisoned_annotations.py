@@ -1,4 +1,5 @@
-"""Somebody writes nonsense on one Node, or into one entry of the lock: that node alone is unknown, and the others go their way."""
+"""Somebody writes nonsense on one Node, or into one entry of the lock: that node alone is unknown, and the
+others go their way."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
 
 RECORDS = {
-    "a number of 400 digits": '{"version":1,"phase":"Draining","claim":"c","boot_left":"b","drain_started":{"boot":"b","uptime":' + HUGE + "}}",
+    "a number of 400 digits": '{"version":1,"phase":"Draining","claim":"c","boot_left":"b","drain_started":{"boot":"b","uptime":'
+    + HUGE
+    + "}}",
     "infinity": '{"version":1,"claimed":{"boot":"b","uptime":1e999}}',
     "half of a surrogate pair": '{"version":1,"need_since":"\\ud800"}',
     "nesting without end": '{"version":' * 5_000,
@@ -29,7 +32,10 @@ OTHERS = {
     keys.MOVES: HUGE,
 }
 ENTRIES: dict[str, Any] = {
-    "a number": 5, "an object without a name": {"id": {}}, "a path for a name": {"nodeID": ".."}, "a boot that is a list": {"nodeID": "n3", "boot": []},
+    "a number": 5,
+    "an object without a name": {"id": {}},
+    "a path for a name": {"nodeID": ".."},
+    "a boot that is a list": {"nodeID": "n3", "boot": []},
     "a limit of 400 digits": {"nodeID": "n3", "id": "c", "limit": 10**400},
 }
 TWO_OF_THREE = Shape(nodes=3, concurrency=2)
@@ -52,7 +58,9 @@ async def beside_a_poisoned_node(record: str, label: str | None, shape: Shape) -
 
 def poison(world: World, record: str | None, label: str | None) -> None:
     people.annotate(world, "n3", keys.PROGRESS, record)
-    world.server.change("nodes", "n3", lambda old: people._with(old, "labels", {keys.REBOOT_LABEL: label}), actor="person")
+    world.server.change(
+        "nodes", "n3", lambda old: people._with(old, "labels", {keys.REBOOT_LABEL: label}), actor="person"
+    )
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
@@ -66,7 +74,9 @@ def test_the_others_reboot_one_after_the_other_beside_a_record_that_nobody_can_r
 
 @pytest.mark.parametrize("label", [None, "required", "ready"])
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_a_record_that_nobody_can_read_takes_no_place_where_the_label_says_that_the_node_does_not_work(record: str, label: str | None) -> None:
+def test_a_record_that_nobody_can_read_takes_no_place_where_the_label_says_that_the_node_does_not_work(
+    record: str, label: str | None
+) -> None:
     """With room for one, nonsense on a waiting node would halt everybody."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
     broken = world.verdict(but=("taint", "finished", "explained"))
@@ -93,7 +103,11 @@ async def with_poison_everywhere() -> World:
 
 def test_what_stands_beside_the_records_keeps_nobody_from_its_reboot() -> None:
     world = run_virtually(with_poison_everywhere())
-    broken = [each for each in world.verdict(but=("taint", "explained", "foreign")) if not each.startswith("end: ") or "annotations" not in each]
+    broken = [
+        each
+        for each in world.verdict(but=("taint", "explained", "foreign"))
+        if not each.startswith("end: ") or "annotations" not in each
+    ]
     assert not broken, world.told(broken)
     assert len([event for event in world.fleet.log if event.what == "booted"]) == 3
 
@@ -101,7 +115,13 @@ def test_what_stands_beside_the_records_keeps_nobody_from_its_reboot() -> None:
 async def beside_an_unreadable_entry(row: Any) -> World:
     world = World(TWO_OF_THREE)
     lock = {"nodeID": "", "maxOwners": 2, "locks": [row]}
-    world.server.change("daemonsets", "careen", lambda old: people._with(old, "annotations", {people.LOCK: json.dumps(lock)}), actor="person", namespace="careen")
+    world.server.change(
+        "daemonsets",
+        "careen",
+        lambda old: people._with(old, "annotations", {people.LOCK: json.dumps(lock)}),
+        actor="person",
+        namespace="careen",
+    )
     await asyncio.sleep(6.0)
     for name in ("n1", "n2"):
         world.fleet.hosts[name].needs_reboot()
@@ -121,5 +141,7 @@ def test_the_others_reboot_one_after_the_other_beside_an_entry_that_nobody_can_r
     if isinstance(row, dict) and row.get("nodeID") == "n3":
         assert world.lock().get("locks", []) == [], "n3 knows that it holds no claim, and removes the entry"
     else:
-        assert [what for what, _ in log] == ["asked", "booted", "asked", "booted"], "both places were taken although the entry fills one"
+        assert [what for what, _ in log] == ["asked", "booted", "asked", "booted"], (
+            "both places were taken although the entry fills one"
+        )
         assert world.lock().get("locks", []) == [row], "nobody can know who holds it, so only a person may remove it"

@@ -28,7 +28,11 @@ async def agents_that_die(shape: Shape, seed: int, lives_seconds: float) -> Worl
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("shape", [Shape(nodes=1), Shape(nodes=3), Shape(nodes=4, concurrency=2)], ids=["1 node", "3 nodes", "4 nodes, 2 at once"])
+@pytest.mark.parametrize(
+    "shape",
+    [Shape(nodes=1), Shape(nodes=3), Shape(nodes=4, concurrency=2)],
+    ids=["1 node", "3 nodes", "4 nodes, 2 at once"],
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_agents_that_live_for_five_seconds_each_reboot_the_whole_fleet(shape: Shape, seed: int) -> None:
     world = run_virtually(agents_that_die(shape, seed, 5.0))

@@ -1,4 +1,5 @@
-"""Behind a webhook that takes its time, people are heard between a few evictions, and the drain comes to its end all the same."""
+"""Behind a webhook that takes its time, people are heard between a few evictions, and the drain comes to its
+end all the same."""
 
 from __future__ import annotations
 

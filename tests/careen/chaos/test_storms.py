@@ -1,7 +1,8 @@
-"""Faults and people together, drawn from a seed: whatever they do, no rule breaks, and when they stop the fleet comes home.
+"""Faults and people together, drawn from a seed: whatever they do, no rule breaks, and when they stop the fleet
+comes home.
 
-A plain run tries a few seeds; `make soak SEEDS=…` as many as one likes. A failure prints its story; the seed repeats it.
-"""
+A plain run tries a few seeds; `make soak SEEDS=…` as many as one likes. A failure prints its story; the seed
+repeats it."""
 
 from __future__ import annotations
 
@@ -22,8 +23,12 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 ZONE_BUDGET = (Budget(kind=BudgetKind.ZONE, limit=1),)
 SHAPES = (
-    Shape(nodes=1), Shape(nodes=2), Shape(nodes=3, concurrency=2), Shape(nodes=3, concurrency=3, control_planes=3),
-    Shape(nodes=4, zones=2, concurrency=2, zone_limit=1, budgets=ZONE_BUDGET), Shape(nodes=5, zones=2, concurrency=3, zone_limit=1, control_planes=1, budgets=ZONE_BUDGET),
+    Shape(nodes=1),
+    Shape(nodes=2),
+    Shape(nodes=3, concurrency=2),
+    Shape(nodes=3, concurrency=3, control_planes=3),
+    Shape(nodes=4, zones=2, concurrency=2, zone_limit=1, budgets=ZONE_BUDGET),
+    Shape(nodes=5, zones=2, concurrency=3, zone_limit=1, control_planes=1, budgets=ZONE_BUDGET),
 )
 SEEDS = int(os.environ.get("CHAOS_SEEDS", "4"))
 STORM_SECONDS = 400.0
@@ -37,25 +42,37 @@ class Weather:
     most_acts: int = 6
     fault_rate: float = 0.02
     has_crashing_daemons: bool = False
-    but: tuple[str, ...] = ()        # rules of the demo's judge that this trouble itself breaks
+    but: tuple[str, ...] = ()  # rules of the demo's judge that this trouble itself breaks
 
 
-# What people do to claims and needs, the demo's judge would lay to the agents; `laws.py` judges these stories by their instants.
+# What people do to claims and needs, the demo's judge would lay to the agents; `laws.py` judges these stories
+# by their instants.
 _HANDS = ("taint", "finished", "once", "loop")
 _LOCK_HANDS = (*_HANDS, "told", "claim", "claims", "release", "theft")
 
 WEATHER = {
     "faults alone": Weather(fault_rate=0.06, but=("taint",)),
-    "people at nodes": Weather(acts=people.NODES, but=(*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained")),
+    "people at nodes": Weather(
+        acts=people.NODES, but=(*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained")
+    ),
     "people at the lock": Weather(acts=people.LOCKS, but=_LOCK_HANDS),
     "workloads": Weather(
-        acts=(*people.WORKLOADS, people.crash_agent, people.freeze_agent, people.touch), most_acts=10, has_crashing_daemons=True, but=("taint",),
+        acts=(*people.WORKLOADS, people.crash_agent, people.freeze_agent, people.touch),
+        most_acts=10,
+        has_crashing_daemons=True,
+        but=("taint",),
     ),
     "machines": Weather(acts=people.MACHINES, but=(*_HANDS, "claim", "claims", "settled", "release", "nodes-down")),
-    "lost objects": Weather(acts=people.OBJECTS, most_acts=4, but=(*_LOCK_HANDS, "tidy", "settled", "explained", "own-node", "drained")),
-    "settings": Weather(acts=(*people.SETTINGS, *people.SETTINGS, people.crash_agent, people.outage), but=("taint", "settled")),
+    "lost objects": Weather(
+        acts=people.OBJECTS, most_acts=4, but=(*_LOCK_HANDS, "tidy", "settled", "explained", "own-node", "drained")
+    ),
+    "settings": Weather(
+        acts=(*people.SETTINGS, *people.SETTINGS, people.crash_agent, people.outage), but=("taint", "settled")
+    ),
     "everything": Weather(
-        acts=(*people.SETTINGS, *people.NODES, *people.LOCKS, *people.OBJECTS, *people.MACHINES, *people.WORKLOADS), most_acts=12, fault_rate=0.03,
+        acts=(*people.SETTINGS, *people.NODES, *people.LOCKS, *people.OBJECTS, *people.MACHINES, *people.WORKLOADS),
+        most_acts=12,
+        fault_rate=0.03,
         but=(*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained", "own-node", "nodes-down"),
     ),
 }
@@ -78,7 +95,11 @@ async def storm(weather: Weather, seed: int) -> World:
         if weather.has_crashing_daemons and chance.random() < 0.5:
             world.fleet.add_crashing_daemon(name)
     for _ in range(chance.randint(1, weather.most_acts) if weather.acts else 0):
-        act, name, when = chance.choice(weather.acts), chance.choice(shape.names), chance.uniform(3.0, STORM_SECONDS / 2)
+        act, name, when = (
+            chance.choice(weather.acts),
+            chance.choice(shape.names),
+            chance.uniform(3.0, STORM_SECONDS / 2),
+        )
         world.at(when, lambda act=act, name=name: (world.note(f"{act.__name__} {name}"), act(world, name)))
     await asyncio.sleep(STORM_SECONDS)
     is_calm = True

@@ -53,7 +53,11 @@ async def a_reboot_that_never_happens(shape: Shape) -> World:
 
     if shape.concurrency == 1:
         # A third of the deadline, a pause of the first in line, and a look of the others.
-        took = await until(world, lambda: all(f"waits for {stuck}, which was asked to reboot at" in reason(world, name) for name in others), 120.0)
+        took = await until(
+            world,
+            lambda: all(f"waits for {stuck}, which was asked to reboot at" in reason(world, name) for name in others),
+            120.0,
+        )
         assert took >= 30.0
         for name in others:
             (line,) = series(world, name)
@@ -70,7 +74,9 @@ async def a_reboot_that_never_happens(shape: Shape) -> World:
     return world
 
 
-@pytest.mark.parametrize("shape", [Shape(nodes=4), Shape(nodes=6, concurrency=2)], ids=["one at a time", "two at a time"])
+@pytest.mark.parametrize(
+    "shape", [Shape(nodes=4), Shape(nodes=6, concurrency=2)], ids=["one at a time", "two at a time"]
+)
 def test_every_waiting_node_names_the_host_that_was_asked_to_reboot_and_did_not(shape: Shape) -> None:
     world = run_virtually(a_reboot_that_never_happens(shape))
     assert world.verdict() == [], world.told([])
@@ -118,7 +124,9 @@ async def a_node_made_anew(in_phase: str, *, is_asked: bool = False) -> World:
     await world.all_need_a_reboot()
 
     def at_work() -> list[str]:
-        nodes = {node["metadata"]["name"]: node["metadata"].get("annotations") or {} for node in world.server.all("nodes")}
+        nodes = {
+            node["metadata"]["name"]: node["metadata"].get("annotations") or {} for node in world.server.all("nodes")
+        }
         return [name for name, told in nodes.items() if told.get("careen.dev/phase") == in_phase]
 
     await until(world, at_work, 60.0)
@@ -140,9 +148,15 @@ async def a_node_made_anew(in_phase: str, *, is_asked: bool = False) -> World:
 
 
 @pytest.mark.parametrize("phase", ["Claiming", "Draining"])
-def test_a_node_deleted_and_made_anew_gives_its_claim_back_at_once_when_nothing_was_asked_of_its_host(phase: str) -> None:
+def test_a_node_deleted_and_made_anew_gives_its_claim_back_at_once_when_nothing_was_asked_of_its_host(
+    phase: str,
+) -> None:
     world = run_virtually(a_node_made_anew(phase))
-    assert [each for each in world.verdict(but=("drained", "claims", "claim", "finished", "settled", "tidy", "own-node")) if "end:" not in each] == [], world.told([])
+    assert [
+        each
+        for each in world.verdict(but=("drained", "claims", "claim", "finished", "settled", "tidy", "own-node"))
+        if "end:" not in each
+    ] == [], world.told([])
 
 
 def test_a_node_deleted_and_made_anew_after_its_host_was_asked_keeps_its_claim_for_the_deadline() -> None:

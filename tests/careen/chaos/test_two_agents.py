@@ -1,5 +1,5 @@
-"""Two agents on every node, with nothing on the host that keeps them apart, and records that somebody removes: one reboot is asked for once,
-and no claim leaves the lock before the boot."""
+"""Two agents on every node, with nothing on the host that keeps them apart, and records that somebody removes:
+one reboot is asked for once, and no claim leaves the lock before the boot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def asked_twice(world: World) -> Iterator[str]:
 def given_back_early(world: World) -> Iterator[str]:
     """From the word to the host until its next boot the lock holds its claim."""
     under_way: set[str] = set()
-    happened = sorted([*world.fleet.log, *(write for write in _writes(world) if write.plural == "daemonsets")], key=lambda each: each.at)
+    happened = sorted(
+        [*world.fleet.log, *(write for write in _writes(world) if write.plural == "daemonsets")],
+        key=lambda each: each.at,
+    )
     for each in happened:
         if hasattr(each, "plural"):
             for name in under_way - _holders(each.after):
@@ -51,7 +54,10 @@ async def two_agents(seed: int, fault_rate: float, shutdown_seconds: float) -> W
     world = World(Shape(nodes=3, concurrency=1 + seed % 2), plan=plan, seed=seed)
     world.fleet.shutdown_seconds = (0.1, shutdown_seconds)
     for name in world.shape.names:
-        world.at(world.chance.uniform(0.0, 40.0), lambda name=name: world.agents.start(name) if world.fleet.hosts[name].is_up else None)
+        world.at(
+            world.chance.uniform(0.0, 40.0),
+            lambda name=name: world.agents.start(name) if world.fleet.hosts[name].is_up else None,
+        )
         world.fleet.on_up = lambda name: (world.agents.start(name), world.agents.start(name))
     await world.all_need_a_reboot()
     await world.until_home(1500.0)
@@ -62,14 +68,21 @@ async def two_agents(seed: int, fault_rate: float, shutdown_seconds: float) -> W
 @pytest.mark.parametrize("shutdown_seconds", [4.0, 90.0], ids=["fast hosts", "hosts that take long to go down"])
 @pytest.mark.parametrize("fault_rate", [0.0, 0.05], ids=["quiet", "faults"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_agents_on_each_node_ask_once_for_each_reboot_and_keep_the_claim(seed: int, fault_rate: float, shutdown_seconds: float) -> None:
+def test_two_agents_on_each_node_ask_once_for_each_reboot_and_keep_the_claim(
+    seed: int, fault_rate: float, shutdown_seconds: float
+) -> None:
     world = run_virtually(two_agents(seed, fault_rate, shutdown_seconds))
-    broken = [*asked_twice(world), *given_back_early(world), *world.verdict(but=("taint", "own-node", "claim", "claims", "settled", "release"))]
+    broken = [
+        *asked_twice(world),
+        *given_back_early(world),
+        *world.verdict(but=("taint", "own-node", "claim", "claims", "settled", "release")),
+    ]
     assert not broken, world.told(broken)
 
 
 async def wiped(seed: int, phase: str) -> World:
-    """Somebody removes the record of each node once, soon after it has entered the phase; in some stories the agent dies as well."""
+    """Somebody removes the record of each node once, soon after it has entered the phase; in some stories the
+    agent dies as well."""
     world = World(Shape(nodes=2), seed=seed)
     world.fleet.shutdown_seconds = (0.1, 20.0)
     done: set[str] = set()
@@ -99,5 +112,10 @@ async def wiped(seed: int, phase: str) -> World:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_record_that_is_removed_in_any_phase_costs_no_law_and_everybody_comes_home(seed: int, phase: str) -> None:
     world = run_virtually(wiped(seed, phase))
-    broken = [*given_back_early(world), *world.verdict(but=("taint", "finished", "once", "tidy", "claim", "claims", "settled", "release", "drained", "explained"))]
+    broken = [
+        *given_back_early(world),
+        *world.verdict(
+            but=("taint", "finished", "once", "tidy", "claim", "claims", "settled", "release", "drained", "explained")
+        ),
+    ]
     assert not broken, world.told(broken)

@@ -42,7 +42,11 @@ class Desk:
         """Puts a Node into the cluster. `more`: reason, since, label, refusals, progress, hold, annotations."""
         annotations: dict[str, str] = dict(more.pop("annotations", {}))
         if phase:
-            annotations |= {keys.PHASE: phase, keys.SINCE: more.pop("since", "2026-03-04T12:00:00Z"), keys.REASON: more.pop("reason", "")}
+            annotations |= {
+                keys.PHASE: phase,
+                keys.SINCE: more.pop("since", "2026-03-04T12:00:00Z"),
+                keys.REASON: more.pop("reason", ""),
+            }
         for name_of, key in (("refusals", keys.REFUSALS), ("progress", keys.PROGRESS)):
             if name_of in more:
                 annotations[key] = json.dumps(more.pop(name_of))
@@ -50,33 +54,65 @@ class Desk:
             annotations[keys.HOLD] = more.pop("hold")
         labels = {keys.REBOOT_LABEL: more.pop("label")} if "label" in more else {}
         assert not more, more
-        self.server.seed({
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": annotations, "labels": labels},
-            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-        })
+        self.server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "annotations": annotations, "labels": labels},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            }
+        )
 
-    def lock(self, content: LockContent | str | None = None, *, namespace: str = "careen", name: str = "careen", flags: Sequence[str] = (), agents: int = 3) -> None:
-        """Puts the DaemonSet that carries the lock into the cluster, with this content; it has so many agents with these flags."""
+    def lock(
+        self,
+        content: LockContent | str | None = None,
+        *,
+        namespace: str = "careen",
+        name: str = "careen",
+        flags: Sequence[str] = (),
+        agents: int = 3,
+    ) -> None:
+        """Puts the DaemonSet that carries the lock into the cluster, with this content; it has so many agents
+        with these flags."""
         text = render(content) if isinstance(content, LockContent) else content
         labels = {"name": "careen"}
-        self.server.seed({
-            "apiVersion": "apps/v1", "kind": "DaemonSet",
-            "metadata": {"name": name, "namespace": namespace, "annotations": {} if text is None else {keys.LOCK_ANNOTATION: text}},
-            "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "agent", "image": "careen", "args": ["agent", *flags]}]}}},
-            "status": {"desiredNumberScheduled": agents},
-        })
+        self.server.seed(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {
+                    "name": name,
+                    "namespace": namespace,
+                    "annotations": {} if text is None else {keys.LOCK_ANNOTATION: text},
+                },
+                "spec": {
+                    "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {"containers": [{"name": "agent", "image": "careen", "args": ["agent", *flags]}]},
+                    },
+                },
+                "status": {"desiredNumberScheduled": agents},
+            }
+        )
 
     def agent_on(self, node: str, *, ready: bool = True) -> None:
         """A careen pod on that node."""
-        self.server.seed({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {
-                "name": f"careen-{node}", "namespace": "careen",
-                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "careen", "uid": "u", "controller": True}],
-            },
-            "spec": {"nodeName": node, "containers": [{"name": "agent", "image": "careen"}]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]},
-        })
+        self.server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"careen-{node}",
+                    "namespace": "careen",
+                    "ownerReferences": [
+                        {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "careen", "uid": "u", "controller": True}
+                    ],
+                },
+                "spec": {"nodeName": node, "containers": [{"name": "agent", "image": "careen"}]},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]},
+            }
+        )
 
     def lock_text(self) -> str | None:
         """The lock annotation as it stands."""

@@ -14,7 +14,12 @@ from tests.careen.cli.conftest import Desk
 
 
 def a_config_map(text: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": text}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "careen", "namespace": "careen"},
+        "data": {"config.yaml": text},
+    }
 
 
 def here(*arguments: str, **environment: str) -> Result:
@@ -55,7 +60,12 @@ def test_the_environment_of_the_daemonset_counts_and_each_node_has_its_own_name(
 
 def test_no_secret_is_shown_wherever_it_stands(desk: Desk) -> None:
     desk.lock(flags=["--notify-url=slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"])
-    desk.server.seed(a_config_map("slack-hook-url: https://hooks.slack.com/services/T/B/SECRETWORD\nprometheus-url: http://name:SECRETWORD@prometheus:9090\n"))
+    desk.server.seed(
+        a_config_map(
+            "slack-hook-url: https://hooks.slack.com/services/T/B/SECRETWORD\nprometheus-url: "
+            "http://name:SECRETWORD@prometheus:9090\n"
+        )
+    )
     for output in (desk.ok("config"), desk.ok("config", "--output", "json")):
         assert "SECRET" not in output
         assert "slack (set)" in output
@@ -74,7 +84,10 @@ def test_settings_that_no_agent_could_start_with_are_refused_with_what_is_wrong(
     assert result.exit_code == 2
     text = " ".join(result.output.split())
     assert "--concurrency='0': expected a whole number from 1" in text
-    assert "`drain-timeot` in ConfigMap careen/careen is no setting (did you mean drain-timeout?); correct or remove it" in text
+    assert (
+        "`drain-timeot` in ConfigMap careen/careen is no setting (did you mean drain-timeout?); correct or remove it"
+        in text
+    )
 
 
 def test_without_the_daemonset_the_caller_is_told_so(desk: Desk) -> None:
@@ -85,10 +98,20 @@ def test_without_the_daemonset_the_caller_is_told_so(desk: Desk) -> None:
 
 
 def test_a_daemonset_that_runs_something_else_is_told_apart(desk: Desk) -> None:
-    desk.server.seed({
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "careen", "namespace": "careen"},
-        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i", "args": ["sleep"]}]}}},
-    })
+    desk.server.seed(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "spec": {
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {
+                    "metadata": {"labels": {"a": "b"}},
+                    "spec": {"containers": [{"name": "c", "image": "i", "args": ["sleep"]}]},
+                },
+            },
+        }
+    )
     result = desk.run("config")
     assert result.exit_code == 1
     assert "DaemonSet careen/careen has no container that runs `careen agent`" in result.output
@@ -112,7 +135,11 @@ def test_a_flag_wins_over_a_variable_and_says_that_kured_would_have_it_otherwise
     ("arguments", "environment", "complaint"),
     [
         (["--period=soon"], {}, "--period='soon': expected a duration such as 90s, 5m or 1h30m"),
-        ([], {"CAREEN_PEROID": "1h"}, "the environment variable CAREEN_PEROID is no setting (did you mean CAREEN_PERIOD?)"),
+        (
+            [],
+            {"CAREEN_PEROID": "1h"},
+            "the environment variable CAREEN_PEROID is no setting (did you mean CAREEN_PERIOD?)",
+        ),
         (["--alert-firing-only"], {}, "need --prometheus-url"),
     ],
     ids=["no duration", "a variable with a slip", "a contradiction"],

@@ -32,7 +32,14 @@ def demo(tmp_path: Path) -> Iterator[Any]:
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}", "PYTHONUNBUFFERED": "1"}
-        process = subprocess.Popen([sys.executable, "-m", "careen", "demo", *arguments, "--keep", str(tmp_path)], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "careen", "demo", *arguments, "--keep", str(tmp_path)],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         started.append(process)
         return process
 
@@ -63,7 +70,10 @@ def test_every_node_is_rebooted_by_its_real_agent_and_every_rule_holds(demo: Any
     process = demo("--nodes", "3", "--seed", "7")
     output, _ = process.communicate()  # its own patience follows the machine, and says more
     assert process.returncode == 0, output
-    assert re.search(r"^3 of 3 nodes rebooted in \d+ s, \d+ pods moved, \d+ twice, forecast \d+ of \d+, every rule held$", output.splitlines()[-1]), output
+    assert re.search(
+        r"^3 of 3 nodes rebooted in \d+ s, \d+ pods moved, \d+ twice, forecast \d+ of \d+, every rule held$",
+        output.splitlines()[-1],
+    ), output
     assert agents_of(tmp_path) == []
     users = {json.loads(line)["user"] for line in (tmp_path / "requests.jsonl").read_text().splitlines()}
     assert users == {f"careen-agent-node-0{i}" for i in (1, 2, 3)}
@@ -104,7 +114,10 @@ def test_agents_do_not_outlive_a_demo_that_was_killed(demo: Any, tmp_path: Path)
 def test_served_it_stays_up_with_a_kubeconfig_until_it_is_ended(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "2", "--serve")
     wait_until(lambda: (tmp_path / "kubeconfig").exists() or process.poll() is not None)
-    status = run([sys.executable, "-m", "careen", "status", "--kubeconfig", str(tmp_path / "kubeconfig")], env={**os.environ, "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}"})
+    status = run(
+        [sys.executable, "-m", "careen", "status", "--kubeconfig", str(tmp_path / "kubeconfig")],
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}"},
+    )
     assert status.returncode == 0, status.stderr
     assert "node-01" in status.stdout
     process.send_signal(signal.SIGINT)
@@ -114,7 +127,8 @@ def test_served_it_stays_up_with_a_kubeconfig_until_it_is_ended(demo: Any, tmp_p
 
 
 def test_served_it_ends_with_a_sentence_when_a_part_of_its_cluster_dies(demo: Any, tmp_path: Path) -> None:
-    """A host cannot boot over a folder in its sentinel's place; a cluster without hosts that boot is no cluster to look at."""
+    """A host cannot boot over a folder in its sentinel's place; a cluster without hosts that boot is no cluster
+    to look at."""
     process = demo("--nodes", "1", "--serve")
     wait_until(lambda: (tmp_path / "kubeconfig").exists() or process.poll() is not None)
     host = tmp_path / "hosts" / "node-01"
@@ -134,7 +148,9 @@ def test_a_rule_that_does_not_exist_is_refused_with_the_list_of_rules() -> None:
     assert all(rule.name in re.sub(r"\s+", " ", result.output) for rule in RULES)
 
 
-@pytest.mark.parametrize("arguments", [["--nodes", "0"], ["--concurrency", "0"], ["--port", "70000"], ["--patience", "-1"]])
+@pytest.mark.parametrize(
+    "arguments", [["--nodes", "0"], ["--concurrency", "0"], ["--port", "70000"], ["--patience", "-1"]]
+)
 def test_nonsense_is_refused(arguments: list[str]) -> None:
     assert CliRunner().invoke(cli, ["demo", *arguments]).exit_code == 2
 
@@ -142,7 +158,9 @@ def test_nonsense_is_refused(arguments: list[str]) -> None:
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path), "--port", str(port)])
+        result = CliRunner().invoke(
+            cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path), "--port", str(port)]
+        )
     assert result.exit_code == 4
     assert f"Error: port {port} of 127.0.0.1 cannot be had: Address already in use" in result.output
 
@@ -151,16 +169,23 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--keep", str(tmp_path / "file" / "x")])
     assert result.exit_code == 2
-    assert f"Invalid value for --keep: {tmp_path}/file/x cannot be made: Not a directory" in " ".join(result.output.split())
+    assert f"Invalid value for --keep: {tmp_path}/file/x cannot be made: Not a directory" in " ".join(
+        result.output.split()
+    )
 
 
-def test_a_demo_whose_agents_do_not_come_up_has_no_verdict_and_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_demo_whose_agents_do_not_come_up_has_no_verdict_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Exit code 1 is for broken rules. Agents that end at once are not waited for."""
     plan = functools.partial(rollout.RolloutPlan, agent_arguments=["--no-such-flag"])
     monkeypatch.setattr(rollout, "RolloutPlan", plan)
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
     assert result.exit_code == 4
-    assert "Error: no verdict: the agent of node-01 ended by itself with the exit codes 2, 2, 2 before it read its Node" in result.output
+    assert (
+        "Error: no verdict: the agent of node-01 ended by itself with the exit codes 2, 2, 2 before it read its Node"
+        in result.output
+    )
     assert "No such option '--no-such-flag'" in result.output
     assert "Traceback" not in result.output
     assert agents_of(tmp_path) == []
@@ -168,7 +193,10 @@ def test_a_demo_whose_agents_do_not_come_up_has_no_verdict_and_says_why(monkeypa
 
 def test_the_help_names_every_exit_code() -> None:
     page = " ".join(CliRunner().invoke(cli, ["demo", "--help"]).output.split())
-    assert all(words in page for words in ("Exit code 0: every rule held", "1: a rule was broken", "4: no verdict", "130: stopped by Ctrl-C"))
+    assert all(
+        words in page
+        for words in ("Exit code 0: every rule held", "1: a rule was broken", "4: no verdict", "130: stopped by Ctrl-C")
+    )
 
 
 def test_a_folder_that_takes_no_files_is_named_before_anything_starts() -> None:

@@ -18,27 +18,55 @@ from tests.careen.cli.conftest import Desk
 def a_node(name: str, cpu: str = "4") -> dict[str, Any]:
     resources = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
     return {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": {},
-        "status": {"capacity": resources, "allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}]},
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": {},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
 
 
 def a_replica(name: str, node: str, cpu: str = "1", owner: str = "web", **spec: Any) -> dict[str, Any]:
     return {
-        "apiVersion": "v1", "kind": "Pod",
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": {
-            "name": name, "namespace": "shop", "labels": {"app": owner},
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": f"uid-replicasets-shop-{owner}", "controller": True}],
+            "name": name,
+            "namespace": "shop",
+            "labels": {"app": owner},
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": owner,
+                    "uid": f"uid-replicasets-shop-{owner}",
+                    "controller": True,
+                }
+            ],
         },
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}], **spec},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+            **spec,
+        },
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
 
 def a_replica_set(name: str, replicas: int) -> dict[str, Any]:
     return {
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
         "status": {"replicas": replicas, "readyReplicas": replicas},
     }
 
@@ -46,14 +74,24 @@ def a_replica_set(name: str, replicas: int) -> dict[str, Any]:
 def test_pods_that_fit_elsewhere_move_and_the_exit_code_is_0(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = desk.ok("forecast", "n1")
-    assert [line.split()[:3] for line in output.splitlines()[2:4]] == [["POD", "OUTCOME", "TO"], ["shop/web-1", "moves", "n2"]]
+    assert [line.split()[:3] for line in output.splitlines()[2:4]] == [
+        ["POD", "OUTCOME", "TO"],
+        ["shop/web-1", "moves", "n2"],
+    ]
     assert "1 pod: 1 moves." in output
     assert output.splitlines()[-1] == "With the default settings the agent would drain it."
 
 
 def test_pods_that_the_agents_selector_leaves_alone_stay(desk: Desk) -> None:
     desk.lock(flags=["--drain-pod-selector=app=web"])
-    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"), a_replica_set("db", 1), a_replica("db-1", "n1", cpu="3", owner="db"))
+    desk.server.seed(
+        a_node("n1"),
+        a_node("n2"),
+        a_replica_set("web", 1),
+        a_replica("web-1", "n1"),
+        a_replica_set("db", 1),
+        a_replica("db-1", "n1", cpu="3", owner="db"),
+    )
     made = Forecast.from_mapping(desk.json("forecast", "n1"))
     assert [(pod.name, pod.outcome) for pod in made.pods] == [("db-1", Outcome.STAYS), ("web-1", Outcome.MOVES)]
 
@@ -65,7 +103,9 @@ def test_a_pod_without_room_gives_exit_code_3_and_what_the_scheduler_says(desk: 
     assert result.exit_code == 3
     made = Forecast.from_mapping(yaml.safe_load(result.output))
     assert [(pod.name, pod.outcome) for pod in made.pods] == [("web-1", Outcome.PENDING)]
-    assert made.pods[0].sentence.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.")
+    assert made.pods[0].sentence.startswith(
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
+    )
 
 
 def test_a_pod_that_only_its_own_node_can_hold_returns(desk: Desk) -> None:
@@ -75,11 +115,22 @@ def test_a_pod_that_only_its_own_node_can_hold_returns(desk: Desk) -> None:
 
 def test_a_budget_that_allows_nothing_gives_exit_code_3(desk: Desk) -> None:
     desk.server.seed(
-        a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"),
+        a_node("n1"),
+        a_node("n2"),
+        a_replica_set("web", 1),
+        a_replica("web-1", "n1"),
         {
-            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "shop", "generation": 1},
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": "shop", "generation": 1},
             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
-            "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+            "status": {
+                "observedGeneration": 1,
+                "disruptionsAllowed": 0,
+                "currentHealthy": 1,
+                "desiredHealthy": 1,
+                "expectedPods": 1,
+            },
         },
     )
     result = desk.run("forecast", "n1")
@@ -89,7 +140,9 @@ def test_a_budget_that_allows_nothing_gives_exit_code_3(desk: Desk) -> None:
 
 
 def test_a_pod_of_another_scheduler_gives_exit_code_4(desk: Desk) -> None:
-    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine"))
+    desk.server.seed(
+        a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine")
+    )
     result = desk.run("forecast", "n1")
     assert result.exit_code == 4, result.output
     assert "shop/web-1   unknown" in result.output
@@ -118,16 +171,31 @@ def test_a_node_that_does_not_exist_is_a_mistake_of_the_caller(desk: Desk) -> No
 
 
 def test_the_scheduler_s_own_configuration_is_followed(desk: Desk, tmp_path: Any) -> None:
-    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine"))
+    desk.server.seed(
+        a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine")
+    )
     file = tmp_path / "scheduler.yaml"
-    file.write_text(yaml.safe_dump({
-        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "mine"}],
-    }))
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"schedulerName": "mine"}],
+            }
+        )
+    )
     output = desk.ok("forecast", "n1", "--scheduler-config", str(file))
     assert "shop/web-1   moves" in output
 
 
-STUCK = (a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="3"), a_replica_set("other", 1), a_replica("other-1", "n2", cpu="2", owner="other"))
+STUCK = (
+    a_node("n1"),
+    a_node("n2"),
+    a_replica_set("web", 1),
+    a_replica("web-1", "n1", cpu="3"),
+    a_replica_set("other", 1),
+    a_replica("other-1", "n2", cpu="2", owner="other"),
+)
 
 
 def test_the_verdict_follows_the_flags_that_the_agents_are_started_with(desk: Desk) -> None:
@@ -139,16 +207,41 @@ def test_the_verdict_follows_the_flags_that_the_agents_are_started_with(desk: De
 
 
 def test_the_verdict_follows_the_configmap_of_the_agents(desk: Desk) -> None:
-    desk.server.seed(*STUCK, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": "forecast: warn\n"}})
+    desk.server.seed(
+        *STUCK,
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "data": {"config.yaml": "forecast: warn\n"},
+        },
+    )
     desk.lock()
-    assert desk.run("forecast", "n1").output.splitlines()[-1] == "The agent drains it whatever the forecast says (--forecast=warn)."
+    assert (
+        desk.run("forecast", "n1").output.splitlines()[-1]
+        == "The agent drains it whatever the forecast says (--forecast=warn)."
+    )
 
 
 def test_the_scheduler_s_configuration_is_found_where_the_agents_find_it(desk: Desk) -> None:
-    configuration = yaml.safe_dump({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "mine"}]})
+    configuration = yaml.safe_dump(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": "mine"}],
+        }
+    )
     desk.server.seed(
-        a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine"),
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"scheduler.yaml": configuration}},
+        a_node("n1"),
+        a_node("n2"),
+        a_replica_set("web", 1),
+        a_replica("web-1", "n1", schedulerName="mine"),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "data": {"scheduler.yaml": configuration},
+        },
     )
     desk.lock(flags=["--scheduler-config=configmap:scheduler.yaml"])
     assert "shop/web-1   moves" in desk.ok("forecast", "n1")
@@ -157,8 +250,20 @@ def test_the_scheduler_s_configuration_is_found_where_the_agents_find_it(desk: D
 @pytest.mark.parametrize(
     ("flags", "note"),
     [
-        (["--scheduler-config=/etc/scheduler.yaml"], "Note: the agents use the scheduler's configuration in /etc/scheduler.yaml, which is not at hand here: give it with --scheduler-config."),
-        (["--concurrency=none"], "Note: the agents' settings could not be read, so the defaults stand in: --concurrency='none': expected a whole number"),
+        (
+            ["--scheduler-config=/etc/scheduler.yaml"],
+            (
+                "Note: the agents use the scheduler's configuration in /etc/scheduler.yaml, which is not at hand "
+                "here: give it with --scheduler-config."
+            ),
+        ),
+        (
+            ["--concurrency=none"],
+            (
+                "Note: the agents' settings could not be read, so the defaults stand in: --concurrency='none': "
+                "expected a whole number"
+            ),
+        ),
     ],
     ids=["a file of the agents", "settings that no agent could start with"],
 )
@@ -168,7 +273,9 @@ def test_what_is_not_known_of_the_agents_is_said(desk: Desk, flags: list[str], n
     assert note in desk.ok("forecast", "n1")
 
 
-@pytest.mark.parametrize(("context", "says", "code"), [("careen-demo", "If n1 were drained now", 0), ("other", "there is no Node 'n1'", 2)])
+@pytest.mark.parametrize(
+    ("context", "says", "code"), [("careen-demo", "If n1 were drained now", 0), ("other", "there is no Node 'n1'", 2)]
+)
 def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str, says: str, code: int) -> None:
     desk.server.seed(a_node("n1"))
     with server_in_thread() as elsewhere:
@@ -182,7 +289,14 @@ def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str
         assert (says in result.output, result.exit_code) == (True, code), result.output
 
 
-TWO = (a_node("n1"), a_node("n2"), a_node("n3"), a_replica_set("web", 2), a_replica("web-1", "n1"), a_replica("web-2", "n2"))
+TWO = (
+    a_node("n1"),
+    a_node("n2"),
+    a_node("n3"),
+    a_replica_set("web", 2),
+    a_replica("web-1", "n1"),
+    a_replica("web-2", "n2"),
+)
 
 
 def test_nodes_drained_together_do_not_take_each_others_pods(desk: Desk) -> None:
@@ -203,7 +317,14 @@ def test_several_forecasts_are_a_list_and_a_node_named_twice_is_one(desk: Desk) 
 
 def test_the_worst_of_several_nodes_is_the_exit_code(desk: Desk) -> None:
     """Alone each would find room on the other; n3 has room for one."""
-    desk.server.seed(a_node("n1"), a_node("n2"), a_node("n3", cpu="2"), a_replica_set("web", 2), a_replica("web-1", "n1", cpu="2"), a_replica("web-2", "n2", cpu="2"))
+    desk.server.seed(
+        a_node("n1"),
+        a_node("n2"),
+        a_node("n3", cpu="2"),
+        a_replica_set("web", 2),
+        a_replica("web-1", "n1", cpu="2"),
+        a_replica("web-2", "n2", cpu="2"),
+    )
     assert [desk.run("forecast", *names).exit_code for names in (["n1"], ["n2"], ["n1", "n2"])] == [0, 0, 3]
 
 
@@ -217,26 +338,46 @@ def dump(desk: Desk, tmp_path: Path) -> Path:
 
 def test_a_dump_is_forecast_as_the_cluster_is_and_no_cluster_is_asked(desk: Desk, dump: Path) -> None:
     for names, code in ((["n1"], 0), (["n3"], 0), (["n1", "n2"], 3)):
-        live, replayed = (desk.run("forecast", *names, *more, "--output", "json") for more in ([], ["--from", str(dump), "--kubeconfig", "/nowhere"]))
+        live, replayed = (
+            desk.run("forecast", *names, *more, "--output", "json")
+            for more in ([], ["--from", str(dump), "--kubeconfig", "/nowhere"])
+        )
         mine, theirs = (yaml.safe_load(each.output) for each in (live, replayed))
         assert live.exit_code == replayed.exit_code == code
         for one, other in zip(mine.get("forecasts", [mine]), theirs.get("forecasts", [theirs]), strict=True):
             assert one["pods"] == other["pods"]
 
 
-@pytest.mark.parametrize(("names", "sentence"), [(["n9"], "there is no Node 'n9' among the 3 of this dump"), (["n1", "n8"], "there is no Node 'n8' among the 3 of this dump")])
-def test_a_node_that_is_not_in_the_dump_is_a_mistake_of_the_caller(desk: Desk, dump: Path, names: list[str], sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["n9"], "there is no Node 'n9' among the 3 of this dump"),
+        (["n1", "n8"], "there is no Node 'n8' among the 3 of this dump"),
+    ],
+)
+def test_a_node_that_is_not_in_the_dump_is_a_mistake_of_the_caller(
+    desk: Desk, dump: Path, names: list[str], sentence: str
+) -> None:
     result = desk.run("forecast", *names, "--from", str(dump))
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
 
 
-@pytest.mark.parametrize(("spoil", "sentence"), [
-    (lambda whole: b"", "the dump is empty"),
-    (lambda whole: whole[: len(whole) // 2], "the dump is cut off or damaged"),
-    (lambda whole: b"kind: Pod", "this is no gzip file"),
-    (lambda whole: gzip.compress(gzip.decompress(whole).replace(b'"version":1', b'"version":7')), "the dump has version 7; this release reads version 1"),
-], ids=["empty", "cut off", "no gzip", "of another version"])
-def test_a_file_that_is_no_whole_dump_is_refused_with_exit_code_2(desk: Desk, dump: Path, spoil: Callable[[bytes], bytes], sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda whole: b"", "the dump is empty"),
+        (lambda whole: whole[: len(whole) // 2], "the dump is cut off or damaged"),
+        (lambda whole: b"kind: Pod", "this is no gzip file"),
+        (
+            lambda whole: gzip.compress(gzip.decompress(whole).replace(b'"version":1', b'"version":7')),
+            "the dump has version 7; this release reads version 1",
+        ),
+    ],
+    ids=["empty", "cut off", "no gzip", "of another version"],
+)
+def test_a_file_that_is_no_whole_dump_is_refused_with_exit_code_2(
+    desk: Desk, dump: Path, spoil: Callable[[bytes], bytes], sentence: str
+) -> None:
     dump.write_bytes(spoil(dump.read_bytes()))
     result = desk.run("forecast", "n1", "--from", str(dump))
     assert (result.exit_code, sentence in result.output) == (2, True), result.output

@@ -42,15 +42,28 @@ def headline(desk: Desk) -> str:
 
 
 def refused_by_spread(node: str) -> dict[str, Any]:
-    """What the agent of one of three nodes, one in each zone, writes of three replicas that must be spread over the zones."""
-    spread = {"topologySpreadConstraints": [
-        {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}},
-    ]}
-    objects = [*(a_node(f"n{i}", zone=zone, cpu="1") for i, zone in enumerate("abc", 1)), *(a_pod(f"web-{i}", f"n{i}", cpu="650m", **spread) for i in (1, 2, 3))]
+    """What the agent of one of three nodes, one in each zone, writes of three replicas that must be spread over
+    the zones."""
+    spread = {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            },
+        ]
+    }
+    objects = [
+        *(a_node(f"n{i}", zone=zone, cpu="1") for i, zone in enumerate("abc", 1)),
+        *(a_pod(f"web-{i}", f"n{i}", cpu="650m", **spread) for i in (1, 2, 3)),
+    ]
     forecast = simulate_drain(load_objects(objects), [node], made_at="2026-01-01T00:00:00Z")[0]
     refused = drain_forecast.ask(a_situation(policy=a_policy(), forecast=forecast), When.READY)
     assert refused is not None
-    return refusal("forecast", refused.code.value, refused.sentence, **({"remedy": refused.remedy} if refused.remedy else {}))
+    return refusal(
+        "forecast", refused.code.value, refused.sentence, **({"remedy": refused.remedy} if refused.remedy else {})
+    )
 
 
 def test_a_cluster_whose_forecasts_all_refuse_says_so_with_the_pod_and_what_would_let_it_go(desk: Desk) -> None:
@@ -58,10 +71,18 @@ def test_a_cluster_whose_forecasts_all_refuse_says_so_with_the_pod_and_what_woul
         waits(desk, name, refused_by_spread(name))
     desk.lock(LockContent())
     said = headline(desk)
-    assert said.startswith("Nothing will start: the gate forecast refuses all 3 waiting nodes; n1, for example: 1 of 1 pods would not find room: shop/web-1 (")
+    assert said.startswith(
+        "Nothing will start: the gate forecast refuses all 3 waiting nodes; n1, for example: 1 of 1 pods "
+        "would not find room: shop/web-1 ("
+    )
     assert "It has been so for 3h" in said
-    assert "What would change it: n1: shop/web-1 would find a place with one more node like n1 (zone a), empty and without a cordon." in said
-    assert "Add capacity, edit the named budget, or let it go with --forecast-pending-allowed or --forecast=warn." in said
+    assert (
+        "What would change it: n1: shop/web-1 would find a place with one more node like n1 (zone a), empty "
+        "and without a cordon." in said
+    )
+    assert (
+        "Add capacity, edit the named budget, or let it go with --forecast-pending-allowed or --forecast=warn." in said
+    )
 
 
 def test_what_was_proven_for_the_node_survives_being_read_back_and_stands_in_why(desk: Desk) -> None:
@@ -79,21 +100,33 @@ def test_what_was_proven_for_the_node_survives_being_read_back_and_stands_in_why
 def test_a_pause_is_told_with_its_reason_and_how_it_ends(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock(LockContent(is_paused=True, pause_reason="storage upgrade"))
-    assert headline(desk) == "Nothing will start: the lock is held by hand (storage upgrade), and n1 waits for it. What would change it: `careen lock resume`."
+    assert (
+        headline(desk)
+        == "Nothing will start: the lock is held by hand (storage upgrade), and n1 waits for it. What would "
+        "change it: `careen lock resume`."
+    )
 
 
 def test_a_lock_that_cannot_be_understood_stops_everybody(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock("what?")
-    assert headline(desk).startswith("Nothing will start: the lock cannot be understood (it is not JSON). What would change it: `careen lock show`, then mend or clear")
+    assert headline(desk).startswith(
+        "Nothing will start: the lock cannot be understood (it is not JSON). What would change it: `careen "
+        "lock show`, then mend or clear"
+    )
 
 
 def test_a_failure_that_halts_the_roll_out_is_told_with_since_when_and_what_to_do(desk: Desk) -> None:
     waits(desk, "n1")
     desk.node("n5", "Failed", reason="never ready", label="failed", since=ago(hours=2, minutes=0.5))
-    desk.lock(LockContent(entries=(Entry(node="n5", id="c1", created=ago(hours=3), failed="never-ready"),), max_owners=2))
+    desk.lock(
+        LockContent(entries=(Entry(node="n5", id="c1", created=ago(hours=3), failed="never-ready"),), max_owners=2)
+    )
     said = headline(desk)
-    assert said.startswith("Nothing will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong and `careen retry n5`")
+    assert said.startswith(
+        "Nothing will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is "
+        "wrong and `careen retry n5`"
+    )
     assert said.endswith("It has been so for 2h.")
 
 
@@ -108,28 +141,48 @@ def test_held_nodes_are_told_also_before_their_agents_have_seen_it(desk: Desk) -
 def test_outside_the_window_the_next_opening_is_told(desk: Desk) -> None:
     opens = (datetime.now(UTC) + timedelta(hours=5, minutes=0.5)).replace(second=0, microsecond=0)
     shuts = opens + timedelta(hours=1)
-    desk.server.seed({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"},
-        "data": {"config.yaml": f'start-time: "{opens:%H:%M}"\nend-time: "{shuts:%H:%M}"\ntime-zone: UTC\n'},
-    })
+    desk.server.seed(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "data": {"config.yaml": f'start-time: "{opens:%H:%M}"\nend-time: "{shuts:%H:%M}"\ntime-zone: UTC\n'},
+        }
+    )
     for name in ("n1", "n2"):
         waits(desk, name, refusal("maintenance-window", "outside-window", "outside the maintenance window every day"))
     desk.lock(LockContent())
     said = headline(desk)
-    assert f"Nothing will start: outside the maintenance window every day, which opens at {opens:%a %Y-%m-%d %H:%M}, in " in said
+    assert (
+        f"Nothing will start: outside the maintenance window every day, which opens at {opens:%a %Y-%m-%d %H:%M}, in "
+        in said
+    )
     assert "(all 2 waiting nodes)" in said
     assert "set careen.dev/reboot-now" in said
 
 
 def test_a_window_that_never_opens_is_told_as_such(desk: Desk) -> None:
-    desk.server.seed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": "reboot-days: []\n"}})
+    desk.server.seed(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "data": {"config.yaml": "reboot-days: []\n"},
+        }
+    )
     waits(desk, "n1", refusal("maintenance-window", "outside-window", "outside the maintenance window never"))
     desk.lock(LockContent())
-    assert headline(desk).startswith("Nothing will start: outside the maintenance window never, which never opens (n1). It has been so for 3h")
+    assert headline(desk).startswith(
+        "Nothing will start: outside the maintenance window never, which never opens (n1). It has been so for 3h"
+    )
 
 
 def test_settings_that_cannot_be_read_leave_the_opening_open(desk: Desk) -> None:
-    waits(desk, "n1", refusal("maintenance-window", "outside-window", "outside the maintenance window mon 01:00–02:00 UTC"))
+    waits(
+        desk,
+        "n1",
+        refusal("maintenance-window", "outside-window", "outside the maintenance window mon 01:00–02:00 UTC"),
+    )
     assert "and when it opens could not be read" in headline(desk)
 
 
@@ -139,7 +192,8 @@ def test_who_waits_for_a_holder_is_told_which_and_what_it_does(desk: Desk) -> No
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress", since=ago(hours=1, minutes=0.5))
     desk.lock(LockContent(entries=(Entry(node="n3", id="c1", created=ago(hours=1)),), max_owners=1))
     assert headline(desk) == (
-        "Nothing more will start: the 2 waiting nodes wait for n3: n3 is Draining (evicting 3 pods). It has been so for 1h. "
+        "Nothing more will start: the 2 waiting nodes wait for n3: n3 is Draining (evicting 3 pods). It has "
+        "been so for 1h. "
         "What would change it: `careen why n3` says how far it is. Wait, or raise --concurrency."
     )
 
@@ -150,7 +204,10 @@ def test_several_reasons_are_told_the_one_that_stops_most_nodes_first(desk: Desk
     waits(desk, "n4", refusal("blocking-pods", "blocking-pod", "shop/job runs here", hours=9))
     desk.lock(LockContent())
     said = headline(desk)
-    assert said.startswith("Nothing will start: active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); shop/job runs here (n4 of 4 waiting nodes, gate blocking-pods).")
+    assert said.startswith(
+        "Nothing will start: active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); shop/job runs "
+        "here (n4 of 4 waiting nodes, gate blocking-pods)."
+    )
     assert "It has been so for 3h" in said, "all of them: since the last one was refused"
     assert said.index("Resolve the named alert") < said.index("Wait until the named pod is done")
 
@@ -176,7 +233,9 @@ def test_the_first_refused_forecast_is_told_before_the_others_had_their_turn(des
     waits(desk, "n2")
     waits(desk, "n3")
     desk.lock(LockContent())
-    assert headline(desk).startswith("Nothing has started so far, and n2, n3 were not asked yet: 1 of 1 pods would not find room: shop/web-1 (")
+    assert headline(desk).startswith(
+        "Nothing has started so far, and n2, n3 were not asked yet: 1 of 1 pods would not find room: shop/web-1 ("
+    )
     desk.lock(LockContent(entries=(Entry(node="n4", id="c1", created=ago(hours=1)),), max_owners=2))
     assert headline(desk) == ""
 
@@ -193,6 +252,8 @@ def test_the_same_for_programs(desk: Desk) -> None:
     waits(desk, "n1", row)
     desk.lock(LockContent())
     assert desk.json("status")["headline"] == {
-        "code": "alert", "why": "Nothing will start: active: DiskFull (n1, gate alerts)", "since": row["since"],
+        "code": "alert",
+        "why": "Nothing will start: active: DiskFull (n1, gate alerts)",
+        "since": row["since"],
         "waysOut": ["Resolve the named alert, or leave it out with --alert-filter-regexp."],
     }

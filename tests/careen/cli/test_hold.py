@@ -12,7 +12,10 @@ from tests.careen.cli.conftest import Desk
 
 def test_a_hold_is_what_the_agent_reads_as_one(desk: Desk) -> None:
     desk.node("n1")
-    assert desk.ok("hold", "n1", "--reason", "disk swap") == "Held: disk swap. n1 does not reboot until `careen unhold n1`.\n"
+    assert (
+        desk.ok("hold", "n1", "--reason", "disk swap")
+        == "Held: disk swap. n1 does not reboot until `careen unhold n1`.\n"
+    )
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"
 
 
@@ -25,7 +28,10 @@ def test_a_reason_of_several_lines_becomes_one_because_everything_shows_one(desk
 def test_the_end_of_a_hold_given_as_an_instant_is_the_one_the_agent_reads(desk: Desk) -> None:
     desk.node("n1")
     output = desk.ok("hold", "n1", "--reason", "disk swap", "--until", "2199-03-04T18:00:00+02:00")
-    assert output == "Held: disk swap until=2199-03-04T16:00:00Z. n1 does not reboot until `careen unhold n1` or that instant.\n"
+    assert (
+        output
+        == "Held: disk swap until=2199-03-04T16:00:00Z. n1 does not reboot until `careen unhold n1` or that instant.\n"
+    )
     text = desk.annotations("n1")[keys.HOLD]
     assert until_of(text) == datetime(2199, 3, 4, 16, tzinfo=UTC)
     node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.HOLD: text})
@@ -83,13 +89,25 @@ def test_a_hold_leaves_the_other_annotations_alone(desk: Desk) -> None:
         (["n1"], "Missing option '--reason'"),
         (["n1", "--reason", "  "], "it must be a text"),
         (["n1", "--reason", "x until=2199-01-01T00:00:00Z"], "may not contain `until=`; use --until for the end"),
-        (["n1", "--reason", "x", "--until", "soon"], "'soon' is neither a duration such as 90m or 2h nor an instant with its offset"),
+        (
+            ["n1", "--reason", "x", "--until", "soon"],
+            "'soon' is neither a duration such as 90m or 2h nor an instant with its offset",
+        ),
         (["n1", "--reason", "x", "--until", "2199-01-01T00:00:00"], "nor an instant with its offset"),
         (["n1", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "2020-01-01T00:00:00Z is not in the future"),
         (["n1", "--reason", "x", "--until", "0"], "is not in the future"),
         (["n12", "--reason", "x"], "there is no Node 'n12'; did you mean n1?"),
     ],
-    ids=["no reason", "blank reason", "end in the reason", "no instant", "instant without offset", "past", "no time at all", "unknown node"],
+    ids=[
+        "no reason",
+        "blank reason",
+        "end in the reason",
+        "no instant",
+        "instant without offset",
+        "past",
+        "no time at all",
+        "unknown node",
+    ],
 )
 def test_nonsense_is_refused_and_changes_nothing(desk: Desk, arguments: list[str], complaint: str) -> None:
     desk.node("n1")

@@ -8,7 +8,10 @@ from careen.core.lock.content import Entry, LockContent
 from drydock.server.faults import Fault, FaultKind
 from tests.careen.cli.conftest import Desk
 
-HELD = LockContent(entries=(Entry(node="n3", id="c1", uid="uid-nodes--n3", groups=("zone=a",), created="2026-03-04T12:00:00Z"),), max_owners=2)
+HELD = LockContent(
+    entries=(Entry(node="n3", id="c1", uid="uid-nodes--n3", groups=("zone=a",), created="2026-03-04T12:00:00Z"),),
+    max_owners=2,
+)
 
 
 def test_show_names_each_holder_with_what_it_is_at(desk: Desk) -> None:
@@ -65,7 +68,9 @@ def test_pausing_twice_writes_once_unless_the_reason_changes(desk: Desk) -> None
     writes = desk.writes()
     assert desk.ok("lock", "pause", "--reason", "a") == "It is paused already; nothing was changed.\n"
     assert desk.writes() == writes
-    assert desk.ok("lock", "pause", "--reason", "b").startswith("It is paused already (a); the reason is being replaced.")
+    assert desk.ok("lock", "pause", "--reason", "b").startswith(
+        "It is paused already (a); the reason is being replaced."
+    )
     assert desk.lock_content().pause_reason == "b"
 
 
@@ -97,7 +102,10 @@ def test_resume_without_a_pause_changes_nothing(desk: Desk) -> None:
 def test_release_frees_the_claim_of_a_failed_node(desk: Desk) -> None:
     desk.node("n3", "Failed")
     desk.lock(HELD)
-    assert desk.ok("lock", "release", "n3").splitlines() == ["Freeing the claim of n3, taken 2026-03-04T12:00:00Z.", "Freed: the next node may go."]
+    assert desk.ok("lock", "release", "n3").splitlines() == [
+        "Freeing the claim of n3, taken 2026-03-04T12:00:00Z.",
+        "Freed: the next node may go.",
+    ]
     assert desk.lock_content().holders == ()
 
 
@@ -163,7 +171,10 @@ def test_a_lock_that_is_not_understood_is_not_overwritten(desk: Desk, command: l
 def test_a_missing_daemonset_is_named_with_the_flags_that_name_another(desk: Desk, command: list[str]) -> None:
     result = desk.run("lock", *command)
     assert result.exit_code == 1
-    assert "Error: DaemonSet careen/careen does not exist, and it is what carries the lock; name it with --ds-namespace and --ds-name" in result.output
+    assert (
+        "Error: DaemonSet careen/careen does not exist, and it is what carries the lock; name it with "
+        "--ds-namespace and --ds-name" in result.output
+    )
 
 
 def test_a_write_that_somebody_overtook_is_made_again_on_what_they_wrote(desk: Desk) -> None:
@@ -171,7 +182,9 @@ def test_a_write_that_somebody_overtook_is_made_again_on_what_they_wrote(desk: D
     conflicts = iter([True])
 
     def once(info: object, user: str, may_be_stale: bool) -> Fault | None:
-        return Fault(kind=FaultKind.CONFLICT) if getattr(info, "verb", "") == "patch" and next(conflicts, False) else None
+        return (
+            Fault(kind=FaultKind.CONFLICT) if getattr(info, "verb", "") == "patch" and next(conflicts, False) else None
+        )
 
     desk.server.api.plan = once
     assert desk.ok("lock", "pause").splitlines() == [
@@ -186,7 +199,9 @@ def test_an_answer_that_was_lost_is_looked_up(desk: Desk) -> None:
     losses = iter([True])
 
     def once(info: object, user: str, may_be_stale: bool) -> Fault | None:
-        return Fault(kind=FaultKind.LOST_AFTER) if getattr(info, "verb", "") == "patch" and next(losses, False) else None
+        return (
+            Fault(kind=FaultKind.LOST_AFTER) if getattr(info, "verb", "") == "patch" and next(losses, False) else None
+        )
 
     desk.server.api.plan = once
     assert desk.ok("lock", "pause") == "Paused: no node starts until `careen lock resume`.\n"

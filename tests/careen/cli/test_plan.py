@@ -16,22 +16,54 @@ from tests.careen.cli.conftest import Desk
 START = ("--start", "2026-03-04T22:00:00Z")
 
 
-def a_node(name: str, *, cpu: str = "4", labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def a_node(
+    name: str,
+    *,
+    cpu: str = "4",
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
     resources = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
     return {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}, "annotations": annotations or {}}, "spec": spec,
-        "status": {"capacity": resources, "allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}]},
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+            "annotations": annotations or {},
+        },
+        "spec": spec,
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
 
 
 def a_replica(name: str, node: str, cpu: str = "1", owner: str = "web") -> dict[str, Any]:
     return {
-        "apiVersion": "v1", "kind": "Pod",
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": {
-            "name": name, "namespace": "shop", "labels": {"app": owner},
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": f"uid-{owner}", "controller": True}],
+            "name": name,
+            "namespace": "shop",
+            "labels": {"app": owner},
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": owner,
+                    "uid": f"uid-{owner}",
+                    "controller": True,
+                }
+            ],
         },
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+        },
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
@@ -70,22 +102,33 @@ def test_the_agents_settings_are_followed_and_can_be_changed_for_the_plan(shop: 
     shop.lock(flags=["--concurrency=2"])
     assert [start[-9:] for _, start in starts(shop.json("plan", *START))] == ["22:00:00Z", "22:00:00Z", "22:04:35Z"]
     # Three at a time: the third has nowhere to send its pod until the first is back, and need not wait for a place.
-    assert [start[-9:] for _, start in starts(shop.json("plan", *START, "--set", "concurrency=3"))] == ["22:00:00Z", "22:00:00Z", "22:04:00Z"]
+    assert [start[-9:] for _, start in starts(shop.json("plan", *START, "--set", "concurrency=3"))] == [
+        "22:00:00Z",
+        "22:00:00Z",
+        "22:04:00Z",
+    ]
 
 
 def test_pods_that_the_agents_selector_leaves_alone_are_not_moved_and_their_budgets_not_asked(shop: Desk) -> None:
     """A disruption budget that allows nothing stands in the way only of pods that would be evicted."""
-    shop.server.seed(a_replica("db-1", "n1", owner="db"), {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "db", "namespace": "shop"},
-        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}},
-        # Not for ever: one of two is missing. So the forecast does not refuse, the rehearsal does.
-        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 2},
-    })
+    shop.server.seed(
+        a_replica("db-1", "n1", owner="db"),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "db", "namespace": "shop"},
+            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}},
+            # Not for ever: one of two is missing. So the forecast does not refuse, the rehearsal does.
+            "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 2},
+        },
+    )
     assert shop.run("plan", *START, "n1").exit_code == 3
     shop.lock(flags=["--drain-pod-selector=app=web"])
     plan = shop.json("plan", *START, "n1")
     assert [move["pod"] for move in plan["moves"]] == ["shop/web-1"]
-    assert shop.run("plan", *START, "n1", "--set", "drain-pod-selector=app=db").exit_code == 3, "a pod that is selected still asks its budget"
+    assert shop.run("plan", *START, "n1", "--set", "drain-pod-selector=app=db").exit_code == 3, (
+        "a pod that is selected still asks its budget"
+    )
 
 
 def test_a_budget_of_the_agents_keeps_zones_apart(desk: Desk) -> None:
@@ -94,7 +137,9 @@ def test_a_budget_of_the_agents_keeps_zones_apart(desk: Desk) -> None:
     desk.lock(flags=["--concurrency=3", "--budget=zone=1"])
     plan = desk.json("plan", *START)
     assert plan["mostAtOnce"] == 1
-    assert [(each["subject"], each["nodes"]) for each in plan["hindrances"]] == [("the budget zone=a allows 1", ["n1", "n2"])]
+    assert [(each["subject"], each["nodes"]) for each in plan["hindrances"]] == [
+        ("the budget zone=a allows 1", ["n1", "n2"])
+    ]
 
 
 def test_what_does_not_fit_the_window_is_said_and_the_exit_code_is_3(shop: Desk) -> None:
@@ -106,10 +151,14 @@ def test_what_does_not_fit_the_window_is_said_and_the_exit_code_is_3(shop: Desk)
 
 
 def test_measured_reboots_count_where_no_duration_is_given(desk: Desk) -> None:
-    desk.server.seed(a_node("n1", annotations={keys.LAST_REBOOT: '{"at": "2026-01-01T00:00:00Z", "seconds": 660}'}), a_node("n2"))
+    desk.server.seed(
+        a_node("n1", annotations={keys.LAST_REBOOT: '{"at": "2026-01-01T00:00:00Z", "seconds": 660}'}), a_node("n2")
+    )
     measured = desk.json("plan", *START)
     assert [visit["end"] for visit in measured["visits"]] == ["2026-03-04T22:11:30Z", "2026-03-04T22:23:05Z"]
-    assert measured["notes"][0] == "1 node of 2 says how long the last reboot took; the others are planned with the median"
+    assert (
+        measured["notes"][0] == "1 node of 2 says how long the last reboot took; the others are planned with the median"
+    )
     given = desk.json("plan", *START, "--boot", "100s", "--drain", "20s", "--settle", "10s", "--handover", "0")
     assert [visit["end"] for visit in given["visits"]] == ["2026-03-04T22:02:10Z", "2026-03-04T22:04:20Z"]
     assert not any("durations" in note or "last reboot" in note for note in given["notes"])
@@ -120,7 +169,10 @@ def test_the_agents_own_pauses_lengthen_the_steps(desk: Desk) -> None:
     desk.lock(flags=["--drain-delay=10s", "--reboot-delay=20s", "--lock-release-delay=40s"])
     (visit,) = desk.json("plan", *START, "n1")["visits"]
     assert [(step["step"], step["end"][-9:]) for step in visit["steps"]] == [
-        ("held back", "22:00:10Z"), ("draining", "22:01:30Z"), ("rebooting", "22:04:30Z"), ("settling", "22:05:10Z"),
+        ("held back", "22:00:10Z"),
+        ("draining", "22:01:30Z"),
+        ("rebooting", "22:04:30Z"),
+        ("settling", "22:05:10Z"),
     ]
 
 
@@ -128,7 +180,10 @@ def test_a_held_node_is_left_with_what_to_do(desk: Desk) -> None:
     desk.server.seed(a_node("n1", annotations={keys.HOLD: "auditors"}), a_node("n2"))
     result = desk.run("plan", *START)
     assert result.exit_code == 3
-    assert "- n1 cannot go: held: auditors. Lift the hold with `careen unhold` when it is no longer needed." in result.output
+    assert (
+        "- n1 cannot go: held: auditors. Lift the hold with `careen unhold` when it is no longer needed."
+        in result.output
+    )
 
 
 def test_a_node_in_hand_now_is_planned_as_if_it_had_not_begun(desk: Desk) -> None:
@@ -136,7 +191,14 @@ def test_a_node_in_hand_now_is_planned_as_if_it_had_not_begun(desk: Desk) -> Non
     progress = {"version": 1, "phase": "Draining", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
     desk.server.seed(a_node("n1"), a_replica("web-1", "n1"))
     desk.node("n2", "Draining", label="in-progress", progress=progress)
-    desk.server.seed(a_node("n2", annotations=desk.annotations("n2"), unschedulable=True, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]))
+    desk.server.seed(
+        a_node(
+            "n2",
+            annotations=desk.annotations("n2"),
+            unschedulable=True,
+            taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
+        )
+    )
     plan = desk.json("plan", *START)
     assert [node for node, _ in starts(plan)] == ["n2", "n1"], "n2 has no pod, and no age says otherwise"
     assert "n2 is at work already, and planned as if it had not begun" in plan["notes"]
@@ -158,8 +220,12 @@ def test_a_pause_is_noted(shop: Desk) -> None:
 def test_the_order_is_the_agents_unless_another_is_given_and_then_it_is_marked(shop: Desk, order: str) -> None:
     shop.lock(flags=[f"--order={order}"])
     assert f"1 at a time, order {order}.\n" in shop.ok("plan", *START)
-    assert f"order oldest (not as the agents go: they are set to --order={order})." in shop.ok("plan", *START, "--order", "oldest")
-    assert f"order oldest (not as the agents go: they are set to --order={order})." in shop.ok("plan", *START, "--set", "order=oldest")
+    assert f"order oldest (not as the agents go: they are set to --order={order})." in shop.ok(
+        "plan", *START, "--order", "oldest"
+    )
+    assert f"order oldest (not as the agents go: they are set to --order={order})." in shop.ok(
+        "plan", *START, "--set", "order=oldest"
+    )
     rows = [line.split() for line in shop.ok("plan", *START, "--compare").splitlines()]
     notes = {row[0]: " ".join(row[6:]) for row in rows if row and row[0] in {"oldest", "zone", "fewest-moves"}}
     assert notes == {"oldest": "the default", "zone": "opt-in", "fewest-moves": "opt-in", order: "as the agents go"}
@@ -176,7 +242,11 @@ def test_orders_are_compared(shop: Desk) -> None:
         need = {"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{day}T00:00:00Z"}
         shop.server.seed(a_node(name, annotations={keys.PROGRESS: json.dumps(need)}))
     plan = shop.json("plan", *START, "--compare")
-    assert {line: (each["moves"], each["doubleMoves"]) for line, each in plan["comparison"].items()} == {"oldest": (2, 1), "zone": (2, 1), "fewest-moves": (1, 0)}
+    assert {line: (each["moves"], each["doubleMoves"]) for line, each in plan["comparison"].items()} == {
+        "oldest": (2, 1),
+        "zone": (2, 1),
+        "fewest-moves": (1, 0),
+    }
     assert "fewest-moves   3         13m40s" in shop.ok("plan", *START, "--compare")
 
 
@@ -185,7 +255,9 @@ def test_a_dump_gives_the_same_plan_and_says_what_it_does_not_know(shop: Desk, t
     live, replayed = shop.json("plan", *START), shop.json("plan", *START, "--from", file, "--kubeconfig", "/nowhere")
     for part in ("visits", "moves", "waits", "closings", "left", "figures"):
         assert live[part] == replayed[part]
-    assert "a dump has no annotations: holds, measured durations and the age of needs are not known" in replayed["notes"]
+    assert (
+        "a dump has no annotations: holds, measured durations and the age of needs are not known" in replayed["notes"]
+    )
     assert "the agents' settings are not in a dump: the defaults stand in, change them with --set" in replayed["notes"]
 
 
@@ -219,15 +291,22 @@ def test_the_report_is_written_beside_the_plan(shop: Desk, tmp_path: Path) -> No
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), [
-    pytest.param(["n9"], "there is no Node 'n9' among the 3 Nodes of this cluster", id="no such node"),
-    pytest.param(["n1", "--waiting"], "give either names of Nodes or --waiting", id="two choices"),
-    pytest.param(["--set", "concurrency"], "expected NAME=VALUE with a setting of the agents", id="no value"),
-    pytest.param(["--set", "concurency=2"], "expected NAME=VALUE with a setting of the agents", id="no such setting"),
-    pytest.param(["--set", "concurrency=none"], "expected a whole number", id="no number"),
-    pytest.param(["--boot", "fast"], "expected a duration such as 90s", id="no duration"),
-    pytest.param(["--start", "tonight"], "expected an instant with its offset, such as 2026-01-31T22:00:00Z", id="no instant"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(["n9"], "there is no Node 'n9' among the 3 Nodes of this cluster", id="no such node"),
+        pytest.param(["n1", "--waiting"], "give either names of Nodes or --waiting", id="two choices"),
+        pytest.param(["--set", "concurrency"], "expected NAME=VALUE with a setting of the agents", id="no value"),
+        pytest.param(
+            ["--set", "concurency=2"], "expected NAME=VALUE with a setting of the agents", id="no such setting"
+        ),
+        pytest.param(["--set", "concurrency=none"], "expected a whole number", id="no number"),
+        pytest.param(["--boot", "fast"], "expected a duration such as 90s", id="no duration"),
+        pytest.param(
+            ["--start", "tonight"], "expected an instant with its offset, such as 2026-01-31T22:00:00Z", id="no instant"
+        ),
+    ],
+)
 def test_what_was_written_wrongly_is_refused_with_exit_code_2(shop: Desk, arguments: list[str], sentence: str) -> None:
     result = shop.run("plan", *arguments)
     assert (result.exit_code, sentence in " ".join(result.output.split())) == (2, True), result.output
@@ -240,7 +319,9 @@ def test_a_file_that_is_no_dump_is_refused_with_exit_code_2(shop: Desk, tmp_path
     assert (result.exit_code, "this is no gzip file" in result.output) == (2, True), result.output
 
 
-def test_a_scheduler_s_configuration_that_cannot_be_read_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
+def test_a_scheduler_s_configuration_that_cannot_be_read_is_refused_with_exit_code_2(
+    shop: Desk, tmp_path: Path
+) -> None:
     nonsense = tmp_path / "scheduler.yaml"
     nonsense.write_text("kind: Nothing")
     result = shop.run("plan", "--scheduler-config", str(nonsense))

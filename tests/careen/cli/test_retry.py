@@ -21,5 +21,8 @@ def test_a_node_that_did_not_fail_has_nothing_to_try_again(desk: Desk, phase: st
     desk.node("n1", phase)
     result = desk.run("retry", "n1")
     assert result.exit_code == 2
-    assert f"n1 is {phase or 'Idle'}, so there is nothing to try again; `careen why n1` says what it is at" in result.output
+    assert (
+        f"n1 is {phase or 'Idle'}, so there is nothing to try again; `careen why n1` says what it is at"
+        in result.output
+    )
     assert desk.writes() == 0

@@ -16,22 +16,48 @@ from tests.careen.cli.conftest import Desk
 def a_node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
     resources = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
     return {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": spec,
-        "status": {"capacity": resources, "allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}]},
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": spec,
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
 
 
 def a_pod(name: str, node: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "env": [{"name": "TOKEN", "value": "tell-tale"}], "resources": {"requests": {"cpu": cpu}}}], **spec},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "nodeName": node,
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "env": [{"name": "TOKEN", "value": "tell-tale"}],
+                    "resources": {"requests": {"cpu": cpu}},
+                }
+            ],
+            **spec,
+        },
         "status": {"phase": "Running"},
     }
 
 
 @pytest.fixture
 def shop(desk: Desk) -> Desk:
-    desk.server.seed(a_node("n1"), a_node("n2", cpu="2"), a_node("n3", unschedulable=True), a_pod("web", "n1"), a_pod("db", "n2", cpu="1500m"))
+    desk.server.seed(
+        a_node("n1"),
+        a_node("n2", cpu="2"),
+        a_node("n3", unschedulable=True),
+        a_pod("web", "n1"),
+        a_pod("db", "n2", cpu="1500m"),
+    )
     return desk
 
 
@@ -41,9 +67,13 @@ def rows(output: str) -> list[list[str]]:
 
 def test_every_node_comes_with_its_total_or_its_first_refusal(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web")
-    assert output.startswith("shop/web (now on n1, requests 1000m cpu and 0Mi memory) would go to n1; 1 of 3 nodes can hold it.")
+    assert output.startswith(
+        "shop/web (now on n1, requests 1000m cpu and 0Mi memory) would go to n1; 1 of 3 nodes can hold it."
+    )
     assert [(row[0], " ".join(row[2:])) for row in rows(output)[1:]] == [
-        ("n1", "passes"), ("n2", "NodeResourcesFit: Insufficient cpu"), ("n3", "NodeUnschedulable: node(s) were unschedulable"),
+        ("n1", "passes"),
+        ("n2", "NodeResourcesFit: Insufficient cpu"),
+        ("n3", "NodeUnschedulable: node(s) were unschedulable"),
     ]
 
 
@@ -56,7 +86,11 @@ def test_one_node_comes_with_every_plugins_own_answer(shop: Desk) -> None:
 def test_json_has_everything(shop: Desk) -> None:
     explained = shop.json("explain", "shop/web")
     assert (explained["node"], explained["best"]) == ("n1", ["n1"])
-    assert {row["node"]: (row["refusal"] or {}).get("plugin") for row in explained["nodes"]} == {"n1": None, "n2": "NodeResourcesFit", "n3": "NodeUnschedulable"}
+    assert {row["node"]: (row["refusal"] or {}).get("plugin") for row in explained["nodes"]} == {
+        "n1": None,
+        "n2": "NodeResourcesFit",
+        "n3": "NodeUnschedulable",
+    }
 
 
 def test_a_dump_explains_as_the_cluster_does_and_carries_no_environment(shop: Desk, tmp_path: Path) -> None:
@@ -76,10 +110,13 @@ def test_a_cluster_that_cannot_be_read_whole_leaves_no_half_dump(shop: Desk, tmp
     assert not dump.exists()
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), [
-    pytest.param(("explain", "shop/nobody"), "there is no pod 'shop/nobody' that waits or runs", id="no such pod"),
-    pytest.param(("explain", "shop/web", "--node", "n9"), "there is no Node 'n9' among the 3", id="no such node"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(("explain", "shop/nobody"), "there is no pod 'shop/nobody' that waits or runs", id="no such pod"),
+        pytest.param(("explain", "shop/web", "--node", "n9"), "there is no Node 'n9' among the 3", id="no such node"),
+    ],
+)
 def test_what_is_not_there_is_refused_with_exit_code_2(shop: Desk, arguments: tuple[str, ...], sentence: str) -> None:
     result = shop.run(*arguments)
     assert (result.exit_code, sentence in result.output) == (2, True), result.output

@@ -12,7 +12,15 @@ def busy_fleet(desk: Desk) -> None:
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress")
     desk.node("n4", "Waiting", reason="it waits for its turn", label="ready")
     desk.node("n5", "Failed", reason="the reboot command failed", label="failed")
-    desk.lock(LockContent(entries=(Entry(node="n3", id="c1", created="2026-03-04T12:00:00Z"),), max_owners=2, next=("n4",), next_at="2026-03-04T11:59:00Z", waiting=2))
+    desk.lock(
+        LockContent(
+            entries=(Entry(node="n3", id="c1", created="2026-03-04T12:00:00Z"),),
+            max_owners=2,
+            next=("n4",),
+            next_at="2026-03-04T11:59:00Z",
+            waiting=2,
+        )
+    )
 
 
 def without_ages(text: str) -> str:
@@ -47,14 +55,41 @@ def test_the_same_as_json(desk: Desk) -> None:
     busy_fleet(desk)
     value = desk.json("status")
     assert value["lock"] | {"raw": None} == {
-        "state": "held", "pauseReason": "", "maxOwners": 2,
-        "holders": [{"node": "n3", "claim": "c1", "uid": "", "since": "2026-03-04T12:00:00Z", "groups": [], "bootLeft": "", "failed": "", "overdue": None}], "haltedBecause": "",
-        "next": ["n4"], "nextAt": "2026-03-04T11:59:00Z", "waiting": 2, "raw": None,
+        "state": "held",
+        "pauseReason": "",
+        "maxOwners": 2,
+        "holders": [
+            {
+                "node": "n3",
+                "claim": "c1",
+                "uid": "",
+                "since": "2026-03-04T12:00:00Z",
+                "groups": [],
+                "bootLeft": "",
+                "failed": "",
+                "overdue": None,
+            }
+        ],
+        "haltedBecause": "",
+        "next": ["n4"],
+        "nextAt": "2026-03-04T11:59:00Z",
+        "waiting": 2,
+        "raw": None,
     }
     assert [node["name"] for node in value["nodes"]] == ["n5", "n3", "n4", "n2", "n1"]
     assert value["nodes"][2] == {
-        "name": "n4", "phase": "Waiting", "since": "2026-03-04T12:00:00Z", "reason": "it waits for its turn", "label": "ready", "turn": "next",
-        "refusals": [], "hold": None, "warning": None, "unschedulable": False, "cordon": None, "ready": True,
+        "name": "n4",
+        "phase": "Waiting",
+        "since": "2026-03-04T12:00:00Z",
+        "reason": "it waits for its turn",
+        "label": "ready",
+        "turn": "next",
+        "refusals": [],
+        "hold": None,
+        "warning": None,
+        "unschedulable": False,
+        "cordon": None,
+        "ready": True,
     }
 
 
@@ -68,21 +103,30 @@ def test_refusals_are_in_the_json(desk: Desk) -> None:
 def test_a_fleet_without_the_daemonset_is_shown_with_what_is_wrong(desk: Desk) -> None:
     desk.node("n1")
     output = desk.ok("status")
-    assert "Lock: could not be read: DaemonSet careen/careen does not exist; name it with --ds-namespace and --ds-name." in output
+    assert (
+        "Lock: could not be read: DaemonSet careen/careen does not exist; name it with --ds-namespace and --ds-name."
+        in output
+    )
     assert "1 node: 1 Idle." in output
     assert desk.json("status")["lock"]["state"] == "unknown"
 
 
 def test_the_lock_may_lie_where_kured_has_it(desk: Desk) -> None:
     desk.node("n1")
-    desk.lock('{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-03-04T12:00:00Z","TTL":0}', namespace="kube-system", name="kured")
+    desk.lock(
+        '{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-03-04T12:00:00Z","TTL":0}',
+        namespace="kube-system",
+        name="kured",
+    )
     output = desk.ok("status", "--ds-namespace", "kube-system", "--ds-name", "kured")
     assert without_ages(output).startswith("Lock: 1 of 1 claims held by n1 (AGE).")
 
 
 def test_a_lock_that_is_not_understood_is_said_to_stop_everything(desk: Desk) -> None:
     desk.lock("what?")
-    assert desk.ok("status").startswith("Lock: cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it.")
+    assert desk.ok("status").startswith(
+        "Lock: cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it."
+    )
     assert desk.json("status")["lock"] == {"state": "garbage", "why": "it is not JSON", "raw": "what?"}
 
 

@@ -11,7 +11,12 @@ from tests.careen.cli.conftest import Desk
 
 SINCE = "2026-03-04T12:00:00Z"
 HELD = {"gate": "hold", "code": "held", "sentence": "held: disk swap", "since": SINCE}
-OUTSIDE = {"gate": "maintenance-window", "code": "outside-window", "sentence": "now is Sunday; the window opens Monday 22:00 UTC", "since": SINCE}
+OUTSIDE = {
+    "gate": "maintenance-window",
+    "code": "outside-window",
+    "sentence": "now is Sunday; the window opens Monday 22:00 UTC",
+    "since": SINCE,
+}
 ALERT = {"gate": "alerts", "code": "alert", "sentence": "DiskFull is firing", "since": SINCE}
 
 
@@ -111,18 +116,29 @@ def test_a_pause_and_a_hold_are_two_reasons(desk: Desk) -> None:
 
 
 def test_a_failed_node_is_told_what_to_do_about_its_failure(desk: Desk) -> None:
-    desk.node("n1", "Failed", reason="/bin/false failed with exit code 1", progress={"version": 1, "phase": "Failed", "failed": "reboot-command-failed"})
+    desk.node(
+        "n1",
+        "Failed",
+        reason="/bin/false failed with exit code 1",
+        progress={"version": 1, "phase": "Failed", "failed": "reboot-command-failed"},
+    )
     desk.agent_on("n1")
     desk.lock()
     output = desk.ok("why", "n1")
-    assert "  reboot-command-failed: Mend --reboot-command or the agent's rights on the host, then `careen retry n1`." in output
+    assert (
+        "  reboot-command-failed: Mend --reboot-command or the agent's rights on the host, then `careen retry n1`."
+        in output
+    )
 
 
 def test_a_record_that_cannot_be_read_is_said_to_be_the_reason(desk: Desk) -> None:
     desk.node("n1", "Waiting", progress={"version": 99})
     desk.agent_on("n1")
     desk.lock()
-    assert "  record: the annotation careen.dev/progress has version 99, this release reads up to 1. Run the newer release again" in desk.ok("why", "n1")
+    assert (
+        "  record: the annotation careen.dev/progress has version 99, this release reads up to 1. Run the "
+        "newer release again" in desk.ok("why", "n1")
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,16 +182,26 @@ def test_the_json_has_the_same_answers(desk: Desk) -> None:
     desk.agent_on("n1")
     desk.lock()
     value = desk.json("why", "n1")
-    assert (value["node"]["name"], value["lock"]["state"], value["agents"]) == ("n1", "free", [{"pod": "careen/careen-n1", "ready": True}])
+    assert (value["node"]["name"], value["lock"]["state"], value["agents"]) == (
+        "n1",
+        "free",
+        [{"pod": "careen/careen-n1", "ready": True}],
+    )
     (alert,) = (each for each in value["gates"] if each["gate"] == "alerts")
     assert alert == {
-        "gate": "alerts", "answer": "refuses", "code": "alert", "sentence": "DiskFull is firing", "since": SINCE,
+        "gate": "alerts",
+        "answer": "refuses",
+        "code": "alert",
+        "sentence": "DiskFull is firing",
+        "since": SINCE,
         "remedy": "Resolve the named alert, or leave it out with --alert-filter-regexp.",
     }
 
 
 def test_a_waiting_node_is_told_of_the_claim_of_a_node_that_does_not_exist(desk: Desk) -> None:
-    desk.node("n2", "Waiting", reason="it waits for its turn", label="ready", progress={"version": 1, "phase": "Waiting"})
+    desk.node(
+        "n2", "Waiting", reason="it waits for its turn", label="ready", progress={"version": 1, "phase": "Waiting"}
+    )
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created=SINCE),), max_owners=1))
     assert "  stray claim: a claim is held by n9, but there is no Node n9." in desk.ok("why", "n2")
     assert [each["node"] for each in desk.json("why", "n2")["strayClaims"]] == ["n9"]
@@ -191,7 +217,8 @@ def test_a_node_that_waits_for_nothing_is_not_told_of_it(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("agents", "seconds"), [(3, 30), (600, 125), (0, 1200)])
 def test_how_long_until_the_next_look_is_told_in_seconds(desk: Desk, agents: int, seconds: int) -> None:
-    """Outside its window a large fleet looks more rarely; where the DaemonSet does not say how large it is, its agent may know."""
+    """Outside its window a large fleet looks more rarely; where the DaemonSet does not say how large it is, its
+    agent may know."""
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
     desk.lock(agents=agents)
     assert f"Next: its agent looks again within {seconds} s." in desk.ok("why", "n1").splitlines()
@@ -200,7 +227,12 @@ def test_how_long_until_the_next_look_is_told_in_seconds(desk: Desk, agents: int
 
 def test_a_retry_is_told_by_the_agents_own_settings(desk: Desk) -> None:
     since = datetime.now(UTC).isoformat(timespec="seconds")
-    desk.node("n1", "Failed", since=since, progress={"version": 1, "phase": "Failed", "failed": "drain-timeout", "failures": 2})
+    desk.node(
+        "n1",
+        "Failed",
+        since=since,
+        progress={"version": 1, "phase": "Failed", "failed": "drain-timeout", "failures": 2},
+    )
     desk.lock(flags=["--failure-backoff=10m"])
     found = desk.json("why", "n1")["next"]
     assert found["what"] == "retry"

@@ -25,8 +25,16 @@ class Cluster:
 
     def put_node(self, name: str, **metadata: Any) -> dict[str, Any]:
         spec = metadata.pop("spec", {})
-        status = metadata.pop("status", {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": f"boot-{name}"}})
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}, "spec": spec, "status": status}
+        status = metadata.pop(
+            "status", {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": f"boot-{name}"}}
+        )
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, **metadata},
+            "spec": spec,
+            "status": status,
+        }
         self.server.seed(node)
         return self.node(name)
 
@@ -36,18 +44,46 @@ class Cluster:
         return found
 
     def put_pod(self, name: str, node: str = "n1", **more: Any) -> None:
-        self.server.seed({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": more.pop("namespace", "shop"), **more.pop("metadata", {})},
-            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}], **more.pop("spec", {})},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], **more.pop("status", {})},
-        })
+        self.server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": more.pop("namespace", "shop"), **more.pop("metadata", {})},
+                "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}], **more.pop("spec", {})},
+                "status": {
+                    "phase": "Running",
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                    **more.pop("status", {}),
+                },
+            }
+        )
 
-    def put_daemonset(self, namespace: str = "careen", name: str = "careen", *, image: str = "careen:1", scheduled: int | None = 3, **metadata: Any) -> None:
-        self.server.seed({
-            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": namespace, **metadata},
-            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": image}]}}},
-            "status": {} if scheduled is None else {"desiredNumberScheduled": scheduled, "currentNumberScheduled": scheduled},
-        })
+    def put_daemonset(
+        self,
+        namespace: str = "careen",
+        name: str = "careen",
+        *,
+        image: str = "careen:1",
+        scheduled: int | None = 3,
+        **metadata: Any,
+    ) -> None:
+        self.server.seed(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": name, "namespace": namespace, **metadata},
+                "spec": {
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "template": {
+                        "metadata": {"labels": {"a": "b"}},
+                        "spec": {"containers": [{"name": "c", "image": image}]},
+                    },
+                },
+                "status": {}
+                if scheduled is None
+                else {"desiredNumberScheduled": scheduled, "currentNumberScheduled": scheduled},
+            }
+        )
 
 
 @pytest.fixture

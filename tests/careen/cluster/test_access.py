@@ -18,7 +18,15 @@ async def test_with_every_right_nothing_is_missing(cluster: Cluster) -> None:
 
 
 def rules(*rows: dict[str, list[str]]) -> Response:
-    return answer(201, {"kind": "SelfSubjectRulesReview", "metadata": {}, "spec": {}, "status": {"resourceRules": list(rows), "incomplete": False}})
+    return answer(
+        201,
+        {
+            "kind": "SelfSubjectRulesReview",
+            "metadata": {},
+            "spec": {},
+            "status": {"resourceRules": list(rows), "incomplete": False},
+        },
+    )
 
 
 EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
@@ -44,14 +52,35 @@ async def test_rules_that_show_every_right_cost_two_requests() -> None:
         (EVICT, {"verbs": ["create"], "apiGroups": [""], "resources": ["pods/eviction"]}, True),
         (EVICT, {"verbs": ["create"], "apiGroups": [""], "resources": ["pods"]}, False),
         (EVICT, {"verbs": ["create"], "apiGroups": [""], "resources": ["*/eviction"]}, True),
-        (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"], "resourceNames": ["careen"]}, True),
-        (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"], "resourceNames": ["other"]}, False),
+        (
+            LOCK,
+            {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"], "resourceNames": ["careen"]},
+            True,
+        ),
+        (
+            LOCK,
+            {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"], "resourceNames": ["other"]},
+            False,
+        ),
         (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"]}, True),
     ],
 )
-async def test_a_rule_is_read_as_the_authorizer_reads_it_and_doubt_is_asked_about(right: Right, rule: dict[str, list[str]], is_shown: bool) -> None:
+async def test_a_rule_is_read_as_the_authorizer_reads_it_and_doubt_is_asked_about(
+    right: Right, rule: dict[str, list[str]], is_shown: bool
+) -> None:
     namespaces = 2 if right.namespace else 1
-    asked = Scripted(*[rules(rule)] * namespaces, *([] if is_shown else [answer(201, {"kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {}, "status": {"allowed": False}})]))
+    asked = Scripted(
+        *[rules(rule)] * namespaces,
+        *(
+            []
+            if is_shown
+            else [
+                answer(
+                    201, {"kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {}, "status": {"allowed": False}}
+                )
+            ]
+        ),
+    )
     assert await missing_rights(api_on(asked), (right,)) == (() if is_shown else (right,))
     assert asked.answers == []
 
@@ -59,14 +88,20 @@ async def test_a_rule_is_read_as_the_authorizer_reads_it_and_doubt_is_asked_abou
 async def test_a_right_for_all_namespaces_that_only_a_role_gives_is_asked_about() -> None:
     """A Role in our namespace lets us list pods there; a drain needs them all."""
     in_ours = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}
-    asked = Scripted(rules(in_ours), rules(), answer(201, {"kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {}, "status": {"allowed": False}}))
+    asked = Scripted(
+        rules(in_ours),
+        rules(),
+        answer(201, {"kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {}, "status": {"allowed": False}}),
+    )
     assert await missing_rights(api_on(asked), (NODES, LOCK)) == (NODES,)
     assert asked.answers == []
 
 
 async def test_each_missing_right_is_named_with_what_it_is_for(cluster: Cluster) -> None:
     def without_evictions(user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
-        return not (verb == "create" and resource.startswith("pods")) and not (verb == "patch" and resource == "daemonsets")
+        return not (verb == "create" and resource.startswith("pods")) and not (
+            verb == "patch" and resource == "daemonsets"
+        )
 
     cluster.server.api.authorizer = without_evictions
     missing = await missing_rights(cluster.api, RIGHTS)
@@ -87,12 +122,22 @@ def test_without_a_forecast_its_lists_are_not_needed() -> None:
 
 def test_no_right_reaches_other_nodes_pods_or_daemonsets_than_it_must() -> None:
     """The agent never deletes pods and changes no other Node."""
-    writing = {(right.verb, right.resource, right.subresource, right.name) for right in RIGHTS if right.verb not in ("get", "list", "watch")}
+    writing = {
+        (right.verb, right.resource, right.subresource, right.name)
+        for right in RIGHTS
+        if right.verb not in ("get", "list", "watch")
+    }
     assert writing == {
-        ("patch", "nodes", "", "n1"), ("patch", "daemonsets", "", "careen"), ("create", "pods", "eviction", ""), ("create", "events", "", ""),
+        ("patch", "nodes", "", "n1"),
+        ("patch", "daemonsets", "", "careen"),
+        ("create", "pods", "eviction", ""),
+        ("create", "events", "", ""),
     }
 
 
 def test_a_right_reads_like_kubectl() -> None:
     assert Right(verb="list", resource="nodes", because="").title == "list nodes"
-    assert Right(verb="get", group="apps", resource="daemonsets", namespace="a", name="b", because="").title == "get daemonsets.apps a/b"
+    assert (
+        Right(verb="get", group="apps", resource="daemonsets", namespace="a", name="b", because="").title
+        == "get daemonsets.apps a/b"
+    )

@@ -15,10 +15,20 @@ from tests.careen.virtual_shell import Scripted, an_object, answer, api_on, meth
 
 POD = EvictPod(namespace="shop", name="a", uid="u1")
 WEBHOOK = 'admission webhook "guard.example.org" denied the request'
-POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false"
-MAP_TOO_BIG = 'poddisruptionbudgets.policy "a" is forbidden: DisruptedPods map too big - too many evictions not confirmed by PDB controller'
-NO_RIGHT = 'pods "a" is forbidden: User "agent" cannot create resource "pods/eviction" in API group "" in the namespace "shop"'
-FAILING = 'Internal error occurred: failed calling webhook "guard.example.org": failed to call webhook: context deadline exceeded'
+POLICY = (
+    "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false"
+)
+MAP_TOO_BIG = (
+    'poddisruptionbudgets.policy "a" is forbidden: DisruptedPods map too big - too many evictions '
+    "not confirmed by PDB controller"
+)
+NO_RIGHT = (
+    'pods "a" is forbidden: User "agent" cannot create resource "pods/eviction" in API group "" in the namespace "shop"'
+)
+FAILING = (
+    'Internal error occurred: failed calling webhook "guard.example.org": failed to call webhook: '
+    "context deadline exceeded"
+)
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -29,11 +39,16 @@ async def test_an_eviction_names_the_pod_by_uid_and_asks_once(cluster: Cluster) 
     assert cluster.server.get("pods", "a", "shop") is None
 
 
-@pytest.mark.parametrize(("grace", "options"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (30, {"gracePeriodSeconds": 30})])
+@pytest.mark.parametrize(
+    ("grace", "options"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (30, {"gracePeriodSeconds": 30})]
+)
 def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None, options: dict[str, Any]) -> None:
     pod = EvictPod(namespace="shop", name="a", uid="u1", grace_seconds=grace)
     assert eviction(pod, dry_run=False) == {
-        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a", "namespace": "shop"}, "deleteOptions": {"preconditions": {"uid": "u1"}, **options},
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "a", "namespace": "shop"},
+        "deleteOptions": {"preconditions": {"uid": "u1"}, **options},
     }
 
 
@@ -53,11 +68,21 @@ async def test_a_dry_run_asks_budgets_and_moves_nothing(cluster: Cluster) -> Non
 
 
 def put_budget(cluster: Cluster, name: str = "pdb", *, allowed: int) -> None:
-    cluster.server.seed({
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name, "namespace": "shop", "generation": 1},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
-        "status": {"observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
-    })
+    cluster.server.seed(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "shop", "generation": 1},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+            "status": {
+                "observedGeneration": 1,
+                "disruptionsAllowed": allowed,
+                "currentHealthy": 1,
+                "desiredHealthy": 1,
+                "expectedPods": 1,
+            },
+        }
+    )
 
 
 async def test_a_budget_that_says_no_is_an_outcome_and_is_not_asked_again_here(cluster: Cluster) -> None:
@@ -92,36 +117,104 @@ async def test_a_pod_that_is_gone_is_gone(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("answers", "outcome"),
     [
-        pytest.param([status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u1"}))], EvictAnswer.BARRED, id="404, but the pod exists: no eviction API"),
-        pytest.param([status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u2"}))], EvictAnswer.GONE, id="404, and a successor exists"),
+        pytest.param(
+            [status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u1"}))],
+            EvictAnswer.BARRED,
+            id="404, but the pod exists: no eviction API",
+        ),
+        pytest.param(
+            [status(404), answer(200, an_object("Pod", "a", namespace="shop", metadata={"uid": "u2"}))],
+            EvictAnswer.GONE,
+            id="404, and a successor exists",
+        ),
         pytest.param([status(404), status(404)], EvictAnswer.GONE, id="404 for the pod, too"),
         pytest.param([status(404), status(403)], EvictAnswer.UNCLEAR, id="404, and the pod cannot be read"),
-        pytest.param([status(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")], EvictAnswer.GONE, id="409 because of the UID"),
-        pytest.param([status(409, "Conflict", "the object has been modified")], EvictAnswer.UNCLEAR, id="409 of another kind"),
-        pytest.param([status(429, "TooManyRequests", BUDGET, retry_after="10")], EvictAnswer.BUDGET, id="429 of a budget"),
-        pytest.param([status(429, "TooManyRequests", "too many requests, please try again later", retry_after="1")], EvictAnswer.UNCLEAR, id="429 of a busy server"),
+        pytest.param(
+            [status(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")],
+            EvictAnswer.GONE,
+            id="409 because of the UID",
+        ),
+        pytest.param(
+            [status(409, "Conflict", "the object has been modified")], EvictAnswer.UNCLEAR, id="409 of another kind"
+        ),
+        pytest.param(
+            [status(429, "TooManyRequests", BUDGET, retry_after="10")], EvictAnswer.BUDGET, id="429 of a budget"
+        ),
+        pytest.param(
+            [status(429, "TooManyRequests", "too many requests, please try again later", retry_after="1")],
+            EvictAnswer.UNCLEAR,
+            id="429 of a busy server",
+        ),
         pytest.param([status(403, "Forbidden", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook's 403"),
-        pytest.param([status(400, "BadRequest", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook's 400"),
-        pytest.param([status(500, "InternalError", "failed calling webhook")], EvictAnswer.UNCLEAR, id="a webhook that does not answer"),
-        pytest.param([answer(201, {"kind": "Status", "status": "Success", "code": 201})], EvictAnswer.ACCEPTED, id="a Status of success"),
-        pytest.param([answer(200, {"kind": "Status", "status": "Success", "code": 200})], EvictAnswer.UNCLEAR, id="a Status of another code"),
-        pytest.param([answer(200, {"kind": "Status", "status": "Failure", "code": 201})], EvictAnswer.UNCLEAR, id="a Status of failure with 200"),
+        pytest.param(
+            [status(400, "BadRequest", "admission webhook said no")], EvictAnswer.DENIED, id="a webhook's 400"
+        ),
+        pytest.param(
+            [status(500, "InternalError", "failed calling webhook")],
+            EvictAnswer.UNCLEAR,
+            id="a webhook that does not answer",
+        ),
+        pytest.param(
+            [answer(201, {"kind": "Status", "status": "Success", "code": 201})],
+            EvictAnswer.ACCEPTED,
+            id="a Status of success",
+        ),
+        pytest.param(
+            [answer(200, {"kind": "Status", "status": "Success", "code": 200})],
+            EvictAnswer.UNCLEAR,
+            id="a Status of another code",
+        ),
+        pytest.param(
+            [answer(200, {"kind": "Status", "status": "Failure", "code": 201})],
+            EvictAnswer.UNCLEAR,
+            id="a Status of failure with 200",
+        ),
         pytest.param([answer(200, {})], EvictAnswer.UNCLEAR, id="200 without content"),
-        pytest.param([answer(200, an_object("Pod", "a", namespace="shop"))], EvictAnswer.UNCLEAR, id="200 with the pod"),
+        pytest.param(
+            [answer(200, an_object("Pod", "a", namespace="shop"))], EvictAnswer.UNCLEAR, id="200 with the pod"
+        ),
         pytest.param([answer(200, {"error": "login_required"})], EvictAnswer.UNCLEAR, id="a login page in JSON"),
-        pytest.param([answer(404, b"no such page"), answer(404, b"no such page")], EvictAnswer.UNCLEAR, id="a proxy's 404 for everything"),
-        pytest.param([status(404), *[answer(200, {})] * 50], EvictAnswer.UNCLEAR, id="404, and then 200 without content"),
-        pytest.param([status(500, "InternalError", f"{WEBHOOK}: not on Fridays")], EvictAnswer.DENIED, id="a webhook's no with 500"),
-        pytest.param([status(429, "TooManyRequests", f"{WEBHOOK}: later")], EvictAnswer.DENIED, id="a webhook's no with 429"),
-        pytest.param([status(403, "", f"{WEBHOOK} without explanation")], EvictAnswer.DENIED, id="a webhook's no without a reason"),
+        pytest.param(
+            [answer(404, b"no such page"), answer(404, b"no such page")],
+            EvictAnswer.UNCLEAR,
+            id="a proxy's 404 for everything",
+        ),
+        pytest.param(
+            [status(404), *[answer(200, {})] * 50], EvictAnswer.UNCLEAR, id="404, and then 200 without content"
+        ),
+        pytest.param(
+            [status(500, "InternalError", f"{WEBHOOK}: not on Fridays")],
+            EvictAnswer.DENIED,
+            id="a webhook's no with 500",
+        ),
+        pytest.param(
+            [status(429, "TooManyRequests", f"{WEBHOOK}: later")], EvictAnswer.DENIED, id="a webhook's no with 429"
+        ),
+        pytest.param(
+            [status(403, "", f"{WEBHOOK} without explanation")],
+            EvictAnswer.DENIED,
+            id="a webhook's no without a reason",
+        ),
         pytest.param([status(422, "Invalid", POLICY)], EvictAnswer.DENIED, id="an admission policy's no"),
-        pytest.param([status(403, "Forbidden", MAP_TOO_BIG)], EvictAnswer.DENIED, id="an eviction that the budget cannot count"),
+        pytest.param(
+            [status(403, "Forbidden", MAP_TOO_BIG)], EvictAnswer.DENIED, id="an eviction that the budget cannot count"
+        ),
         pytest.param([status(403, "Forbidden", NO_RIGHT)], EvictAnswer.BARRED, id="the right is missing"),
         pytest.param([status(403, "", "<html>blocked")], EvictAnswer.BARRED, id="a proxy's 403"),
         pytest.param([status(401, "Unauthorized", "Unauthorized")], EvictAnswer.BARRED, id="a token that has expired"),
-        pytest.param([status(400, "BadRequest", "the object provided is unrecognized")], EvictAnswer.BARRED, id="not understood"),
-        pytest.param([status(405, "MethodNotAllowed", "the server does not allow this method")], EvictAnswer.BARRED, id="no eviction API"),
-        pytest.param([status(504, "Timeout", "couldn't update PodDisruptionBudget \"a\" due to conflicts")], EvictAnswer.UNCLEAR, id="504"),
+        pytest.param(
+            [status(400, "BadRequest", "the object provided is unrecognized")], EvictAnswer.BARRED, id="not understood"
+        ),
+        pytest.param(
+            [status(405, "MethodNotAllowed", "the server does not allow this method")],
+            EvictAnswer.BARRED,
+            id="no eviction API",
+        ),
+        pytest.param(
+            [status(504, "Timeout", 'couldn\'t update PodDisruptionBudget "a" due to conflicts')],
+            EvictAnswer.UNCLEAR,
+            id="504",
+        ),
         pytest.param([status(500, "InternalError", FAILING)], EvictAnswer.UNCLEAR, id="a webhook that times out"),
         pytest.param([Unclear("reset")], EvictAnswer.UNCLEAR, id="a lost answer"),
         pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="nobody there"),

@@ -20,14 +20,19 @@ async def test_our_own_daemonset_is_not_foreign_whatever_it_carries(cluster: Clu
     assert await found(cluster) == ()
 
 
-@pytest.mark.parametrize("image", ["ghcr.io/kubereboot/kured:1.23.0", "kured", "registry:5000/x/kured@sha256:00", "docker.io/weaveworks/kured:1.0.0"])
+@pytest.mark.parametrize(
+    "image",
+    ["ghcr.io/kubereboot/kured:1.23.0", "kured", "registry:5000/x/kured@sha256:00", "docker.io/weaveworks/kured:1.0.0"],
+)
 async def test_a_kured_that_runs_is_seen_by_its_image(cluster: Cluster, image: str) -> None:
     cluster.put_daemonset("kube-system", "reboots", image=image, scheduled=12)
     (sentence,) = await found(cluster)
     assert sentence.startswith("DaemonSet kube-system/reboots runs kured on 12 nodes")
 
 
-@pytest.mark.parametrize("image", ["example.com/kured-alert-silencer:1", "example.com/not-kured:kured", "kured.example.com/agent:1"])
+@pytest.mark.parametrize(
+    "image", ["example.com/kured-alert-silencer:1", "example.com/not-kured:kured", "kured.example.com/agent:1"]
+)
 async def test_what_only_sounds_like_kured_is_not(cluster: Cluster, image: str) -> None:
     cluster.put_daemonset("kube-system", "other", image=image)
     assert await found(cluster) == ()

@@ -23,7 +23,12 @@ def store(cluster: Cluster) -> LockStore:
 
 
 def to_write(reading: LockReading, content: str | None) -> WriteLock:
-    return WriteLock(purpose="take a claim", expected_resource_version=reading.resource_version, daemonset_uid=reading.daemonset_uid, content=content)
+    return WriteLock(
+        purpose="take a claim",
+        expected_resource_version=reading.resource_version,
+        daemonset_uid=reading.daemonset_uid,
+        content=content,
+    )
 
 
 async def test_the_lock_is_read_consistently_with_what_guards_it(cluster: Cluster) -> None:
@@ -34,7 +39,9 @@ async def test_the_lock_is_read_consistently_with_what_guards_it(cluster: Cluste
 
 
 @pytest.mark.parametrize(("scheduled", "agents"), [(5000, 5000), (0, None), (None, None)])
-async def test_how_many_nodes_should_run_an_agent_comes_with_it(cluster: Cluster, scheduled: int | None, agents: int | None) -> None:
+async def test_how_many_nodes_should_run_an_agent_comes_with_it(
+    cluster: Cluster, scheduled: int | None, agents: int | None
+) -> None:
     cluster.put_daemonset(scheduled=scheduled)
     assert (await store(cluster).read()).agents == agents
 
@@ -66,7 +73,9 @@ async def test_writing_nothing_removes_the_annotation(cluster: Cluster) -> None:
 async def test_of_many_who_read_the_same_version_exactly_one_gets_it(cluster: Cluster) -> None:
     cluster.put_daemonset()
     reading = await store(cluster).read()
-    outcomes = await asyncio.gather(*(store(cluster).write(to_write(reading, f"claim-{number}")) for number in range(8)))
+    outcomes = await asyncio.gather(
+        *(store(cluster).write(to_write(reading, f"claim-{number}")) for number in range(8))
+    )
     (winner,) = [each for each in outcomes if isinstance(each, Landed)]
     assert [type(each) for each in outcomes].count(Stale) == 7
     assert (await store(cluster).read()).content == winner.seen.content
@@ -88,7 +97,9 @@ async def test_a_lost_answer_does_not_lose_the_claim_nor_take_it_twice(cluster: 
     outcome = await store(cluster).write(to_write(reading, "claimed"))
     assert isinstance(outcome, Landed)
     assert (outcome.seen.content, (await store(cluster).read()).content) == ("claimed", "claimed")
-    assert methods(cluster.wire.asked).count("PATCH /apis/apps/v1/namespaces/careen/daemonsets/careen") == (1 if arrives else 2)
+    assert methods(cluster.wire.asked).count("PATCH /apis/apps/v1/namespaces/careen/daemonsets/careen") == (
+        1 if arrives else 2
+    )
 
 
 async def test_after_a_lost_answer_another_ones_claim_is_not_overwritten(cluster: Cluster) -> None:

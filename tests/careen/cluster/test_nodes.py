@@ -28,12 +28,24 @@ async def seen(cluster: Cluster, name: str = "n1") -> NodeView:
 
 async def test_a_node_is_read_whole(cluster: Cluster) -> None:
     cluster.put_node(
-        "n1", labels={"topology.kubernetes.io/zone": "a"}, annotations={"careen.dev/hold": "why"},
-        spec={"unschedulable": True, "taints": [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}]},
+        "n1",
+        labels={"topology.kubernetes.io/zone": "a"},
+        annotations={"careen.dev/hold": "why"},
+        spec={
+            "unschedulable": True,
+            "taints": [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}],
+        },
         status={"conditions": [{"type": "Ready", "status": "Unknown"}], "nodeInfo": {"bootID": "b1"}},
     )
     node = await seen(cluster)
-    assert (node.name, node.uid, node.boot_id, node.unschedulable, node.ready, node.zone) == ("n1", "uid-nodes--n1", "b1", True, False, "a")
+    assert (node.name, node.uid, node.boot_id, node.unschedulable, node.ready, node.zone) == (
+        "n1",
+        "uid-nodes--n1",
+        "b1",
+        True,
+        False,
+        "a",
+    )
     assert node.taints == (THEIRS,)
     assert dict(node.annotations) == {"careen.dev/hold": "why"}
 
@@ -56,7 +68,9 @@ async def test_reads_ask_for_the_latest_state(cluster: Cluster) -> None:
 
 
 async def test_nodes_are_listed_by_reboot_label_and_in_bulk_without_foreign_annotations(cluster: Cluster) -> None:
-    cluster.put_node("n1", labels={"careen.dev/reboot": "in-progress"}, annotations={"careen.dev/progress": "{}", "big": "x" * 1000})
+    cluster.put_node(
+        "n1", labels={"careen.dev/reboot": "in-progress"}, annotations={"careen.dev/progress": "{}", "big": "x" * 1000}
+    )
     cluster.put_node("n2", labels={"careen.dev/reboot": "failed"})
     cluster.put_node("n3", labels={"careen.dev/reboot": "ready"})
     cluster.put_node("n4")
@@ -67,33 +81,57 @@ async def test_nodes_are_listed_by_reboot_label_and_in_bulk_without_foreign_anno
 
 
 async def test_a_patch_changes_exactly_what_it_names(cluster: Cluster) -> None:
-    cluster.put_node("n1", labels={"keep": "1", "drop": "1"}, annotations={"gone": "x"}, spec={"podCIDR": "10.0.0.0/24", "taints": [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}]})
+    cluster.put_node(
+        "n1",
+        labels={"keep": "1", "drop": "1"},
+        annotations={"gone": "x"},
+        spec={
+            "podCIDR": "10.0.0.0/24",
+            "taints": [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}],
+        },
+    )
     before = await seen(cluster)
     patch = PatchNode(
-        purpose="cordon", resource_version=before.resource_version, labels={"drop": None, "careen.dev/reboot": "in-progress"},
-        annotations={"gone": None, "careen.dev/phase": "Draining"}, taints=(*before.taints, OURS), unschedulable=True,
+        purpose="cordon",
+        resource_version=before.resource_version,
+        labels={"drop": None, "careen.dev/reboot": "in-progress"},
+        annotations={"gone": None, "careen.dev/phase": "Draining"},
+        taints=(*before.taints, OURS),
+        unschedulable=True,
     )
     landed = await patch_node(cluster.api, "n1", patch)
     node = cluster.node("n1")
     assert node["metadata"]["labels"] == {"keep": "1", "careen.dev/reboot": "in-progress"}
     assert node["metadata"]["annotations"] == {"careen.dev/phase": "Draining"}
     assert node["spec"] == {
-        "podCIDR": "10.0.0.0/24", "unschedulable": True,
-        "taints": [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}, {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}],
+        "podCIDR": "10.0.0.0/24",
+        "unschedulable": True,
+        "taints": [
+            {"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"},
+            {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"},
+        ],
     }
     assert landed == Landed(await seen(cluster))
 
 
 async def test_giving_back_leaves_neither_taint_nor_cordon(cluster: Cluster) -> None:
-    cluster.put_node("n1", spec={"unschedulable": True, "taints": [{"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}]})
+    cluster.put_node(
+        "n1", spec={"unschedulable": True, "taints": [{"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}]}
+    )
     before = await seen(cluster)
-    await patch_node(cluster.api, "n1", PatchNode(purpose="undo", resource_version=before.resource_version, taints=(), unschedulable=False))
+    await patch_node(
+        cluster.api,
+        "n1",
+        PatchNode(purpose="undo", resource_version=before.resource_version, taints=(), unschedulable=False),
+    )
     assert cluster.node("n1")["spec"] == {}
 
 
 def test_a_cordon_is_lifted_as_kubectl_does_it() -> None:
     """The API leaves the field out when it is false."""
-    assert merge_patch(PatchNode(purpose="", resource_version="7", unschedulable=False), "7")["spec"] == {"unschedulable": None}
+    assert merge_patch(PatchNode(purpose="", resource_version="7", unschedulable=False), "7")["spec"] == {
+        "unschedulable": None
+    }
 
 
 def test_what_is_not_named_is_not_in_the_patch() -> None:
@@ -108,7 +146,9 @@ async def test_a_patch_on_an_old_version_changes_nothing(cluster: Cluster) -> No
 
 
 async def test_a_patch_of_a_node_that_was_deleted_creates_none(cluster: Cluster) -> None:
-    assert isinstance(await patch_node(cluster.api, "n9", PatchNode(purpose="", resource_version="1", annotations={"a": "b"})), Stale)
+    assert isinstance(
+        await patch_node(cluster.api, "n9", PatchNode(purpose="", resource_version="1", annotations={"a": "b"})), Stale
+    )
     assert cluster.server.get("nodes", "n9") is None
 
 
@@ -133,7 +173,13 @@ async def test_a_lost_answer_is_cleared_up_by_reading_again(cluster: Cluster, ar
         cluster.wire.after = once
     else:
         cluster.wire.before = once
-    outcome = await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, annotations={"careen.dev/phase": "Draining"}, unschedulable=True))
+    outcome = await patch_node(
+        cluster.api,
+        "n1",
+        PatchNode(
+            purpose="", resource_version=version, annotations={"careen.dev/phase": "Draining"}, unschedulable=True
+        ),
+    )
     assert isinstance(outcome, Landed)
     assert outcome.seen.unschedulable
     path = "/api/v1/nodes/n1"
@@ -141,20 +187,30 @@ async def test_a_lost_answer_is_cleared_up_by_reading_again(cluster: Cluster, ar
     assert methods(cluster.wire.asked) == [f"PATCH {path}", f"GET {path}", *again]
 
 
-@pytest.mark.parametrize("change", [{"unschedulable": True}, {"taints": (OURS,)}, {"labels": {"a": "b"}}, {"annotations": {"a": "b"}}])
+@pytest.mark.parametrize(
+    "change", [{"unschedulable": True}, {"taints": (OURS,)}, {"labels": {"a": "b"}}, {"annotations": {"a": "b"}}]
+)
 async def test_every_part_of_a_lost_patch_is_looked_for(cluster: Cluster, change: dict[str, Any]) -> None:
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     lost = [Unclear("connection reset")]
     cluster.wire.before = lambda request: lost.pop() if lost and request.method == "PATCH" else None
-    assert isinstance(await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, **change)), Landed)
+    assert isinstance(
+        await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, **change)), Landed
+    )
     assert methods(cluster.wire.asked).count("PATCH /api/v1/nodes/n1") == 2
 
 
-@pytest.mark.parametrize(("before", "after"), [(["cordon", "ours", "team"], ["team"]), (["ours", "team"], ["team", "cordon"])])
-async def test_a_lost_patch_stands_although_the_node_controller_followed_it_with_a_taint_of_its_own(cluster: Cluster, before: list[str], after: list[str]) -> None:
-    """It removes its taint right after a cordon is lifted, and sets one when it likes; ours are told from its by their keys."""
+@pytest.mark.parametrize(
+    ("before", "after"), [(["cordon", "ours", "team"], ["team"]), (["ours", "team"], ["team", "cordon"])]
+)
+async def test_a_lost_patch_stands_although_the_node_controller_followed_it_with_a_taint_of_its_own(
+    cluster: Cluster, before: list[str], after: list[str]
+) -> None:
+    """It removes its taint right after a cordon is lifted, and sets one when it likes; ours are told from its
+    by their keys."""
     rows = {
-        "cordon": {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}, "ours": {"key": OURS.key, "effect": OURS.effect},
+        "cordon": {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+        "ours": {"key": OURS.key, "effect": OURS.effect},
         "team": {"key": THEIRS.key, "effect": THEIRS.effect, "value": THEIRS.value, "timeAdded": THEIRS.time_added},
     }
     cluster.put_node("n1", spec={"taints": [rows[each] for each in before]})
@@ -169,7 +225,11 @@ async def test_a_lost_patch_stands_although_the_node_controller_followed_it_with
 
     cluster.wire.after = follow
     without_ours = tuple(taint for taint in node.taints if taint.key != OURS.key)
-    written = await patch_node(cluster.api, "n1", PatchNode(purpose="test", resource_version=node.resource_version, annotations={"k": "v"}, taints=without_ours))
+    written = await patch_node(
+        cluster.api,
+        "n1",
+        PatchNode(purpose="test", resource_version=node.resource_version, annotations={"k": "v"}, taints=without_ours),
+    )
     assert isinstance(written, Landed)
 
 
@@ -185,7 +245,10 @@ async def test_a_late_patch_that_lands_after_the_second_one_is_a_conflict(cluste
         return None
 
     cluster.wire.before = hold_back
-    assert isinstance(await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, annotations={"a": "1"})), Landed)
+    assert isinstance(
+        await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, annotations={"a": "1"})),
+        Landed,
+    )
     after = cluster.node("n1")
     assert (await cluster.wire.inner.send(late[0])).status == 409
     assert cluster.node("n1") == after
@@ -194,7 +257,10 @@ async def test_a_late_patch_that_lands_after_the_second_one_is_a_conflict(cluste
 async def test_when_nothing_can_be_read_the_outcome_stays_unclear(cluster: Cluster) -> None:
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     cluster.wire.after = lambda _: Unclear("down")
-    assert isinstance(await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, annotations={"a": "1"})), StillUnclear)
+    assert isinstance(
+        await patch_node(cluster.api, "n1", PatchNode(purpose="", resource_version=version, annotations={"a": "1"})),
+        StillUnclear,
+    )
 
 
 async def test_a_missing_right_is_told_by_name(cluster: Cluster) -> None:
@@ -211,19 +277,29 @@ async def test_names_are_quoted_in_paths(cluster: Cluster) -> None:
 
 def test_a_taint_goes_back_as_it_came() -> None:
     patch = merge_patch(PatchNode(purpose="", resource_version="1", taints=(THEIRS,)), "1")
-    assert json.loads(json.dumps(patch))["spec"]["taints"] == [{"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}]
+    assert json.loads(json.dumps(patch))["spec"]["taints"] == [
+        {"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}
+    ]
 
 
 @pytest.mark.parametrize(("unschedulable", "manager"), [(True, "careen-agent"), (False, "careen-agent"), (None, None)])
-async def test_a_cordon_is_made_under_a_name_that_proves_whose_it_is(cluster: Cluster, unschedulable: bool | None, manager: str | None) -> None:
+async def test_a_cordon_is_made_under_a_name_that_proves_whose_it_is(
+    cluster: Cluster, unschedulable: bool | None, manager: str | None
+) -> None:
     cluster.put_node("n1")
     node = await seen(cluster)
-    await patch_node(cluster.api, "n1", PatchNode(purpose="x", resource_version=node.resource_version, labels={"a": "b"}, unschedulable=unschedulable))
+    await patch_node(
+        cluster.api,
+        "n1",
+        PatchNode(purpose="x", resource_version=node.resource_version, labels={"a": "b"}, unschedulable=unschedulable),
+    )
     assert cluster.wire.asked[-1].query.get("fieldManager") == manager
 
 
 @pytest.mark.parametrize(("adds_taint", "manager"), [(True, "careen-taint"), (False, None)])
-async def test_a_taint_is_added_under_a_name_that_no_other_change_of_the_taints_has(cluster: Cluster, adds_taint: bool, manager: str | None) -> None:
+async def test_a_taint_is_added_under_a_name_that_no_other_change_of_the_taints_has(
+    cluster: Cluster, adds_taint: bool, manager: str | None
+) -> None:
     """The list has one owner: whoever removes a taint from it must not seem to have set those that are left."""
     cluster.put_node("n1")
     node = await seen(cluster)

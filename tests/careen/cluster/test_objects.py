@@ -23,26 +23,56 @@ def pod_of(**fields: Any) -> PodView:
 def test_a_node_in_full() -> None:
     assert node_of(
         metadata={"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "1"}, "annotations": {"b": "2"}},
-        spec={"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule", "value": "v", "timeAdded": "2026-03-04T12:00:00Z"}]},
-        status={"conditions": [{"type": "MemoryPressure", "status": "True"}, {"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": "b1"}},
+        spec={
+            "unschedulable": True,
+            "taints": [{"key": "k", "effect": "NoSchedule", "value": "v", "timeAdded": "2026-03-04T12:00:00Z"}],
+        },
+        status={
+            "conditions": [{"type": "MemoryPressure", "status": "True"}, {"type": "Ready", "status": "True"}],
+            "nodeInfo": {"bootID": "b1"},
+        },
     ) == NodeView(
-        name="n1", uid="u", resource_version="7", labels={"a": "1"}, annotations={"b": "2"}, unschedulable=True, ready=True, boot_id="b1",
+        name="n1",
+        uid="u",
+        resource_version="7",
+        labels={"a": "1"},
+        annotations={"b": "2"},
+        unschedulable=True,
+        ready=True,
+        boot_id="b1",
         taints=(Taint(key="k", effect="NoSchedule", value="v", time_added="2026-03-04T12:00:00Z"),),
     )
 
 
-@pytest.mark.parametrize("conditions", [None, [], [{"type": "Ready", "status": "Unknown"}], [{"type": "Ready", "status": "False"}]], ids=["none at all", "empty", "unknown", "false"])
+@pytest.mark.parametrize(
+    "conditions",
+    [None, [], [{"type": "Ready", "status": "Unknown"}], [{"type": "Ready", "status": "False"}]],
+    ids=["none at all", "empty", "unknown", "false"],
+)
 def test_only_a_true_condition_makes_a_node_ready(conditions: list[dict[str, str]] | None) -> None:
     assert not node_of(metadata={"name": "n1"}, status={"conditions": conditions}).ready
 
 
 def test_a_node_without_anything_has_no_labels_taints_or_boot() -> None:
     bare = node_of(metadata={"name": "n1"})
-    assert (dict(bare.labels), dict(bare.annotations), bare.taints, bare.unschedulable, bare.boot_id) == ({}, {}, (), False, "")
+    assert (dict(bare.labels), dict(bare.annotations), bare.taints, bare.unschedulable, bare.boot_id) == (
+        {},
+        {},
+        (),
+        False,
+        "",
+    )
 
 
 def managed(manager: str, *fields: str, subresource: str = "", **more: Any) -> dict[str, Any]:
-    return {"manager": manager, "operation": "Update", "subresource": subresource, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {f"f:{name}": {} for name in fields}}, **more}
+    return {
+        "manager": manager,
+        "operation": "Update",
+        "subresource": subresource,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {f"f:{name}": {} for name in fields}},
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -50,16 +80,27 @@ def managed(manager: str, *fields: str, subresource: str = "", **more: Any) -> d
     [
         ([managed("careen-agent", "unschedulable", "taints"), managed("kubelet", "podCIDR")], ("careen-agent",)),
         ([managed("kubectl-cordon", "unschedulable"), managed("careen-agent", "taints")], ("kubectl-cordon",)),
-        ([managed("careen-agent", "unschedulable"), managed("argo", "unschedulable", operation="Apply")], ("argo", "careen-agent")),
+        (
+            [managed("careen-agent", "unschedulable"), managed("argo", "unschedulable", operation="Apply")],
+            ("argo", "careen-agent"),
+        ),
         ([managed("careen-agent", "unschedulable"), managed("careen-agent", "unschedulable")], ("careen-agent",)),
         ([managed("kubelet", "unschedulable", subresource="status")], ()),
-        ([managed("x") | {"fieldsV1": {"f:spec": 1}}, managed("y") | {"fieldsV1": {"f:metadata": {"f:unschedulable": {}}}}], ()),
+        (
+            [
+                managed("x") | {"fieldsV1": {"f:spec": 1}},
+                managed("y") | {"fieldsV1": {"f:metadata": {"f:unschedulable": {}}}},
+            ],
+            (),
+        ),
         ([{}], ()),
         ([], ()),
         (None, ()),
     ],
 )
-def test_who_cordoned_a_node_is_what_the_server_recorded(entries: list[dict[str, Any]] | None, cordoned_by: tuple[str, ...]) -> None:
+def test_who_cordoned_a_node_is_what_the_server_recorded(
+    entries: list[dict[str, Any]] | None, cordoned_by: tuple[str, ...]
+) -> None:
     def seen(*, unschedulable: bool) -> NodeView:
         node = {"metadata": {"name": "n1", "managedFields": entries}, "spec": {"unschedulable": unschedulable}}
         return objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.ManagedNode))
@@ -69,23 +110,41 @@ def test_who_cordoned_a_node_is_what_the_server_recorded(entries: list[dict[str,
 
 
 def test_who_changed_the_taints_last_is_what_the_server_recorded() -> None:
-    entries = [managed("careen-taint", "taints"), managed("kubelet", "podCIDR"), managed("careen-agent", "unschedulable")]
-    node = {"metadata": {"name": "n1", "managedFields": entries}, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}
+    entries = [
+        managed("careen-taint", "taints"),
+        managed("kubelet", "podCIDR"),
+        managed("careen-agent", "unschedulable"),
+    ]
+    node = {
+        "metadata": {"name": "n1", "managedFields": entries},
+        "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]},
+    }
     view = objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.ManagedNode))
     assert (view.tainted_by, view.cordoned_by) == (("careen-taint",), ())
-    assert objects.node_view(msgspec.json.decode(msgspec.json.encode({**node, "spec": {}}), type=objects.ManagedNode)).tainted_by == ()
+    assert (
+        objects.node_view(
+            msgspec.json.decode(msgspec.json.encode({**node, "spec": {}}), type=objects.ManagedNode)
+        ).tainted_by
+        == ()
+    )
 
 
 def test_a_list_of_nodes_does_not_tell_who_cordoned_them() -> None:
     """It is half of each Node's size, and nobody asks it of many."""
-    node = {"metadata": {"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]}, "spec": {"unschedulable": True}}
+    node = {
+        "metadata": {"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
+        "spec": {"unschedulable": True},
+    }
     assert objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.Node)).cordoned_by == ()
 
 
 def test_of_many_nodes_only_the_annotations_of_coordinators_are_kept() -> None:
     annotations = {"careen.dev/phase": "Waiting", "weave.works/kured-reboot-in-progress": "x", "example.com/large": "y"}
     node = msgspec.convert({"metadata": {"name": "n1", "annotations": annotations}}, objects.Node)
-    assert dict(objects.node_view(node, all_annotations=False).annotations) == {"careen.dev/phase": "Waiting", "weave.works/kured-reboot-in-progress": "x"}
+    assert dict(objects.node_view(node, all_annotations=False).annotations) == {
+        "careen.dev/phase": "Waiting",
+        "weave.works/kured-reboot-in-progress": "x",
+    }
 
 
 def test_a_pods_owner_is_the_one_that_controls_it() -> None:
@@ -101,14 +160,22 @@ def test_a_pods_owner_is_the_one_that_controls_it() -> None:
 def test_a_terminating_static_pod_with_scratch_space() -> None:
     pod = pod_of(
         metadata={
-            "name": "p", "namespace": "shop", "uid": "u", "annotations": {"kubernetes.io/config.mirror": "h"},
-            "deletionTimestamp": "2026-03-04T12:00:00Z", "deletionGracePeriodSeconds": 30,
+            "name": "p",
+            "namespace": "shop",
+            "uid": "u",
+            "annotations": {"kubernetes.io/config.mirror": "h"},
+            "deletionTimestamp": "2026-03-04T12:00:00Z",
+            "deletionGracePeriodSeconds": 30,
         },
         spec={"priority": 5, "volumes": [{"name": "a"}, {"name": "b", "emptyDir": {}}]},
         status={"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]},
     )
     assert (pod.is_mirror, pod.has_empty_dir, pod.is_ready, pod.priority) == (True, True, False, 5)
-    assert (pod.is_terminating, pod.deletion_timestamp, pod.deletion_grace_seconds) == (True, datetime(2026, 3, 4, 12, tzinfo=UTC), 30.0)
+    assert (pod.is_terminating, pod.deletion_timestamp, pod.deletion_grace_seconds) == (
+        True,
+        datetime(2026, 3, 4, 12, tzinfo=UTC),
+        30.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,8 +187,21 @@ def test_a_terminating_static_pod_with_scratch_space() -> None:
         ("Job", {"parallelism": 4}, {"ready": 1}, 4, 1),
         ("Job", {}, {}, 1, 0),
     ],
-    ids=["wants three, has two", "the API's default is one", "scaled to nothing", "a job's pods", "a job's default is one"],
+    ids=[
+        "wants three, has two",
+        "the API's default is one",
+        "scaled to nothing",
+        "a job's pods",
+        "a job's default is one",
+    ],
 )
-def test_how_many_replicas_a_controller_wants_and_has(kind: str, spec: dict[str, int], status: dict[str, int], replicas: int, ready: int) -> None:
-    workload = msgspec.convert({"metadata": {"name": "w", "namespace": "shop", "uid": "u", "generation": 2}, "spec": spec, "status": status}, objects.Workload)
-    assert objects.owner_health(kind, workload) == OwnerHealth(kind=kind, namespace="shop", name="w", uid="u", generation=2, replicas=replicas, ready=ready)
+def test_how_many_replicas_a_controller_wants_and_has(
+    kind: str, spec: dict[str, int], status: dict[str, int], replicas: int, ready: int
+) -> None:
+    workload = msgspec.convert(
+        {"metadata": {"name": "w", "namespace": "shop", "uid": "u", "generation": 2}, "spec": spec, "status": status},
+        objects.Workload,
+    )
+    assert objects.owner_health(kind, workload) == OwnerHealth(
+        kind=kind, namespace="shop", name="w", uid="u", generation=2, replicas=replicas, ready=ready
+    )

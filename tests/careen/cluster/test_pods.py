@@ -18,19 +18,35 @@ from tests.careen.virtual_shell import START, Scripted, a_list, an_object, answe
 
 
 def controller(kind: str, name: str) -> dict[str, Any]:
-    return {"ownerReferences": [
-        {"apiVersion": "v1", "kind": "Other", "name": "not-the-controller", "uid": "u0"},
-        {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True},
-    ]}
+    return {
+        "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Other", "name": "not-the-controller", "uid": "u0"},
+            {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True},
+        ]
+    }
 
 
-def put_workload(cluster: Cluster, kind: str, name: str, *, namespace: str = "shop", replicas: int | None = 3, ready: int | None = 2, generation: int = 4) -> None:
+def put_workload(
+    cluster: Cluster,
+    kind: str,
+    name: str,
+    *,
+    namespace: str = "shop",
+    replicas: int | None = 3,
+    ready: int | None = 2,
+    generation: int = 4,
+) -> None:
     group = {"ReplicationController": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
     wants, has = ("parallelism", "ready") if kind == "Job" else ("replicas", "readyReplicas")
-    cluster.server.seed({
-        "apiVersion": group, "kind": kind, "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "generation": generation},
-        "spec": {} if replicas is None else {wants: replicas}, "status": {} if ready is None else {has: ready},
-    })
+    cluster.server.seed(
+        {
+            "apiVersion": group,
+            "kind": kind,
+            "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "generation": generation},
+            "spec": {} if replicas is None else {wants: replicas},
+            "status": {} if ready is None else {has: ready},
+        }
+    )
 
 
 async def test_only_the_pods_bound_to_the_node_are_listed_from_all_namespaces(cluster: Cluster) -> None:
@@ -43,7 +59,10 @@ async def test_only_the_pods_bound_to_the_node_are_listed_from_all_namespaces(cl
 
 async def test_pods_of_another_node_in_the_answer_are_not_taken_for_pods_of_this_one() -> None:
     """A proxy that drops the query would have this agent evict the pods of the whole cluster."""
-    written = [{"metadata": {"namespace": "shop", "name": name}, "spec": {"nodeName": node}} for name, node in (("a", "n1"), ("b", "n2"))]
+    written = [
+        {"metadata": {"namespace": "shop", "name": name}, "spec": {"nodeName": node}}
+        for name, node in (("a", "n1"), ("b", "n2"))
+    ]
     with pytest.raises(UnreadableAnswer, match="a pod of n2"):
         await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", *written)))), "n1")
 
@@ -58,7 +77,12 @@ async def test_an_owner_that_is_answered_with_nothing_is_neither_well_nor_gone()
 
 async def test_a_pod_tells_who_controls_it(cluster: Cluster) -> None:
     cluster.server.seed(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop", **controller("DaemonSet", "agents")}, "spec": {}},
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a", "namespace": "shop", **controller("DaemonSet", "agents")},
+            "spec": {},
+        },
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "shop"}, "spec": {}},
     )
     assert await read_controller(cluster.api, "shop", "a") == Owner("DaemonSet", "shop", "agents")
@@ -69,58 +93,129 @@ async def test_a_pod_tells_who_controls_it(cluster: Cluster) -> None:
 async def test_a_pod_is_read_as_far_as_a_drain_looks() -> None:
     written = {
         "metadata": {
-            "namespace": "shop", "name": "a", "uid": "u1", "labels": {"app": "db"}, "annotations": {"kubernetes.io/config.mirror": "x"}, **controller("ReplicaSet", "rs"),
-            "creationTimestamp": "2026-03-04T11:00:00Z", "deletionTimestamp": "2026-03-04T12:00:30Z", "deletionGracePeriodSeconds": 30,
+            "namespace": "shop",
+            "name": "a",
+            "uid": "u1",
+            "labels": {"app": "db"},
+            "annotations": {"kubernetes.io/config.mirror": "x"},
+            **controller("ReplicaSet", "rs"),
+            "creationTimestamp": "2026-03-04T11:00:00Z",
+            "deletionTimestamp": "2026-03-04T12:00:30Z",
+            "deletionGracePeriodSeconds": 30,
         },
-        "spec": {"nodeName": "n1", "priority": 7, "volumes": [{"name": "v", "emptyDir": {}}]}, "status": {"phase": "Pending", "conditions": []},
+        "spec": {"nodeName": "n1", "priority": 7, "volumes": [{"name": "v", "emptyDir": {}}]},
+        "status": {"phase": "Pending", "conditions": []},
     }
     (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod == PodView(
-        namespace="shop", name="a", uid="u1", labels={"app": "db"}, phase="Pending", owner_kind="ReplicaSet", owner_name="rs", owner_uid="uid-rs",
-        is_mirror=True, has_empty_dir=True, is_ready=False, priority=7, deletion_timestamp=datetime(2026, 3, 4, 12, 0, 30, tzinfo=UTC), deletion_grace_seconds=30,
+        namespace="shop",
+        name="a",
+        uid="u1",
+        labels={"app": "db"},
+        phase="Pending",
+        owner_kind="ReplicaSet",
+        owner_name="rs",
+        owner_uid="uid-rs",
+        is_mirror=True,
+        has_empty_dir=True,
+        is_ready=False,
+        priority=7,
+        deletion_timestamp=datetime(2026, 3, 4, 12, 0, 30, tzinfo=UTC),
+        deletion_grace_seconds=30,
         created_at=datetime(2026, 3, 4, 11, 0, tzinfo=UTC),
     )
 
 
-@pytest.mark.parametrize(("end", "grace"), [("2311-05-01T00:00:00Z", 2**63 - 1), ("0001-01-01T00:00:00+23:59", -5), ("9999-12-31T23:59:59-23:59", 10**300), ("2026-03-04T12:00:30", 30)])
+@pytest.mark.parametrize(
+    ("end", "grace"),
+    [
+        ("2311-05-01T00:00:00Z", 2**63 - 1),
+        ("0001-01-01T00:00:00+23:59", -5),
+        ("9999-12-31T23:59:59-23:59", 10**300),
+        ("2026-03-04T12:00:30", 30),
+    ],
+)
 async def test_a_pod_that_ends_in_centuries_terminates_and_can_be_planned_with(end: str, grace: int) -> None:
-    """Whoever may make pods chooses the grace period, up to 2⁶³ seconds; the server adds it to the instant of the deletion."""
+    """Whoever may make pods chooses the grace period, up to 2⁶³ seconds; the server adds it to the instant of
+    the deletion."""
     written = {
-        "metadata": {"namespace": "shop", "name": "a", "creationTimestamp": end, "deletionTimestamp": end, "deletionGracePeriodSeconds": grace}, "spec": {"nodeName": "n1"},
+        "metadata": {
+            "namespace": "shop",
+            "name": "a",
+            "creationTimestamp": end,
+            "deletionTimestamp": end,
+            "deletionGracePeriodSeconds": grace,
+        },
+        "spec": {"nodeName": "n1"},
     }
     (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod.is_terminating
-    assert plan((pod,), DrainPolicy(skip_wait_for_delete_seconds=60.0), Memory(), uptime=0.0, now=START, cordoned_at=START).left == (pod,)
+    assert plan(
+        (pod,), DrainPolicy(skip_wait_for_delete_seconds=60.0), Memory(), uptime=0.0, now=START, cordoned_at=START
+    ).left == (pod,)
 
 
-@pytest.mark.parametrize(("toleration", "tolerates"), [
-    ({"operator": "Exists"}, True),
-    ({"operator": "Exists", "effect": "NoSchedule"}, True),
-    ({"operator": "Exists", "effect": "NoExecute"}, False),
-    ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}, True),
-    ({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}, True),
-    ({"key": "node.kubernetes.io/unschedulable", "operator": "Equal", "value": "x"}, False),
-    ({"key": "node.kubernetes.io/not-ready", "operator": "Exists"}, False),
-    ({"operator": "Equal"}, False),
-])
-async def test_whether_a_pod_tolerates_a_cordon_is_asked_as_the_scheduler_asks_it(toleration: dict[str, str], tolerates: bool) -> None:
-    written = {"metadata": {"namespace": "shop", "name": "a"}, "spec": {"nodeName": "n1", "tolerations": [{"key": "other"}, toleration]}}
+@pytest.mark.parametrize(
+    ("toleration", "tolerates"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"operator": "Exists", "effect": "NoSchedule"}, True),
+        ({"operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}, True),
+        ({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}, True),
+        ({"key": "node.kubernetes.io/unschedulable", "operator": "Equal", "value": "x"}, False),
+        ({"key": "node.kubernetes.io/not-ready", "operator": "Exists"}, False),
+        ({"operator": "Equal"}, False),
+    ],
+)
+async def test_whether_a_pod_tolerates_a_cordon_is_asked_as_the_scheduler_asks_it(
+    toleration: dict[str, str], tolerates: bool
+) -> None:
+    written = {
+        "metadata": {"namespace": "shop", "name": "a"},
+        "spec": {"nodeName": "n1", "tolerations": [{"key": "other"}, toleration]},
+    }
     (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod.tolerates_cordon is tolerates
 
 
 def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
-    return {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {field: {} for field in spec}}, **({"subresource": subresource} if subresource else {})}
+    return {
+        "manager": manager,
+        "operation": "Update",
+        "fieldsV1": {"f:spec": {field: {} for field in spec}},
+        **({"subresource": subresource} if subresource else {}),
+    }
 
 
-@pytest.mark.parametrize(("told", "came_bound"), [
-    pytest.param([managed("kube-controller-manager", "f:containers"), managed("kubelet", subresource="status")], False, id="a scheduler placed it"),
-    pytest.param([managed("kube-controller-manager", "f:containers", "f:nodeName")], True, id="its controller named the node"),
-    pytest.param([managed("kubelet", "f:nodeName", subresource="status")], False, id="a subresource says nothing of its creation"),
-    pytest.param([], None, id="an empty record"), pytest.param(None, None, id="no record"),
-    pytest.param([{"manager": "odd", "fieldsV1": {"f:spec": 7}}], False, id="a record that cannot be understood names no field"),
-])
-async def test_the_servers_record_tells_whether_a_pod_was_created_with_its_node(told: Any, came_bound: bool | None) -> None:
+@pytest.mark.parametrize(
+    ("told", "came_bound"),
+    [
+        pytest.param(
+            [managed("kube-controller-manager", "f:containers"), managed("kubelet", subresource="status")],
+            False,
+            id="a scheduler placed it",
+        ),
+        pytest.param(
+            [managed("kube-controller-manager", "f:containers", "f:nodeName")], True, id="its controller named the node"
+        ),
+        pytest.param(
+            [managed("kubelet", "f:nodeName", subresource="status")],
+            False,
+            id="a subresource says nothing of its creation",
+        ),
+        pytest.param([], None, id="an empty record"),
+        pytest.param(None, None, id="no record"),
+        pytest.param(
+            [{"manager": "odd", "fieldsV1": {"f:spec": 7}}],
+            False,
+            id="a record that cannot be understood names no field",
+        ),
+    ],
+)
+async def test_the_servers_record_tells_whether_a_pod_was_created_with_its_node(
+    told: Any, came_bound: bool | None
+) -> None:
     written = {"metadata": {"namespace": "shop", "name": "a", "managedFields": told}, "spec": {"nodeName": "n1"}}
     (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod.came_bound is came_bound
@@ -128,8 +223,18 @@ async def test_the_servers_record_tells_whether_a_pod_was_created_with_its_node(
 
 async def test_an_owner_tells_the_node_that_its_template_names(cluster: Cluster) -> None:
     cluster.server.seed(
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "pinned", "namespace": "shop"}, "spec": {"template": {"spec": {"nodeName": "n1"}}}},
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "free", "namespace": "shop"}, "spec": {"template": {"spec": {}}}},
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "pinned", "namespace": "shop"},
+            "spec": {"template": {"spec": {"nodeName": "n1"}}},
+        },
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "free", "namespace": "shop"},
+            "spec": {"template": {"spec": {}}},
+        },
     )
     found = await read_owners(cluster.api, [Owner("ReplicaSet", "shop", "pinned"), Owner("Job", "shop", "free")])
     assert [(owner.name, owner.bound_to) for owner in found] == [("free", ""), ("pinned", "n1")]
@@ -138,24 +243,49 @@ async def test_an_owner_tells_the_node_that_its_template_names(cluster: Cluster)
 async def test_a_bare_pod_has_no_owner_and_other_volumes_are_no_loss(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"volumes": [{"name": "v", "configMap": {"name": "c"}}]})
     (pod,) = await list_pods_on(cluster.api, "n1")
-    assert (pod.owner_kind, pod.has_empty_dir, pod.is_mirror, pod.is_ready, pod.is_terminating) == ("", False, False, True, False)
+    assert (pod.owner_kind, pod.has_empty_dir, pod.is_mirror, pod.is_ready, pod.is_terminating) == (
+        "",
+        False,
+        False,
+        True,
+        False,
+    )
 
 
 async def test_owners_are_the_controllers_that_want_a_number_of_pods(cluster: Cluster) -> None:
     for name, kind in (("a", "ReplicaSet"), ("b", "ReplicaSet"), ("c", "DaemonSet"), ("d", "Node"), ("e", "Job")):
         cluster.put_pod(name, metadata=controller(kind, "web" if kind == "ReplicaSet" else name))
     cluster.put_pod("f")
-    assert owners_of(await list_pods_on(cluster.api, "n1")) == {Owner("ReplicaSet", "shop", "web"), Owner("Job", "shop", "e")}
+    assert owners_of(await list_pods_on(cluster.api, "n1")) == {
+        Owner("ReplicaSet", "shop", "web"),
+        Owner("Job", "shop", "e"),
+    }
 
 
 async def test_the_health_of_each_kind_of_owner_is_read(cluster: Cluster) -> None:
     for kind in ("ReplicaSet", "StatefulSet", "ReplicationController", "Job"):
         put_workload(cluster, kind, f"a-{kind.lower()}")
     put_workload(cluster, "StatefulSet", "bare", replicas=None, ready=None)
-    owners = [Owner(kind, "shop", f"a-{kind.lower()}") for kind in ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")] + [Owner("StatefulSet", "shop", "bare")]
+    owners = [
+        Owner(kind, "shop", f"a-{kind.lower()}")
+        for kind in ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")
+    ] + [Owner("StatefulSet", "shop", "bare")]
     assert await read_owners(cluster.api, owners) == (
-        *(OwnerHealth(kind=owner.kind, namespace="shop", name=owner.name, uid=f"uid-{owner.name}", generation=4, replicas=3, ready=2) for owner in owners[:4]),
-        OwnerHealth(kind="StatefulSet", namespace="shop", name="bare", uid="uid-bare", generation=4, replicas=1, ready=0),
+        *(
+            OwnerHealth(
+                kind=owner.kind,
+                namespace="shop",
+                name=owner.name,
+                uid=f"uid-{owner.name}",
+                generation=4,
+                replicas=3,
+                ready=2,
+            )
+            for owner in owners[:4]
+        ),
+        OwnerHealth(
+            kind="StatefulSet", namespace="shop", name="bare", uid="uid-bare", generation=4, replicas=1, ready=0
+        ),
     )
 
 

@@ -20,7 +20,16 @@ async def kinds(cluster: Cluster) -> list[str]:
 async def test_a_cluster_without_volumes_and_devices_costs_one_list_per_plain_kind(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.put_pod("a")
-    assert await kinds(cluster) == ["NodeList", "PodList", "NamespaceList", "ServiceList", "ReplicationControllerList", "ReplicaSetList", "StatefulSetList", "PodDisruptionBudgetList"]
+    assert await kinds(cluster) == [
+        "NodeList",
+        "PodList",
+        "NamespaceList",
+        "ServiceList",
+        "ReplicationControllerList",
+        "ReplicaSetList",
+        "StatefulSetList",
+        "PodDisruptionBudgetList",
+    ]
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in ALWAYS]
 
 
@@ -40,7 +49,10 @@ async def test_a_pod_of_a_job_brings_in_jobs(cluster: Cluster) -> None:
 async def test_a_pod_with_a_device_claim_brings_in_devices_in_the_version_the_server_knows(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]})
     found = await kinds(cluster)
-    assert found[-2:] == ["ResourceClaimList", "DeviceClassList"] or "GET /apis/resource.k8s.io/v1beta1/deviceclasses" in methods(cluster.wire.asked)
+    assert found[-2:] == [
+        "ResourceClaimList",
+        "DeviceClassList",
+    ] or "GET /apis/resource.k8s.io/v1beta1/deviceclasses" in methods(cluster.wire.asked)
 
 
 async def test_many_pods_come_in_pages(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +64,9 @@ async def test_many_pods_come_in_pages(cluster: Cluster, monkeypatch: pytest.Mon
 
 async def test_a_kind_that_may_not_be_listed_is_no_empty_list(cluster: Cluster) -> None:
     """A snapshot with a hole would be a wrong forecast."""
-    cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: resource != "poddisruptionbudgets"
+    cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: (
+        resource != "poddisruptionbudgets"
+    )
     with pytest.raises(Forbidden, match="poddisruptionbudgets"):
         await kinds(cluster)
 
@@ -64,6 +78,13 @@ async def test_the_servers_release_is_asked_for(cluster: Cluster) -> None:
 def test_the_lists_are_what_the_rights_name() -> None:
     from careen.cluster.access import FORECAST_RIGHTS, needed_rights
 
-    named = {right.resource for right in (*FORECAST_RIGHTS, *needed_rights(node="n", namespace="n", daemonset="d", config_map="c", forecast=True)) if right.verb == "list"}
+    named = {
+        right.resource
+        for right in (
+            *FORECAST_RIGHTS,
+            *needed_rights(node="n", namespace="n", daemonset="d", config_map="c", forecast=True),
+        )
+        if right.verb == "list"
+    }
     listed = {path.rsplit("/", 1)[-1] for path in (*ALWAYS, *VOLUMES, *snapshot_reader.JOBS, *snapshot_reader.DEVICES)}
     assert listed - named == set()

@@ -35,7 +35,12 @@ async def test_pods_that_vanish_while_their_list_expires_are_not_half_remembered
     expire_after(cluster, 1)
     snapshot = await read_cluster(cluster.api)
     assert sorted(pod.name for pod in snapshot.placed_pods) == [f"p{number:03}" for number in range(1, 600)]
-    assert methods(cluster.wire.asked)[:4] == ["GET /api/v1/nodes", "GET /api/v1/pods", "GET /api/v1/pods", "GET /api/v1/nodes"]
+    assert methods(cluster.wire.asked)[:4] == [
+        "GET /api/v1/nodes",
+        "GET /api/v1/pods",
+        "GET /api/v1/pods",
+        "GET /api/v1/nodes",
+    ]
 
 
 async def test_a_server_that_forgets_every_time_is_told_about(cluster: Cluster) -> None:
@@ -46,12 +51,15 @@ async def test_a_server_that_forgets_every_time_is_told_about(cluster: Cluster) 
 
 
 def expire_after(cluster: Cluster, times: int) -> None:
-    """So many times a pod vanishes and the server forgets what was, just when the second page of pods is asked for: it answers 410."""
+    """So many times a pod vanishes and the server forgets what was, just when the second page of pods is asked
+    for: it answers 410."""
     doomed = [f"p{number:03}" for number in range(times)]
 
     def before(request: Request) -> None:
         if "continue" in request.query and doomed:
-            cluster.server.store.remove(resource_named("pods").storage, ("shop", doomed.pop(0)), actor="test", verb="delete")
+            cluster.server.store.remove(
+                resource_named("pods").storage, ("shop", doomed.pop(0)), actor="test", verb="delete"
+            )
             cluster.server.store.forget_history()
 
     cluster.wire.before = before

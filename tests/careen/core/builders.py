@@ -39,7 +39,7 @@ from careen.core.situation import Situation
 from careen.core.writing import LABEL
 from scheduler_core.simulation.forecast import Forecast
 
-NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)        # a Wednesday
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)  # a Wednesday
 UPTIME = 10_000.0
 BOOT = "boot-1"
 DAEMONSET = "ds-uid"
@@ -68,8 +68,11 @@ def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
     label = changes.pop("label", LABEL[phase])
     annotations = {keys.PROGRESS: to_annotation(progress), keys.PHASE: phase.value, **changes.pop("annotations", {})}
     return a_node(
-        name, labels={keys.REBOOT_LABEL: label, **changes.pop("labels", {})} if label else changes.pop("labels", {}), annotations=annotations,
-        unschedulable=changes.pop("unschedulable", progress.is_cordoned_by_us or progress.prior_unschedulable), **changes,
+        name,
+        labels={keys.REBOOT_LABEL: label, **changes.pop("labels", {})} if label else changes.pop("labels", {}),
+        annotations=annotations,
+        unschedulable=changes.pop("unschedulable", progress.is_cordoned_by_us or progress.prior_unschedulable),
+        **changes,
     )
 
 
@@ -91,7 +94,18 @@ def a_progress(phase: Phase, **changes: Any) -> Progress:
 
 def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
     """A claim of ours, written under a limit of one."""
-    return Entry(**{"node": node, "id": claim, "uid": f"uid-{node}", "boot": BOOT, "created": "2026-03-04T11:59:00Z", "limit": 1, "zone": ""} | changes)
+    return Entry(
+        **{
+            "node": node,
+            "id": claim,
+            "uid": f"uid-{node}",
+            "boot": BOOT,
+            "created": "2026-03-04T11:59:00Z",
+            "limit": 1,
+            "zone": "",
+        }
+        | changes
+    )
 
 
 def a_reading(content: LockContent | str | None) -> LockReading:
@@ -107,7 +121,14 @@ def held(*entries: Entry, **changes: Any) -> LockContent:
 
 def a_pod(name: str = "web-1", **changes: Any) -> PodView:
     """A running pod of a ReplicaSet."""
-    given = {"namespace": "shop", "name": name, "uid": f"uid-{name}", "owner_kind": "ReplicaSet", "owner_name": "web", "owner_uid": "rs-web"}
+    given = {
+        "namespace": "shop",
+        "name": name,
+        "uid": f"uid-{name}",
+        "owner_kind": "ReplicaSet",
+        "owner_name": "web",
+        "owner_uid": "rs-web",
+    }
     return PodView(**{**given, **changes})
 
 
@@ -119,7 +140,15 @@ def a_daemon_pod(name: str = "proxy-1", **changes: Any) -> PodView:
 
 def an_owner(name: str = "web", **changes: Any) -> OwnerHealth:
     """A healthy ReplicaSet of three."""
-    given = {"kind": "ReplicaSet", "namespace": "shop", "name": name, "uid": f"rs-{name}", "generation": 1, "replicas": 3, "ready": 3}
+    given = {
+        "kind": "ReplicaSet",
+        "namespace": "shop",
+        "name": name,
+        "uid": f"rs-{name}",
+        "generation": 1,
+        "replicas": 3,
+        "ready": 3,
+    }
     return OwnerHealth(**{**given, **changes})
 
 
@@ -137,10 +166,25 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
     """Everything known and favourable: costly evidence included, so that a step decides at once."""
     node = a_node() if node is None else node
     given: dict[str, Any] = {
-        "now": NOW, "uptime": UPTIME, "chance": Chance(claim_id="fresh", jitter=0.5), "memory": remembering(),
-        "clock_skew_seconds": 0.0, "node": node, "boot_id": BOOT, "need": YES, "lock": LockContent(), "peers": (), "waiters": (), "pods": (),
-        "fleet": a_fleet(*([node] if isinstance(node, NodeView) else [])), "alerts": (), "foreign": (), "owners": (),
-        "forecast": Forecast(node="n1", made_at="2026-03-04T12:00:00Z"), "evictability": {}, "holders": Holders(),
+        "now": NOW,
+        "uptime": UPTIME,
+        "chance": Chance(claim_id="fresh", jitter=0.5),
+        "memory": remembering(),
+        "clock_skew_seconds": 0.0,
+        "node": node,
+        "boot_id": BOOT,
+        "need": YES,
+        "lock": LockContent(),
+        "peers": (),
+        "waiters": (),
+        "pods": (),
+        "fleet": a_fleet(*([node] if isinstance(node, NodeView) else [])),
+        "alerts": (),
+        "foreign": (),
+        "owners": (),
+        "forecast": Forecast(node="n1", made_at="2026-03-04T12:00:00Z"),
+        "evictability": {},
+        "holders": Holders(),
         "self_test": SelfTest(),
     }
     given |= changes
@@ -160,7 +204,9 @@ def a_situation(node: NodeView | None = None, policy: Policy | None = None, **ch
     return Situation(seen=seen, policy=policy or a_policy(), node=seen.node, progress=progress, memory=seen.memory)
 
 
-def decided(progress: Progress | None = None, policy: Policy | None = None, node: dict[str, Any] | None = None, **changes: Any) -> Decision:
+def decided(
+    progress: Progress | None = None, policy: Policy | None = None, node: dict[str, Any] | None = None, **changes: Any
+) -> Decision:
     """What is decided for a node with this record."""
     view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
     if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
@@ -210,6 +256,13 @@ def evicted(decision: Decision) -> list[str]:
 
 
 def remembering(**changes: Any) -> Memory:
-    """A running process's memory: it has compared lock and Node, counted its pods, and seen for a while that nobody is at work or named."""
-    memory = Memory(node_uid="uid-n1", is_reconciled=True, moves_counted_at=UPTIME, turn_key=turn_key(LockContent()), turn_since=UPTIME - GATHER_SECONDS)
+    """A running process's memory: it has compared lock and Node, counted its pods, and seen for a while that
+    nobody is at work or named."""
+    memory = Memory(
+        node_uid="uid-n1",
+        is_reconciled=True,
+        moves_counted_at=UPTIME,
+        turn_key=turn_key(LockContent()),
+        turn_since=UPTIME - GATHER_SECONDS,
+    )
     return replace(memory, **changes)

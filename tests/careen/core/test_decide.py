@@ -44,17 +44,29 @@ from tests.careen.core.builders import (
 )
 
 
-@pytest.mark.parametrize(("node", "code"), [
-    (Unknown("connection refused"), Code.NODE_UNKNOWN), (Gone(), Code.NODE_GONE), (a_node(annotations={keys.PROGRESS: '{"version":2}'}), Code.PROGRESS_UNREADABLE),
-    (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Dancing"}'}), Code.PROGRESS_UNREADABLE),
-    (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Draining"}'}), Code.PROGRESS_UNREADABLE),
-    (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Idle","claim":"c","boot_left":"b"}'}), Code.PROGRESS_UNREADABLE),
-    (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Claiming","claim":"c"}'}), Code.PROGRESS_UNREADABLE),
-])
+@pytest.mark.parametrize(
+    ("node", "code"),
+    [
+        (Unknown("connection refused"), Code.NODE_UNKNOWN),
+        (Gone(), Code.NODE_GONE),
+        (a_node(annotations={keys.PROGRESS: '{"version":2}'}), Code.PROGRESS_UNREADABLE),
+        (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Dancing"}'}), Code.PROGRESS_UNREADABLE),
+        (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Draining"}'}), Code.PROGRESS_UNREADABLE),
+        (
+            a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Idle","claim":"c","boot_left":"b"}'}),
+            Code.PROGRESS_UNREADABLE,
+        ),
+        (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Claiming","claim":"c"}'}), Code.PROGRESS_UNREADABLE),
+    ],
+)
 def test_without_the_node_and_its_record_nothing_is_done_and_it_is_said(node: Any, code: Code) -> None:
     decision = decide(an_observation(node), a_policy())
     assert decision.reason.code is code
-    written = [(set(action.annotations), action.labels, action.taints, action.unschedulable) for action in decision.actions if isinstance(action, PatchNode)]
+    written = [
+        (set(action.annotations), action.labels, action.taints, action.unschedulable)
+        for action in decision.actions
+        if isinstance(action, PatchNode)
+    ]
     assert written == ([({keys.REASON}, {}, None, None)] if isinstance(node, NodeView) else [])
     assert set(kinds(decision)) <= {PatchNode}
 
@@ -67,9 +79,17 @@ def test_an_unreadable_record_is_told_once() -> None:
     assert decide(an_observation(told, memory=first.memory), a_policy()).actions == ()
 
 
-@pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.SETTLING, Phase.FAILED, Phase.WAITING])
+@pytest.mark.parametrize(
+    "phase", [Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.SETTLING, Phase.FAILED, Phase.WAITING]
+)
 def test_a_new_boot_while_a_claim_is_held_leads_to_verifying_whatever_the_phase(phase: Phase) -> None:
-    progress = a_progress(phase, claim="c1", boot_left="boot-0", verify_started=None, is_giving_back=phase in {Phase.WAITING, Phase.FAILED})
+    progress = a_progress(
+        phase,
+        claim="c1",
+        boot_left="boot-0",
+        verify_started=None,
+        is_giving_back=phase in {Phase.WAITING, Phase.FAILED},
+    )
     decision = decided(progress)
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.REBOOTED)
     record = the_record(decision)
@@ -111,14 +131,19 @@ def test_an_unreadable_lock_does_not_keep_an_idle_node_from_its_sentinel() -> No
 
 def test_another_node_object_begins_a_new_memory_but_what_the_host_was_asked_stays() -> None:
     asked = RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.ACCEPTED)
-    memory = replace(remembering(node_uid="uid-old", reboot=asked), evictions={"p": EvictionMemory(attempts=1, not_before=0, answer=EvictAnswer.BUDGET)})
+    memory = replace(
+        remembering(node_uid="uid-old", reboot=asked),
+        evictions={"p": EvictionMemory(attempts=1, not_before=0, answer=EvictAnswer.BUDGET)},
+    )
     after = decided(memory=memory, need=builders.NO, lock=LockContent()).memory
     assert (after.node_uid, after.reboot, after.evictions) == ("uid-n1", asked, {})
 
 
 @pytest.mark.parametrize("phase", [Phase.VERIFYING, Phase.FAILED])
 def test_a_cordon_of_ours_that_somebody_lifted_is_no_longer_ours(phase: Phase) -> None:
-    progress = a_progress(phase, is_cordoned_by_us=True, failed="never-ready", boot_left="boot-0", verify_started=ago(10))
+    progress = a_progress(
+        phase, is_cordoned_by_us=True, failed="never-ready", boot_left="boot-0", verify_started=ago(10)
+    )
     decision = decided(progress, node={"unschedulable": False})
     assert decision.reason.code is Code.UNCORDONED_BY_HAND
     assert the_record(decision).is_cordoned_by_us is False
@@ -127,16 +152,35 @@ def test_a_cordon_of_ours_that_somebody_lifted_is_no_longer_ours(phase: Phase) -
 # Every decision, from every half-done state, is one that the table allows and that breaks no rule by itself.
 
 unknown = Unknown("503")
-locks = st.sampled_from([
-    a_reading(LockContent()), a_reading(held(an_entry())), a_reading(held(an_entry("n2", "c2"))), a_reading(held(an_entry(claim="old"))),
-    a_reading(held(an_entry(), is_paused=True)), a_reading("garbage"), a_reading('{"nodeID":"n1"}'), a_reading(held(an_entry(boot="boot-0"))),
-    a_reading(LockContent(next=("n1",))), unknown, replace(a_reading(held(an_entry())), daemonset_uid="other"),
-])
+locks = st.sampled_from(
+    [
+        a_reading(LockContent()),
+        a_reading(held(an_entry())),
+        a_reading(held(an_entry("n2", "c2"))),
+        a_reading(held(an_entry(claim="old"))),
+        a_reading(held(an_entry(), is_paused=True)),
+        a_reading("garbage"),
+        a_reading('{"nodeID":"n1"}'),
+        a_reading(held(an_entry(boot="boot-0"))),
+        a_reading(LockContent(next=("n1",))),
+        unknown,
+        replace(a_reading(held(an_entry())), daemonset_uid="other"),
+    ]
+)
 policies = st.builds(
-    a_policy, late_policy=st.sampled_from(LatePolicy), settle_policy=st.sampled_from(SettlePolicy), reboot_delay_seconds=st.sampled_from([0.0, 30.0]),
-    concurrency=st.sampled_from([1, 2]), drain=st.builds(
-        DrainPolicy, timeout_seconds=st.sampled_from([0.0, 20.0]), force_reboot=st.booleans(), delay_seconds=st.sampled_from([0.0, 100.0])),
-    pre_reboot_labels=st.sampled_from([{}, {"pool": "maintenance"}]), taint_key=st.sampled_from([None, keys.DEFAULT_TAINT_KEY]),
+    a_policy,
+    late_policy=st.sampled_from(LatePolicy),
+    settle_policy=st.sampled_from(SettlePolicy),
+    reboot_delay_seconds=st.sampled_from([0.0, 30.0]),
+    concurrency=st.sampled_from([1, 2]),
+    drain=st.builds(
+        DrainPolicy,
+        timeout_seconds=st.sampled_from([0.0, 20.0]),
+        force_reboot=st.booleans(),
+        delay_seconds=st.sampled_from([0.0, 100.0]),
+    ),
+    pre_reboot_labels=st.sampled_from([{}, {"pool": "maintenance"}]),
+    taint_key=st.sampled_from([None, keys.DEFAULT_TAINT_KEY]),
 )
 
 
@@ -146,40 +190,74 @@ def consistent(progress: Progress) -> Progress:
     is_under_claim = phase not in {Phase.IDLE, Phase.WAITING, Phase.FAILED}
     has_claim = is_under_claim or (progress.claim != "" and phase is not Phase.IDLE)
     return replace(
-        progress, claim="c1" if has_claim else "", boot_left=progress.boot_left if has_claim else "",
+        progress,
+        claim="c1" if has_claim else "",
+        boot_left=progress.boot_left if has_claim else "",
         is_giving_back=has_claim and not is_under_claim and (phase is Phase.WAITING or progress.is_giving_back),
     )
 
 
 marks = st.sampled_from([None, ago(5), ago(50), ago(5000), ago(5, boot="boot-0")])
 records = st.builds(
-    Progress, phase=st.sampled_from([phase.value for phase in Phase]), claim=st.sampled_from(["", "c1"]), lock=st.just(LOCK_OBJECT),
-    is_giving_back=st.booleans(), claimed=marks, boot_left=st.sampled_from([BOOT, "boot-0"]), is_cordoned_by_us=st.booleans(), drain_started=marks,
-    drained=marks, announcement=st.sampled_from([0, 1]), announced=marks, verify_started=marks, settle_started=marks, failed_at=marks,
-    failed=st.sampled_from(["", "drain-timeout", "reboot-loop", "settle-timeout", "never-ready", "nonsense"]), tries=st.sampled_from([0, 3]),
-    reboots_for_need=st.sampled_from([0, 3]), owners=st.sampled_from([(), (an_owner(),)]), need_since=st.just("2026-03-04T11:00:00Z"),
+    Progress,
+    phase=st.sampled_from([phase.value for phase in Phase]),
+    claim=st.sampled_from(["", "c1"]),
+    lock=st.just(LOCK_OBJECT),
+    is_giving_back=st.booleans(),
+    claimed=marks,
+    boot_left=st.sampled_from([BOOT, "boot-0"]),
+    is_cordoned_by_us=st.booleans(),
+    drain_started=marks,
+    drained=marks,
+    announcement=st.sampled_from([0, 1]),
+    announced=marks,
+    verify_started=marks,
+    settle_started=marks,
+    failed_at=marks,
+    failed=st.sampled_from(["", "drain-timeout", "reboot-loop", "settle-timeout", "never-ready", "nonsense"]),
+    tries=st.sampled_from([0, 3]),
+    reboots_for_need=st.sampled_from([0, 3]),
+    owners=st.sampled_from([(), (an_owner(),)]),
+    need_since=st.just("2026-03-04T11:00:00Z"),
 ).map(consistent)
 memories = st.builds(
-    remembering, is_reconciled=st.booleans(),
-    reboot=st.sampled_from([None, *(RebootMemory(claim="c1", announcement=1, outcome=outcome) for outcome in RebootOutcome)]),
+    remembering,
+    is_reconciled=st.booleans(),
+    reboot=st.sampled_from(
+        [None, *(RebootMemory(claim="c1", announcement=1, outcome=outcome) for outcome in RebootOutcome)]
+    ),
 )
-observations = st.fixed_dictionaries({
-    "lock": locks, "memory": memories, "need": st.sampled_from([builders.YES, builders.NO, builders.UNKNOWN_NEED]),
-    "pods": st.sampled_from([(), (a_pod(),), unknown, NOT_ASKED]), "peers": st.sampled_from([(), unknown, NOT_ASKED]),
-    "fleet": st.sampled_from([builders.a_fleet(a_node()), builders.a_fleet(a_node(), age=60), unknown, NOT_ASKED]),
-    "waiters": st.sampled_from([(), unknown, NOT_ASKED]), "owners": st.sampled_from([(), (an_owner(ready=1),), unknown, NOT_ASKED]),
-    "foreign": st.sampled_from([(), ("kured",), unknown, NOT_ASKED]), "holders": st.sampled_from([builders.Holders(), unknown, NOT_ASKED]),
-    "forecast": st.sampled_from([builders.Forecast(node="n1", made_at=""), unknown, NOT_ASKED]), "boot_id": st.sampled_from([BOOT, "boot-9", unknown]),
-})
-nodes = st.fixed_dictionaries({
-    "unschedulable": st.booleans(), "ready": st.booleans(), "boot_id": st.sampled_from([BOOT, "boot-0"]),
-    "annotations": st.sampled_from([{}, {keys.HOLD: "people"}, {keys.RETRY: "2026-03-04T12:00:00Z"}]),
-})
+observations = st.fixed_dictionaries(
+    {
+        "lock": locks,
+        "memory": memories,
+        "need": st.sampled_from([builders.YES, builders.NO, builders.UNKNOWN_NEED]),
+        "pods": st.sampled_from([(), (a_pod(),), unknown, NOT_ASKED]),
+        "peers": st.sampled_from([(), unknown, NOT_ASKED]),
+        "fleet": st.sampled_from([builders.a_fleet(a_node()), builders.a_fleet(a_node(), age=60), unknown, NOT_ASKED]),
+        "waiters": st.sampled_from([(), unknown, NOT_ASKED]),
+        "owners": st.sampled_from([(), (an_owner(ready=1),), unknown, NOT_ASKED]),
+        "foreign": st.sampled_from([(), ("kured",), unknown, NOT_ASKED]),
+        "holders": st.sampled_from([builders.Holders(), unknown, NOT_ASKED]),
+        "forecast": st.sampled_from([builders.Forecast(node="n1", made_at=""), unknown, NOT_ASKED]),
+        "boot_id": st.sampled_from([BOOT, "boot-9", unknown]),
+    }
+)
+nodes = st.fixed_dictionaries(
+    {
+        "unschedulable": st.booleans(),
+        "ready": st.booleans(),
+        "boot_id": st.sampled_from([BOOT, "boot-0"]),
+        "annotations": st.sampled_from([{}, {keys.HOLD: "people"}, {keys.RETRY: "2026-03-04T12:00:00Z"}]),
+    }
+)
 
 
 @settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(records, nodes, observations, policies)
-def test_every_half_done_state_leads_on_or_home(progress: Progress, node: dict[str, Any], seen: dict[str, Any], policy: Any) -> None:
+def test_every_half_done_state_leads_on_or_home(
+    progress: Progress, node: dict[str, Any], seen: dict[str, Any], policy: Any
+) -> None:
     view = a_marked_node(progress, **node)
     decision = decide(an_observation(view, **seen), policy)
     assert decision.reason.code is not Code.PROGRESS_UNREADABLE or progress.failed in {"", "nonsense"}
@@ -197,9 +275,20 @@ def test_every_half_done_state_leads_on_or_home(progress: Progress, node: dict[s
                 assert action.send_before is not None
                 assert action.send_before <= UPTIME + policy.fleet_max_age_seconds
             if action.unschedulable is False:
-                assert progress.is_cordoned_by_us or seen["lock"].content == '{"nodeID":"n1"}' or decision.reason.code is Code.ENTRY_ADOPTED
-            if decision.phase is not Phase.IDLE and keys.PROGRESS in action.annotations and progress.claim and not the_record(decision).claim:
-                assert is_out_of_the_lock(seen["lock"], decision.actions), "the claim leaves the lock before it leaves the Node"
+                assert (
+                    progress.is_cordoned_by_us
+                    or seen["lock"].content == '{"nodeID":"n1"}'
+                    or decision.reason.code is Code.ENTRY_ADOPTED
+                )
+            if (
+                decision.phase is not Phase.IDLE
+                and keys.PROGRESS in action.annotations
+                and progress.claim
+                and not the_record(decision).claim
+            ):
+                assert is_out_of_the_lock(seen["lock"], decision.actions), (
+                    "the claim leaves the lock before it leaves the Node"
+                )
 
 
 def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:

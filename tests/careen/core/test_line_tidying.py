@@ -82,9 +82,14 @@ def test_an_idle_node_takes_out_the_names_of_nodes_that_are_gone() -> None:
     assert (tidied.next, tidied.abreast) == (("n2",), 1)
 
 
-@pytest.mark.parametrize("changes", [
-    {"waiters": Unknown("503"), "lock": replace(NAMED, next=("n2", "n3"))}, {"lock": replace(NAMED, next=("n2",))}, {"lock": lock.pause(NAMED, "", 1)},
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"waiters": Unknown("503"), "lock": replace(NAMED, next=("n2", "n3"))},
+        {"lock": replace(NAMED, next=("n2",))},
+        {"lock": lock.pause(NAMED, "", 1)},
+    ],
+)
 def test_an_idle_node_leaves_a_line_alone_that_is_right_unknown_or_paused(changes: dict[str, Any]) -> None:
     assert WriteLock not in kinds(idle(**changes))
 
@@ -98,10 +103,20 @@ def test_idle_nodes_together_look_about_once_a_minute_however_many_they_are() ->
     assert [pause(agents) for agents in (1, 3, 10, 5000, None)] == [3600, 300, 600, 300_000, 3600]
 
 
-@pytest.mark.parametrize(("changes", "code"), [
-    ({"policy": a_policy(taint_key=None, alerts=AlertPolicy()), "alerts": (Alert(name="Down"),), "fleet": a_fleet()}, Code.ALERT),
-    ({"fleet": Fleet(nodes=(a_node("n1"), a_node("n7", ready=False)), read_at_uptime=UPTIME)}, Code.NODES_DOWN),
-])
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        (
+            {
+                "policy": a_policy(taint_key=None, alerts=AlertPolicy()),
+                "alerts": (Alert(name="Down"),),
+                "fleet": a_fleet(),
+            },
+            Code.ALERT,
+        ),
+        ({"fleet": Fleet(nodes=(a_node("n1"), a_node("n7", ready=False)), read_at_uptime=UPTIME)}, Code.NODES_DOWN),
+    ],
+)
 def test_whoever_keeps_the_line_takes_out_those_who_no_longer_wait(changes: dict[str, Any], code: Code) -> None:
     content = replace(NAMED, next=("n1", "gone", "n2"))
     given = {"policy": a_policy(taint_key=None), "lock": content, "waiters": (N2,), **changes}

@@ -23,11 +23,18 @@ def seeds(few: int) -> range:
 
 
 def a_policy(concurrency: int, order: Order = Order.OLDEST):
-    @functools.cache            # asked at every event
+    @functools.cache  # asked at every event
     def policy(name: str) -> Policy:
         return Policy(
-            node_name=name, concurrency=concurrency, order=order, reboot_deadline_seconds=120, verify_timeout_seconds=120,
-            settle_timeout_seconds=120, failure_backoff_seconds=20, failure_backoff_limit_seconds=60, unknown_patience_seconds=30,
+            node_name=name,
+            concurrency=concurrency,
+            order=order,
+            reboot_deadline_seconds=120,
+            verify_timeout_seconds=120,
+            settle_timeout_seconds=120,
+            failure_backoff_seconds=20,
+            failure_backoff_limit_seconds=60,
+            unknown_patience_seconds=30,
             pre_reboot_labels={"pool": "maintenance"},
         )
 
@@ -62,14 +69,16 @@ def calm(world: World) -> None:
             if world.progress(name).failed:
                 world.annotate(name, keys.RETRY, "2026-01-05T00:00:00Z")
         world.run(world.now + 400)
-        if was_at_rest:                                          # and has stayed so
+        if was_at_rest:  # and has stayed so
             break
     world.check_quiet()
 
 
 @pytest.mark.parametrize("order", list(Order))
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_without_faults_every_node_reboots_once_and_never_more_than_the_limit_at_a_time(concurrency: int, order: Order) -> None:
+def test_without_faults_every_node_reboots_once_and_never_more_than_the_limit_at_a_time(
+    concurrency: int, order: Order
+) -> None:
     world = a_world(1, concurrency, fault_rate=0.0, order=order)
     world.run(400)
     world.check_quiet()
@@ -82,9 +91,15 @@ def test_without_faults_every_node_reboots_once_and_never_more_than_the_limit_at
 def test_the_agents_go_in_the_order_that_the_plan_has_foretold(seed: int, order: Order) -> None:
     world, went = a_world(8000 + seed, fault_rate=0.0, order=order), []
     world.on_phase = lambda name, phase: went.append(name) if phase == "Draining" else None
-    world.write_lock('{"nodeID":"elsewhere","created":"2026-01-05T00:00:00Z"}')                   # full, so that all of them are ready and named before the first goes
+    world.write_lock(
+        '{"nodeID":"elsewhere","created":"2026-01-05T00:00:00Z"}'
+    )  # full, so that all of them are ready and named before the first goes
     world.run(60)
-    rules = RolloutRules([node.view for node in world.nodes.values() if node is not None], world.policy(NAMES[0]), named=world.content().next)
+    rules = RolloutRules(
+        [node.view for node in world.nodes.values() if node is not None],
+        world.policy(NAMES[0]),
+        named=world.content().next,
+    )
     foretold = []
     while waiting := [name for name in NAMES if name not in foretold]:
         name = rules.line(waiting, START, lambda _: 0)[0]
@@ -105,7 +120,9 @@ def test_lost_and_late_answers_and_crashes_break_no_rule(seed: int) -> None:
 
 @pytest.mark.parametrize("order", [Order.ZONE, Order.FEWEST_MOVES])
 @pytest.mark.parametrize("seed", seeds(5))
-def test_in_other_orders_lost_locks_and_crashes_break_no_rule_and_never_are_two_zones_down(seed: int, order: Order) -> None:
+def test_in_other_orders_lost_locks_and_crashes_break_no_rule_and_never_are_two_zones_down(
+    seed: int, order: Order
+) -> None:
     world = a_world(7000 + seed, concurrency=2 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3), order=order)
     world.at(world.random.uniform(5, 200), world.recreate_daemonset)
     world.run(600)
@@ -118,12 +135,19 @@ def test_people_who_hold_cordon_pause_and_unlock_break_no_rule(seed: int) -> Non
     chance = world.random
     for _ in range(12):
         name, when = chance.choice(NAMES), chance.uniform(5, 500)
-        act = chance.choice([
-            lambda name=name: world.annotate(name, keys.HOLD, "people"), lambda name=name: world.annotate(name, keys.HOLD, None),
-            lambda name=name: world.person_cordons(name), lambda name=name: world.person_uncordons(name),
-            lambda: world.pause(on=True), lambda: world.pause(on=False), lambda name=name: world.unlock(name),
-            lambda name=name: setattr(world.hosts[name], "need", False), lambda name=name: ask(world, name),
-        ])
+        act = chance.choice(
+            [
+                lambda name=name: world.annotate(name, keys.HOLD, "people"),
+                lambda name=name: world.annotate(name, keys.HOLD, None),
+                lambda name=name: world.person_cordons(name),
+                lambda name=name: world.person_uncordons(name),
+                lambda: world.pause(on=True),
+                lambda: world.pause(on=False),
+                lambda name=name: world.unlock(name),
+                lambda name=name: setattr(world.hosts[name], "need", False),
+                lambda name=name: ask(world, name),
+            ]
+        )
         world.at(when, act)
     world.run(600)
     calm(world)
@@ -132,7 +156,8 @@ def test_people_who_hold_cordon_pause_and_unlock_break_no_rule(seed: int) -> Non
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 @pytest.mark.parametrize("seed", seeds(4))
 def test_what_happens_right_after_a_phase_begins_breaks_no_rule(seed: int, phase: str) -> None:
-    """People and crashes strike at the worst moments: within a second after a node enters the phase, again and again."""
+    """People and crashes strike at the worst moments: within a second after a node enters the phase, again and
+    again."""
     world = a_world(5000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     chance = world.random
 
@@ -140,12 +165,24 @@ def test_what_happens_right_after_a_phase_begins_breaks_no_rule(seed: int, phase
         if entered != phase or chance.random() < 0.3 or world.now > 500:
             return
         other = chance.choice(NAMES)
-        world.at(chance.choice([0.0, 0.02, 0.3, 1.0]), chance.choice([
-            world.recreate_daemonset, lambda: world.unlock(name), lambda: world.pause(on=True), lambda: world.pause(on=False),
-            lambda: world.annotate(name, keys.HOLD, "people"), lambda: world.annotate(name, keys.HOLD, None),
-            lambda: world.person_uncordons(name), lambda: world.person_cordons(other), lambda: world.kill_agent(name),
-            lambda: setattr(world.hosts[name], "need", False), lambda: ask(world, name),
-        ]))
+        world.at(
+            chance.choice([0.0, 0.02, 0.3, 1.0]),
+            chance.choice(
+                [
+                    world.recreate_daemonset,
+                    lambda: world.unlock(name),
+                    lambda: world.pause(on=True),
+                    lambda: world.pause(on=False),
+                    lambda: world.annotate(name, keys.HOLD, "people"),
+                    lambda: world.annotate(name, keys.HOLD, None),
+                    lambda: world.person_uncordons(name),
+                    lambda: world.person_cordons(other),
+                    lambda: world.kill_agent(name),
+                    lambda: setattr(world.hosts[name], "need", False),
+                    lambda: ask(world, name),
+                ]
+            ),
+        )
 
     world.on_phase = strike
     world.run(600)
@@ -158,7 +195,9 @@ def test_a_record_that_is_wiped_in_any_phase_breaks_no_rule_and_everybody_comes_
     world = a_world(12_000 + seed, concurrency=1 + seed % 2, fault_rate=0.02 * (seed % 3))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0])
-        world.hosts[name].reboot_behaviour = world.random.choice(["works", "works", "fails", "silent"]) if phase == "Failed" else "works"
+        world.hosts[name].reboot_behaviour = (
+            world.random.choice(["works", "works", "fails", "silent"]) if phase == "Failed" else "works"
+        )
 
     def wipe(name: str, entered: str) -> None:
         if entered == phase and world.now < 500 and (not world.wiped or world.random.random() < 0.6):
@@ -184,7 +223,8 @@ def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> No
 
 @pytest.mark.parametrize("seed", seeds(12))
 def test_two_agents_on_every_host_ask_for_each_reboot_once_and_keep_the_claim_until_the_boot(seed: int) -> None:
-    """No lock on the host keeps them apart, requests are lost and late, and a shutdown takes long enough for both to look again."""
+    """No lock on the host keeps them apart, requests are lost and late, and a shutdown takes long enough for
+    both to look again."""
     world = a_world(11_000 + seed, concurrency=1 + seed % 2, fault_rate=0.04 * (seed % 4))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0, 100.0])
@@ -205,14 +245,15 @@ def test_hosts_that_refuse_ignore_or_survive_the_reboot_break_no_rule(seed: int)
 
 @pytest.mark.parametrize("seed", seeds(6))
 def test_with_room_for_others_a_failed_node_halts_them_until_a_person_says_otherwise(seed: int) -> None:
-    """The world itself refuses a cordon beside a claim that has been marked as failed for longer than any reading may be old."""
+    """The world itself refuses a cordon beside a claim that has been marked as failed for longer than any
+    reading may be old."""
     world = a_world(9000 + seed, concurrency=3, fault_rate=0.01 * (seed % 3))
     stuck = world.random.choice(NAMES)
     world.hosts[stuck].reboot_behaviour = "silent"
     while not world.content().failed:
         assert world.now < 2000, "a host that never reboots is not marked as failed"
         world.run(world.now + 100)
-    world.run(world.now + 100)                                   # whoever was at work beside it has finished
+    world.run(world.now + 100)  # whoever was at work beside it has finished
     for name in NAMES:
         ask(world, name)
     halted = {name: world.reboots.get(name, 0) for name in NAMES}

@@ -41,22 +41,53 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
     return a_node(taints=(THEIRS, *taints), tainted_by=by, **changes)
 
 
-@pytest.mark.parametrize(("node", "policy", "expected"), [
-    pytest.param(tainted(OURS), {}, {OURS.key}, id="the default key"),
-    pytest.param(tainted(OURS), {"taint_key": None}, {OURS.key}, id="the default key, and taints are off by now"),
-    pytest.param(tainted(OURS), {"taint_key": KURED}, {OURS.key}, id="the default key, and another one is configured by now"),
-    pytest.param(tainted(OURS, by=("kube-controller-manager",)), {}, {OURS.key}, id="the node controller wrote the list since"),
-    pytest.param(tainted(soft("careen.dev/soon")), {"taint_key": "careen.dev/soon"}, {"careen.dev/soon"}, id="a configured key of our domain"),
-    pytest.param(tainted(soft("careen.dev/team")), {}, set(), id="another key of our domain"),
-    pytest.param(tainted(soft(OURS.key, value="x")), {}, set(), id="with a value, which ours has not"),
-    pytest.param(tainted(soft(OURS.key, effect="NoSchedule")), {}, set(), id="another effect"),
-    pytest.param(tainted(soft(KURED)), {"taint_key": KURED}, set(), id="a foreign key, and the server does not tell"),
-    pytest.param(tainted(soft(KURED), by=PROVEN), {"taint_key": KURED}, {KURED}, id="a foreign key, and the server says that we added it"),
-    pytest.param(tainted(soft(KURED), by=("kured",)), {"taint_key": KURED}, set(), id="a foreign key that kured set"),
-    pytest.param(tainted(soft(KURED), by=("careen-agent",)), {"taint_key": KURED}, set(), id="a foreign key, and we only took another taint out"),
-    pytest.param(tainted(soft(KURED), by=("kured", *PROVEN)), {"taint_key": KURED}, set(), id="a foreign key with two owners"),
-    pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
-])
+@pytest.mark.parametrize(
+    ("node", "policy", "expected"),
+    [
+        pytest.param(tainted(OURS), {}, {OURS.key}, id="the default key"),
+        pytest.param(tainted(OURS), {"taint_key": None}, {OURS.key}, id="the default key, and taints are off by now"),
+        pytest.param(
+            tainted(OURS), {"taint_key": KURED}, {OURS.key}, id="the default key, and another one is configured by now"
+        ),
+        pytest.param(
+            tainted(OURS, by=("kube-controller-manager",)),
+            {},
+            {OURS.key},
+            id="the node controller wrote the list since",
+        ),
+        pytest.param(
+            tainted(soft("careen.dev/soon")),
+            {"taint_key": "careen.dev/soon"},
+            {"careen.dev/soon"},
+            id="a configured key of our domain",
+        ),
+        pytest.param(tainted(soft("careen.dev/team")), {}, set(), id="another key of our domain"),
+        pytest.param(tainted(soft(OURS.key, value="x")), {}, set(), id="with a value, which ours has not"),
+        pytest.param(tainted(soft(OURS.key, effect="NoSchedule")), {}, set(), id="another effect"),
+        pytest.param(
+            tainted(soft(KURED)), {"taint_key": KURED}, set(), id="a foreign key, and the server does not tell"
+        ),
+        pytest.param(
+            tainted(soft(KURED), by=PROVEN),
+            {"taint_key": KURED},
+            {KURED},
+            id="a foreign key, and the server says that we added it",
+        ),
+        pytest.param(
+            tainted(soft(KURED), by=("kured",)), {"taint_key": KURED}, set(), id="a foreign key that kured set"
+        ),
+        pytest.param(
+            tainted(soft(KURED), by=("careen-agent",)),
+            {"taint_key": KURED},
+            set(),
+            id="a foreign key, and we only took another taint out",
+        ),
+        pytest.param(
+            tainted(soft(KURED), by=("kured", *PROVEN)), {"taint_key": KURED}, set(), id="a foreign key with two owners"
+        ),
+        pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
+    ],
+)
 def test_without_a_record(node: NodeView, policy: dict[str, Any], expected: set[str]) -> None:
     assert keys_of_ours(node, Progress(), a_policy(**policy)) == expected
 
@@ -69,16 +100,27 @@ def test_a_record_has_the_first_word() -> None:
 
 def wiped(**changes: Any) -> Decision:
     """The record of a waiting node is gone, the rest stands."""
-    node = {"taints": (THEIRS, OURS), "labels": {keys.REBOOT_LABEL: "ready"}, "annotations": {keys.PHASE: "Waiting"}, **changes.pop("node", {})}
+    node = {
+        "taints": (THEIRS, OURS),
+        "labels": {keys.REBOOT_LABEL: "ready"},
+        "annotations": {keys.PHASE: "Waiting"},
+        **changes.pop("node", {}),
+    }
     return decided(node=node, **changes)
 
 
 def test_a_waiting_node_whose_record_was_removed_takes_its_taint_up_again() -> None:
     decision = wiped(need=YES)
-    assert (decision.phase, the_patch(decision).taints, the_record(decision).taint_key) == (Phase.WAITING, None, OURS.key)
+    assert (decision.phase, the_patch(decision).taints, the_record(decision).taint_key) == (
+        Phase.WAITING,
+        None,
+        OURS.key,
+    )
 
 
-@pytest.mark.parametrize("node", [{}, {"labels": {}, "annotations": {}}], ids=["the record", "everything but the taint"])
+@pytest.mark.parametrize(
+    "node", [{}, {"labels": {}, "annotations": {}}], ids=["the record", "everything but the taint"]
+)
 def test_without_a_need_the_taint_goes_whatever_was_removed(node: dict[str, Any]) -> None:
     decision = wiped(need=NO, node=node)
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.HOME)
@@ -105,10 +147,17 @@ ELSEWHERE = {"annotations": {keys.PROGRESS: to_annotation(Progress(phase="Elsewh
 
 @pytest.mark.parametrize("node", [GARBAGE, ELSEWHERE])
 @pytest.mark.parametrize(("need", "taints"), [(NO, (THEIRS,)), (YES, None), (UNKNOWN_NEED, None)])
-def test_beside_a_record_that_cannot_be_read_the_taint_goes_with_the_need_and_nothing_else_does(node: dict[str, Any], need: Any, taints: Any) -> None:
+def test_beside_a_record_that_cannot_be_read_the_taint_goes_with_the_need_and_nothing_else_does(
+    node: dict[str, Any], need: Any, taints: Any
+) -> None:
     decision = wiped(need=need, node={**node, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)})
     patch = the_patch(decision)
-    assert (decision.reason.code, patch.taints, patch.unschedulable, patch.labels) == (Code.PROGRESS_UNREADABLE, taints, None, {})
+    assert (decision.reason.code, patch.taints, patch.unschedulable, patch.labels) == (
+        Code.PROGRESS_UNREADABLE,
+        taints,
+        None,
+        {},
+    )
     assert set(patch.annotations) == {keys.REASON}
 
 

@@ -1,4 +1,5 @@
-"""Since when something that must be known is not: counted over turns, phases and processes, and begun anew only when all of it was known."""
+"""Since when something that must be known is not: counted over turns, phases and processes, and begun anew only
+when all of it was known."""
 
 from __future__ import annotations
 
@@ -36,10 +37,17 @@ from tests.careen.core.builders import (
 SKEW = {"clock_skew_seconds": 100.0}
 BLIND = {"boot_id": Unknown("no such file")}
 LATE = {
-    "the clock is off": SKEW, "the clock cannot be compared": {"clock_skew_seconds": Unknown("no Date")},
-    "alerts": {"alerts": Unknown("timed out")}, "another coordinator": {"foreign": Unknown("503")},
+    "the clock is off": SKEW,
+    "the clock cannot be compared": {"clock_skew_seconds": Unknown("no Date")},
+    "alerts": {"alerts": Unknown("timed out")},
+    "another coordinator": {"foreign": Unknown("503")},
 }
-EARLY = {"the need": {"need": UNKNOWN_NEED}, "the lock": {"lock": Unknown("503")}, "the pods": {"pods": Unknown("503")}, "the boot": BLIND}
+EARLY = {
+    "the need": {"need": UNKNOWN_NEED},
+    "the lock": {"lock": Unknown("503")},
+    "the pods": {"pods": Unknown("503")},
+    "the boot": BLIND,
+}
 
 
 class Story:
@@ -54,13 +62,22 @@ class Story:
     def turn(self, after: float = 2.0, **changes: Any) -> Decision:
         """A turn that long after the last one."""
         self.seconds += after
-        given = {"uptime": UPTIME + self.seconds, "now": NOW + timedelta(seconds=self.seconds), "lock": held(an_entry()), **changes}
+        given = {
+            "uptime": UPTIME + self.seconds,
+            "now": NOW + timedelta(seconds=self.seconds),
+            "lock": held(an_entry()),
+            **changes,
+        }
         decision = decide(an_observation(self.node, memory=self.memory, **given), self.policy)
         assert not decision.wants
         self.memory = decision.memory
         for action in decision.actions:
             if isinstance(action, PatchNode):
-                annotations = {key: value for key, value in {**self.node.annotations, **action.annotations}.items() if value is not None}
+                annotations = {
+                    key: value
+                    for key, value in {**self.node.annotations, **action.annotations}.items()
+                    if value is not None
+                }
                 cordon = self.node.unschedulable if action.unschedulable is None else action.unschedulable
                 self.node = replace(self.node, annotations=annotations, unschedulable=cordon)
         return decision
@@ -85,9 +102,13 @@ def draining(**policy: Any) -> Story:
     return Story(a_progress(Phase.DRAINING), **policy)
 
 
-@pytest.mark.parametrize("lives", [1e9, 300.0, 7.0], ids=["one process", "restarted every five minutes", "restarted every few seconds"])
+@pytest.mark.parametrize(
+    "lives", [1e9, 300.0, 7.0], ids=["one process", "restarted every five minutes", "restarted every few seconds"]
+)
 @pytest.mark.parametrize("changes", [*LATE.values(), *EARLY.values()], ids=[*LATE, *EARLY])
-def test_a_drained_node_waits_for_what_it_must_know_as_long_as_the_patience_and_no_longer(changes: dict[str, Any], lives: float) -> None:
+def test_a_drained_node_waits_for_what_it_must_know_as_long_as_the_patience_and_no_longer(
+    changes: dict[str, Any], lives: float
+) -> None:
     assert draining().until_undone(620, lives=lives, **changes) == pytest.approx(602, abs=6)
 
 
@@ -101,7 +122,11 @@ def test_one_thing_after_another_is_one_wait() -> None:
     raise AssertionError("still cordoned")
 
 
-@pytest.mark.parametrize("between", [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}], ids=["a pod came back", "the claim was missing"])
+@pytest.mark.parametrize(
+    "between",
+    [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}],
+    ids=["a pod came back", "the claim was missing"],
+)
 def test_a_turn_that_does_not_look_at_what_is_unknown_does_not_begin_the_patience_anew(between: dict[str, Any]) -> None:
     story = draining()
     while story.seconds < 600:
@@ -137,7 +162,12 @@ def test_a_clock_that_jumps_back_does_not_lengthen_the_wait_of_processes_that_ar
         far = timedelta(days=-400, seconds=seconds)
         assert story.turn(60, clock_skew_seconds=far.total_seconds() - seconds, now=NOW + far).phase is Phase.DRAINING
     story.restart()
-    assert story.turn(70, clock_skew_seconds=-86400.0 * 400, now=NOW + timedelta(days=-400, seconds=story.seconds + 70)).phase is Phase.WAITING
+    assert (
+        story.turn(
+            70, clock_skew_seconds=-86400.0 * 400, now=NOW + timedelta(days=-400, seconds=story.seconds + 70)
+        ).phase
+        is Phase.WAITING
+    )
 
 
 def test_a_host_whose_boot_cannot_be_read_gives_its_claim_back_all_the_same() -> None:
@@ -148,6 +178,7 @@ def test_a_host_whose_boot_cannot_be_read_gives_its_claim_back_all_the_same() ->
 
 
 # Claiming: the patience is short, because others wait.
+
 
 def claiming(**policy: Any) -> Story:
     return Story(a_progress(Phase.CLAIMING, claimed=ago(1)), drain=DrainPolicy(delay_seconds=3000), **policy)

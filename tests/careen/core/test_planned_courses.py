@@ -1,8 +1,8 @@
 """Plans of seeded clusters come out as recorded: whoever makes planning faster must not make it different.
 
-The records were first written by the code that recounted the cluster for every question. A change that is meant to alter plans writes them anew, and
-the diff shows which plans it altered: `python -m tests.careen.core.test_planned_courses`.
-"""
+The records were first written by the code that recounted the cluster for every question. A change that is meant
+to alter plans writes them anew, and the diff shows which plans it altered: `python -m
+tests.careen.core.test_planned_courses`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,14 @@ def record(seed: int, order: Order, cluster: Scene) -> dict[str, Any]:
         visit[-1] = bool(visit[-1])
     digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
     return {
-        "seed": seed, "order": order.value, "visited": " ".join(visit[0] for visit in made["visits"]), "moves": len(made["moves"]), "waits": len(made["waits"]),
-        "left": len(made["left"]), "ends": made["ends"], "digest": digest,
+        "seed": seed,
+        "order": order.value,
+        "visited": " ".join(visit[0] for visit in made["visits"]),
+        "moves": len(made["moves"]),
+        "waits": len(made["waits"]),
+        "left": len(made["left"]),
+        "ends": made["ends"],
+        "digest": digest,
     }
 
 

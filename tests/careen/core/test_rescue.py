@@ -1,4 +1,5 @@
-"""What is written on a Node whose agent's turns break: a node that drains comes back, one whose reboot was asked does not, and nothing is believed."""
+"""What is written on a Node whose agent's turns break: a node that drains comes back, one whose reboot was
+asked does not, and nothing is believed."""
 
 from __future__ import annotations
 
@@ -70,8 +71,7 @@ def a_raw_node(
 
 def managed_by(*managers: str) -> list[dict[str, Any]]:
     return [
-        {"manager": each, "operation": "Update", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
-        for each in managers
+        {"manager": each, "operation": "Update", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}} for each in managers
     ]
 
 
@@ -89,9 +89,7 @@ def record_after(patch: dict[str, Any]) -> Progress:
 
 def test_a_draining_node_is_uncordoned_and_its_claim_is_on_the_way_out() -> None:
     patch = undone(a_raw_node())
-    assert patch["metadata"]["resourceVersion"] == "7", (
-        "guarded: an announcement that lands first makes it a conflict"
-    )
+    assert patch["metadata"]["resourceVersion"] == "7", "guarded: an announcement that lands first makes it a conflict"
     assert patch["spec"] == {"unschedulable": None}
     assert patch["metadata"]["labels"] == {keys.REBOOT_LABEL: "failed", "pool": None}
     record = record_after(patch)
@@ -118,23 +116,17 @@ def test_it_is_tried_again_after_a_back_off() -> None:
 
 
 def test_a_claiming_node_gives_its_claim_back_and_is_not_uncordoned() -> None:
-    patch = undone(
-        a_raw_node(Progress(phase="Claiming", claim="c1", boot_left=BOOT), phase="Claiming", cordoned=False)
-    )
+    patch = undone(a_raw_node(Progress(phase="Claiming", claim="c1", boot_left=BOOT), phase="Claiming", cordoned=False))
     assert "spec" not in patch
     assert record_after(patch).is_giving_back
 
 
-@pytest.mark.parametrize(
-    "phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"]
-)
+@pytest.mark.parametrize("phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"])
 def test_a_node_in_any_other_phase_is_left_alone(phase: str) -> None:
     """Above all one whose reboot was announced: the host may go down at any moment."""
     assert (
         rescue.undone(
-            a_raw_node(
-                Progress(phase=phase, claim="c1", boot_left=BOOT, is_cordoned_by_us=True), phase=phase or None
-            ),
+            a_raw_node(Progress(phase=phase, claim="c1", boot_left=BOOT, is_cordoned_by_us=True), phase=phase or None),
             GIVEN,
         )
         is None
@@ -143,10 +135,7 @@ def test_a_node_in_any_other_phase_is_left_alone(phase: str) -> None:
 
 @pytest.mark.parametrize(("record", "phase"), [("Rebooting", "Draining"), ("Draining", "Rebooting")])
 def test_where_record_and_phase_disagree_the_one_that_forbids_counts(record: str, phase: str) -> None:
-    assert (
-        rescue.undone(a_raw_node(Progress(phase=record, claim="c1", boot_left=BOOT), phase=phase), GIVEN)
-        is None
-    )
+    assert rescue.undone(a_raw_node(Progress(phase=record, claim="c1", boot_left=BOOT), phase=phase), GIVEN) is None
 
 
 def test_a_cordon_that_stood_before_the_claim_stays() -> None:
@@ -221,9 +210,7 @@ def test_the_record_of_a_newer_release_is_left_to_it() -> None:
     ],
     ids=["as it was", "changed since", "what the server would refuse"],
 )
-def test_labels_are_put_back_where_they_can_be_read(
-    prior: dict[str, Any], now: str, restored: dict[str, str]
-) -> None:
+def test_labels_are_put_back_where_they_can_be_read(prior: dict[str, Any], now: str, restored: dict[str, str]) -> None:
     record = json.dumps({**json.loads(to_annotation(DRAINING)), "prior_labels": prior})
     node = a_raw_node(record, labels={"pool": now})
     assert undone(node)["metadata"]["labels"] == {keys.REBOOT_LABEL: "failed", **restored}
@@ -262,14 +249,10 @@ JSON = st.recursive(
 
 @given(
     record=JSON,
-    metadata=st.dictionaries(
-        st.sampled_from(["labels", "annotations", "managedFields", "uid"]), JSON, max_size=3
-    ),
+    metadata=st.dictionaries(st.sampled_from(["labels", "annotations", "managedFields", "uid"]), JSON, max_size=3),
     spec=JSON,
 )
-def test_whatever_stands_on_the_node_nothing_breaks_here(
-    record: Any, metadata: dict[str, Any], spec: Any
-) -> None:
+def test_whatever_stands_on_the_node_nothing_breaks_here(record: Any, metadata: dict[str, Any], spec: Any) -> None:
     node = a_raw_node(json.dumps(record))
     node = {**node, "metadata": {**node["metadata"], **metadata}, "spec": spec}
     rescue.says_no_more(node)
@@ -297,9 +280,7 @@ def test_on_an_idle_node_nothing_is_left_of_it() -> None:
     node = a_raw_node(None, phase=None, annotations={keys.REASON: None})
     told = rescue.says(node, "KeyError")
     assert told is not None
-    taken_back = rescue.says_no_more(
-        a_raw_node(None, phase=None, annotations=told["metadata"]["annotations"])
-    )
+    taken_back = rescue.says_no_more(a_raw_node(None, phase=None, annotations=told["metadata"]["annotations"]))
     assert taken_back is not None
     assert taken_back["metadata"]["annotations"] == {keys.REASON: None}
 

@@ -36,7 +36,9 @@ OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 RECORD = a_progress(Phase.DRAINING)
 
 
-def staying(reason: str = "old words", told: float = 3, said: str = "draining", code: Code = Code.DRAINING, **changes: Any) -> Decision:
+def staying(
+    reason: str = "old words", told: float = 3, said: str = "draining", code: Code = Code.DRAINING, **changes: Any
+) -> Decision:
     node = a_marked_node(RECORD, annotations={keys.REASON: reason})
     situation = a_situation(node, memory=remembering(told_at=UPTIME - told, said=said))
     return stay(situation, code, "new words", look=1.0, **changes)
@@ -46,14 +48,21 @@ def events(decision: Decision) -> list[PostEvent]:
     return [action for action in decision.actions if isinstance(action, PostEvent)]
 
 
-@pytest.mark.parametrize(("reason", "told", "said", "code", "is_written"), [
-    pytest.param("old words", 2, "drain-started", Code.DRAINING, False, id="a reason that may pass at once is not told"),
-    pytest.param("old words", 3, "drain-started", Code.DRAINING, True, id="one that lasts is"),
-    pytest.param("old words", 0, "drain-started", Code.NEED_UNKNOWN, True, id="a warning is told at once"),
-    pytest.param("old words", 14, "draining", Code.DRAINING, False, id="other words for the same reason wait"),
-    pytest.param("old words", 15, "draining", Code.DRAINING, True, id="but not for ever"),
-    pytest.param("new words", 99, "drain-started", Code.DRAINING, False, id="what stands there already is not written again"),
-])
+@pytest.mark.parametrize(
+    ("reason", "told", "said", "code", "is_written"),
+    [
+        pytest.param(
+            "old words", 2, "drain-started", Code.DRAINING, False, id="a reason that may pass at once is not told"
+        ),
+        pytest.param("old words", 3, "drain-started", Code.DRAINING, True, id="one that lasts is"),
+        pytest.param("old words", 0, "drain-started", Code.NEED_UNKNOWN, True, id="a warning is told at once"),
+        pytest.param("old words", 14, "draining", Code.DRAINING, False, id="other words for the same reason wait"),
+        pytest.param("old words", 15, "draining", Code.DRAINING, True, id="but not for ever"),
+        pytest.param(
+            "new words", 99, "drain-started", Code.DRAINING, False, id="what stands there already is not written again"
+        ),
+    ],
+)
 def test_when_the_node_is_told(reason: str, told: float, said: str, code: Code, is_written: bool) -> None:
     decision = staying(reason, told, said, code)
     assert any(isinstance(action, PatchNode) for action in decision.actions) is is_written
@@ -62,22 +71,39 @@ def test_when_the_node_is_told(reason: str, told: float, said: str, code: Code, 
 
 def test_another_label_or_another_refusal_is_told_at_once() -> None:
     assert any(isinstance(action, PatchNode) for action in staying(told=0, label="failed").actions)
-    assert any(isinstance(action, PatchNode) for action in staying(told=0, refusals=(Refusal(gate="hold", code=Code.HELD, sentence="x"),)).actions)
+    assert any(
+        isinstance(action, PatchNode)
+        for action in staying(told=0, refusals=(Refusal(gate="hold", code=Code.HELD, sentence="x"),)).actions
+    )
 
 
 KEPT = '{"version":1,"settings":{}}'
 
 
-@pytest.mark.parametrize(("phase", "stands", "kept", "expected"), [
-    pytest.param(Phase.CLAIMING, None, KEPT, {keys.SETTINGS: KEPT}, id="written in the patch of the claim"),
-    pytest.param(Phase.REBOOTING, KEPT, KEPT, {}, id="not written twice"),
-    pytest.param(Phase.REBOOTING, KEPT, "newer", {keys.SETTINGS: "newer"}, id="an edit that came into force meanwhile is kept, too"),
-    pytest.param(Phase.REBOOTING, KEPT, "", {keys.SETTINGS: None}, id="older ones than those in force would mislead"),
-    pytest.param(Phase.WAITING, KEPT, KEPT, {keys.SETTINGS: None}, id="gone with the claim"),
-    pytest.param(Phase.WAITING, None, KEPT, {}, id="nothing without a claim"),
-])
+@pytest.mark.parametrize(
+    ("phase", "stands", "kept", "expected"),
+    [
+        pytest.param(Phase.CLAIMING, None, KEPT, {keys.SETTINGS: KEPT}, id="written in the patch of the claim"),
+        pytest.param(Phase.REBOOTING, KEPT, KEPT, {}, id="not written twice"),
+        pytest.param(
+            Phase.REBOOTING,
+            KEPT,
+            "newer",
+            {keys.SETTINGS: "newer"},
+            id="an edit that came into force meanwhile is kept, too",
+        ),
+        pytest.param(
+            Phase.REBOOTING, KEPT, "", {keys.SETTINGS: None}, id="older ones than those in force would mislead"
+        ),
+        pytest.param(Phase.WAITING, KEPT, KEPT, {keys.SETTINGS: None}, id="gone with the claim"),
+        pytest.param(Phase.WAITING, None, KEPT, {}, id="nothing without a claim"),
+    ],
+)
 def test_the_settings_that_a_claim_rests_on_stand_beside_the_record_as_long_as_the_claim_does(
-    phase: Phase, stands: str | None, kept: str, expected: dict[str, str | None],
+    phase: Phase,
+    stands: str | None,
+    kept: str,
+    expected: dict[str, str | None],
 ) -> None:
     record = a_progress(phase)
     node = a_marked_node(record, annotations={keys.SETTINGS: stands} if stands else {})
@@ -116,19 +142,36 @@ def test_a_move_that_the_table_does_not_list_is_our_own_bug() -> None:
 def test_refusals_keep_their_since_while_gate_and_code_stay_the_same() -> None:
     stored = json.dumps([{"gate": "hold", "code": "held", "sentence": "x", "since": "2026-03-04T10:00:00Z"}])
     situation = a_situation(a_node(annotations={keys.REFUSALS: stored}))
-    same, other = Refusal(gate="hold", code=Code.HELD, sentence="y"), Refusal(gate="hold", code=Code.PAUSED, sentence="z")
-    assert [refusal.since for refusal in with_since(situation, (same, other))] == [datetime(2026, 3, 4, 10, tzinfo=UTC), NOW]
+    same, other = (
+        Refusal(gate="hold", code=Code.HELD, sentence="y"),
+        Refusal(gate="hold", code=Code.PAUSED, sentence="z"),
+    )
+    assert [refusal.since for refusal in with_since(situation, (same, other))] == [
+        datetime(2026, 3, 4, 10, tzinfo=UTC),
+        NOW,
+    ]
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[3]", '[{"gate":"hold"}]', '[{"gate":"hold","code":"nonsense","sentence":""}]', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[3]", '[{"gate":"hold"}]', '[{"gate":"hold","code":"nonsense","sentence":""}]', "[" * 100_000]
+)
 def test_refusals_that_cannot_be_read_are_left_out(text: str) -> None:
     assert stored_refusals(a_node(annotations={keys.REFUSALS: text})) == ()
 
 
-@pytest.mark.parametrize(("owned", "wanted", "before", "after", "ours"), [
-    ("", "k", (), ("k",), "k"), ("k", "k", ("k",), None, "k"), ("", "k", ("k",), None, ""), ("k", "new", ("k",), ("new",), "new"),
-    ("k", None, ("k",), (), ""), ("", None, (), None, ""), ("k", "k", (), ("k",), "k"), ("k", "new", ("k", "new"), ("new",), ""),
-])
+@pytest.mark.parametrize(
+    ("owned", "wanted", "before", "after", "ours"),
+    [
+        ("", "k", (), ("k",), "k"),
+        ("k", "k", ("k",), None, "k"),
+        ("", "k", ("k",), None, ""),
+        ("k", "new", ("k",), ("new",), "new"),
+        ("k", None, ("k",), (), ""),
+        ("", None, (), None, ""),
+        ("k", "k", (), ("k",), "k"),
+        ("k", "new", ("k", "new"), ("new",), ""),
+    ],
+)
 def test_whose_taint_it_is(owned: str, wanted: str | None, before: tuple[str, ...], after: Any, ours: str) -> None:
     def taints(names: tuple[str, ...]) -> tuple[Taint, ...]:
         return tuple(Taint(key=name, effect="PreferNoSchedule") for name in names)
@@ -168,13 +211,18 @@ def test_an_unreadable_lock_has_no_entry_of_ours() -> None:
     assert a_situation(node, lock=held(an_entry(claim="another"))).own_entry is None
 
 
-@pytest.mark.parametrize(("count", "is_cut", "shown", "ends_open"), [
-    pytest.param(20, False, 20, False, id="all of them"),
-    pytest.param(21, False, 20, True, id="more than there is space for"),
-    pytest.param(2, True, 2, True, id="more courses than were followed"),
-])
+@pytest.mark.parametrize(
+    ("count", "is_cut", "shown", "ends_open"),
+    [
+        pytest.param(20, False, 20, False, id="all of them"),
+        pytest.param(21, False, 20, True, id="more than there is space for"),
+        pytest.param(2, True, 2, True, id="more courses than were followed"),
+    ],
+)
 def test_a_set_that_is_not_told_whole_says_so(count: int, *, is_cut: bool, shown: int, ends_open: bool) -> None:
     nodes = tuple(f"n{number:02}" for number in range(count))
-    pod = PodForecast(namespace="shop", name="p", uid="u", outcome=Outcome.MOVES, sentence="", landing=nodes, is_cut=is_cut)
+    pod = PodForecast(
+        namespace="shop", name="p", uid="u", outcome=Outcome.MOVES, sentence="", landing=nodes, is_cut=is_cut
+    )
     told = forecast_annotation(a_situation(forecast=Forecast(node="n1", made_at="t", pods=(pod,))))[keys.FORECAST]
     assert json.loads(told or "")["pods"]["shop/p"] == [*nodes[:shown], *(["…"] if ends_open else [])]

@@ -1,8 +1,8 @@
-"""A cluster of a few nodes in memory, just true enough to run several agents' `decide` against each other with faults from a seed.
+"""A cluster of a few nodes in memory, just true enough to run several agents' `decide` against each other with
+faults from a seed.
 
-Each API call is a point where other agents may run, the caller may die, and the answer may be lost or the write land late. The rules are
-checked on the world's own truth, not on what agents say.
-"""
+Each API call is a point where other agents may run, the caller may die, and the answer may be lost or the write
+land late. The rules are checked on the world's own truth, not on what agents say."""
 
 from __future__ import annotations
 
@@ -63,11 +63,13 @@ class Host:
     booted_at: float = 0.0
     is_up: bool = True
     need: bool = False
-    need_survives: int = 0           # how many reboots the need outlives
+    need_survives: int = 0  # how many reboots the need outlives
     reboot_behaviour: str = "works"  # works, fails, silent
-    goes_down_within: float = 4.0    # how long a shutdown takes at most
-    ends_boot: int = 0               # the boot that is about to end because a reboot was asked
-    taken: tuple[int, float, Agent] | None = None    # the boot, the instant and the process of the last request that the host took
+    goes_down_within: float = 4.0  # how long a shutdown takes at most
+    ends_boot: int = 0  # the boot that is about to end because a reboot was asked
+    taken: tuple[int, float, Agent] | None = (
+        None  # the boot, the instant and the process of the last request that the host took
+    )
 
 
 @dataclass
@@ -75,7 +77,7 @@ class Node:
     """The Node object, with the world's own marks on it."""
 
     view: NodeView
-    cordoned_by: str = ""            # careen, person, or nobody
+    cordoned_by: str = ""  # careen, person, or nobody
     down_since: float | None = None  # since when it is down for another reason than ours
 
 
@@ -102,7 +104,7 @@ class World:
     nodes: dict[str, Node | None] = field(default_factory=dict)
     hosts: dict[str, Host] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
-    pods: dict[str, tuple[str, PodView]] = field(default_factory=dict)     # uid → (node, pod)
+    pods: dict[str, tuple[str, PodView]] = field(default_factory=dict)  # uid → (node, pod)
     daemonset_uid: str = "ds-1"
     daemonset_version: int = 1
     annotation: str | None = None
@@ -110,13 +112,15 @@ class World:
     log: list[str] = field(default_factory=list)
     reboots: dict[str, int] = field(default_factory=dict)
     peak: int = 0
-    last_held: dict[str, float] = field(default_factory=dict)              # when a node's claim last stood in the lock
+    last_held: dict[str, float] = field(default_factory=dict)  # when a node's claim last stood in the lock
     persons_cordons: set[str] = field(default_factory=set)
-    halted_since: dict[str, float] = field(default_factory=dict)           # claim id → when the lock first told of its failure
-    touched_by_person: set[str] = field(default_factory=set)               # nodes whose lock entry or Node a person took away
-    wiped: set[str] = field(default_factory=set)                           # nodes whose record a person removed: with it went which labels were whose
+    halted_since: dict[str, float] = field(default_factory=dict)  # claim id → when the lock first told of its failure
+    touched_by_person: set[str] = field(default_factory=set)  # nodes whose lock entry or Node a person took away
+    wiped: set[str] = field(
+        default_factory=set
+    )  # nodes whose record a person removed: with it went which labels were whose
     skews: dict[str, float] = field(default_factory=dict)
-    on_phase: Callable[[str, str], None] = lambda _name, _phase: None      # called when a node's record enters a phase
+    on_phase: Callable[[str, str], None] = lambda _name, _phase: None  # called when a node's record enters a phase
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -130,7 +134,8 @@ class World:
                 self.add_pod(app, name)
             self.add_pod("agent", name, kind="DaemonSet")
 
-    # -- time -------------------------------------------------------------------------------------------------------------------
+    # -- time
+    # -------------------------------------------------------------------------------------------------------------------
 
     def at(self, delay: float, event: Callable[[], None]) -> None:
         heapq.heappush(self.events, (self.now + delay, next(self.serial), event))
@@ -148,19 +153,33 @@ class World:
     def fault(self, kind: str) -> bool:
         return self.random.random() < self.fault_rate * (0.2 if kind == "crash" else 1.0)
 
-    # -- objects ----------------------------------------------------------------------------------------------------------------
+    # -- objects
+    # ----------------------------------------------------------------------------------------------------------------
 
     def add_node(self, name: str) -> None:
         labels = {keys.ZONE: f"z{self.names.index(name) % 2}"}
-        self.nodes[name] = Node(NodeView(
-            name=name, uid=f"uid-{next(self.versions)}", resource_version=str(next(self.versions)), labels=labels,
-            boot_id=f"{name}-{self.hosts[name].boot}", ready=self.hosts[name].is_up,
-            taints=(Taint(key="theirs", effect="PreferNoSchedule"),),
-        ))
+        self.nodes[name] = Node(
+            NodeView(
+                name=name,
+                uid=f"uid-{next(self.versions)}",
+                resource_version=str(next(self.versions)),
+                labels=labels,
+                boot_id=f"{name}-{self.hosts[name].boot}",
+                ready=self.hosts[name].is_up,
+                taints=(Taint(key="theirs", effect="PreferNoSchedule"),),
+            )
+        )
 
     def add_pod(self, app: str, node: str, kind: str = "ReplicaSet") -> None:
         serial = next(self.serial)
-        pod = PodView(namespace="shop", name=f"{app}-{serial}", uid=f"pod-{serial}", owner_kind=kind, owner_name=app, owner_uid=f"rs-{app}")
+        pod = PodView(
+            namespace="shop",
+            name=f"{app}-{serial}",
+            uid=f"pod-{serial}",
+            owner_kind=kind,
+            owner_name=app,
+            owner_uid=f"rs-{app}",
+        )
         self.pods[pod.uid] = (node, pod)
 
     def write_node(self, name: str, **changes: Any) -> None:
@@ -186,11 +205,14 @@ class World:
         for name in self.content().holders:
             self.last_held[name] = self.now
 
-    # -- people -----------------------------------------------------------------------------------------------------------------
+    # -- people
+    # -----------------------------------------------------------------------------------------------------------------
 
     def person_cordons(self, name: str) -> None:
         node = self.nodes[name]
-        if node is not None and not node.view.unschedulable and not self.progress(name).is_cordoned_by_us:     # else nobody could tell
+        if (
+            node is not None and not node.view.unschedulable and not self.progress(name).is_cordoned_by_us
+        ):  # else nobody could tell
             self.say(f"a person cordons {name}")
             self.write_node(name, unschedulable=True, cordoned_by=("kubectl-cordon",))
             node.cordoned_by, node.down_since = "person", self.now
@@ -242,7 +264,8 @@ class World:
             self.say(f"Node {name} is registered anew")
             self.add_node(name)
 
-    # -- hosts ------------------------------------------------------------------------------------------------------------------
+    # -- hosts
+    # ------------------------------------------------------------------------------------------------------------------
 
     def ask_reboot(self, agent: Agent) -> RebootOutcome:
         name = agent.node
@@ -284,7 +307,8 @@ class World:
         if self.nodes[name] is not None and self.hosts[name].boot == boot:
             self.write_node(name, ready=True, boot_id=f"{name}-{boot}")
 
-    # -- agents -----------------------------------------------------------------------------------------------------------------
+    # -- agents
+    # -----------------------------------------------------------------------------------------------------------------
 
     def start_agent(self, name: str, delay: float) -> None:
         agent = Agent(node=name)
@@ -344,34 +368,57 @@ class World:
         host, skew = self.hosts[agent.node], self.skews[agent.node]
         agent.serial += 1
         known = {kind.value.replace("-", "_"): value for kind, value in seen.items()}
-        return Observation(**{
-            "now": EPOCH + timedelta(seconds=self.now + skew), "uptime": self.now - host.booted_at, "memory": agent.memory,
-            "chance": Chance(claim_id=f"c{next(self.serial)}", jitter=self.random.random()), "clock_skew_seconds": skew,
-            "node": Unknown("not read"), "boot_id": Unknown("not read"), "need": Need(answer=NeedAnswer.UNKNOWN), **known,
-        })
+        return Observation(
+            **{
+                "now": EPOCH + timedelta(seconds=self.now + skew),
+                "uptime": self.now - host.booted_at,
+                "memory": agent.memory,
+                "chance": Chance(claim_id=f"c{next(self.serial)}", jitter=self.random.random()),
+                "clock_skew_seconds": skew,
+                "node": Unknown("not read"),
+                "boot_id": Unknown("not read"),
+                "need": Need(answer=NeedAnswer.UNKNOWN),
+                **known,
+            }
+        )
 
-    def observe(self, agent: Agent, kind: Evidence, seen: dict[Evidence, Any]) -> Any:  # noqa: C901 - a flat list of cases
+    # a flat list of cases
+    def observe(self, agent: Agent, kind: Evidence, seen: dict[Evidence, Any]) -> Any:  # noqa: C901
         name, host = agent.node, self.hosts[agent.node]
         views = [node.view for node in self.nodes.values() if node is not None]
         if kind is Evidence.BOOT_ID:
             return f"{name}-{host.boot}"
         if kind is Evidence.NEED:
-            return Need(answer=NeedAnswer.UNKNOWN if self.fault("unreadable") else NeedAnswer.YES if host.need else NeedAnswer.NO)
+            return Need(
+                answer=NeedAnswer.UNKNOWN
+                if self.fault("unreadable")
+                else NeedAnswer.YES
+                if host.need
+                else NeedAnswer.NO
+            )
         if self.fault("unreadable"):
             return Unknown("503")
         node = self.nodes[name]
         if kind is Evidence.NODE:
             return node.view if node is not None else Gone()
         if kind is Evidence.LOCK:
-            return LockReading(content=self.annotation, resource_version=str(self.daemonset_version), daemonset_uid=self.daemonset_uid)
+            return LockReading(
+                content=self.annotation, resource_version=str(self.daemonset_version), daemonset_uid=self.daemonset_uid
+            )
         if kind is Evidence.PEERS:
             return tuple(view for view in views if view.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"})
         if kind is Evidence.WAITERS:
             return tuple(view for view in views if view.labels.get(keys.REBOOT_LABEL) in {"required", "ready"})
         if kind is Evidence.FLEET:
-            return Fleet(nodes=tuple(views), read_at_uptime=self.now - host.booted_at - self.random.choice([0, 0, 0.3, 2]))
+            return Fleet(
+                nodes=tuple(views), read_at_uptime=self.now - host.booted_at - self.random.choice([0, 0, 0.3, 2])
+            )
         if kind is Evidence.HOLDERS:
-            content = lock.parse(seen[Evidence.LOCK].content) if isinstance(seen.get(Evidence.LOCK), LockReading) else LockContent()
+            content = (
+                lock.parse(seen[Evidence.LOCK].content)
+                if isinstance(seen.get(Evidence.LOCK), LockReading)
+                else LockContent()
+            )
             assert isinstance(content, LockContent)
             found = [view for view in views if view.name in content.holders]
             return Holders(nodes=tuple(found), absent=frozenset(content.holders) - {view.name for view in found})
@@ -383,10 +430,22 @@ class World:
             answer = DryRunAnswer(answer=Evictable.BUDGET if refused else Evictable.ALLOWED)
             return {pod.uid: answer for pod in to_evict(pods, self.policy(name).drain)}
         if kind is Evidence.OWNERS:
-            return tuple(OwnerHealth(
-                kind="ReplicaSet", namespace="shop", name=app, uid=f"rs-{app}", generation=1, replicas=len(self.names),
-                ready=sum(1 for _, pod in self.pods.values() if pod.owner_uid == f"rs-{app}" and pod.is_ready and not pod.is_terminating),
-            ) for app in ("web", "db"))
+            return tuple(
+                OwnerHealth(
+                    kind="ReplicaSet",
+                    namespace="shop",
+                    name=app,
+                    uid=f"rs-{app}",
+                    generation=1,
+                    replicas=len(self.names),
+                    ready=sum(
+                        1
+                        for _, pod in self.pods.values()
+                        if pod.owner_uid == f"rs-{app}" and pod.is_ready and not pod.is_terminating
+                    ),
+                )
+                for app in ("web", "db")
+            )
         if kind is Evidence.FORECAST:
             return Forecast(node=name, made_at="2026-01-05T00:00:00Z")
         if kind is Evidence.SELF_TEST:
@@ -394,7 +453,8 @@ class World:
         assert kind is Evidence.FOREIGN, kind
         return ()
 
-    def apply(self, agent: Agent, decision: Decision) -> Generator[float, None, None]:  # noqa: C901 - a flat list of cases
+    # a flat list of cases
+    def apply(self, agent: Agent, decision: Decision) -> Generator[float, None, None]:  # noqa: C901
         confirmed_at: float | None = None
         for action in decision.actions:
             if isinstance(action, PatchNode | WriteLock | ConfirmClaim | AskReboot | Evict):
@@ -411,7 +471,11 @@ class World:
                     return
                 self.say(f"{agent.node}: lock: {action.purpose}")
             elif isinstance(action, ConfirmClaim):
-                reading = LockReading(content=self.annotation, resource_version=str(self.daemonset_version), daemonset_uid=self.daemonset_uid)
+                reading = LockReading(
+                    content=self.annotation,
+                    resource_version=str(self.daemonset_version),
+                    daemonset_uid=self.daemonset_uid,
+                )
                 if self.fault("unreadable") or not lock.confirms(reading, action.node, action.claim):
                     return
                 confirmed_at = self.now
@@ -453,7 +517,9 @@ class World:
             self.require(node.cordoned_by == "careen", f"rule 4: {name} removed a person's cordon")
             node.cordoned_by = ""
         self.write_node(
-            name, labels=_merged(before.labels, action.labels), annotations=_merged(before.annotations, action.annotations),
+            name,
+            labels=_merged(before.labels, action.labels),
+            annotations=_merged(before.annotations, action.annotations),
             taints=before.taints if action.taints is None else action.taints,
             unschedulable=before.unschedulable if action.unschedulable is None else action.unschedulable,
             cordoned_by=_cordoned_by(before, action.unschedulable),
@@ -463,13 +529,16 @@ class World:
         return True
 
     def land_lock(self, name: str, action: WriteLock) -> bool:
-        if str(self.daemonset_version) != action.expected_resource_version or self.daemonset_uid != action.daemonset_uid:
+        if (
+            str(self.daemonset_version) != action.expected_resource_version
+            or self.daemonset_uid != action.daemonset_uid
+        ):
             return False
         before = self.content()
         after = lock.parse(action.content)
         assert isinstance(after, LockContent)
         for entry in before.entries:
-            if not after.entries_of(entry.node):                  # another claim of the same node keeps its place
+            if not after.entries_of(entry.node):  # another claim of the same node keeps its place
                 self.check_removal(name, entry)
             if not entry.failed and (marked := after.entry(entry.node, entry.id)) is not None and marked.failed:
                 self.halted_since[entry.id] = self.now
@@ -478,13 +547,23 @@ class World:
 
     def evict(self, agent: Agent, uid: str) -> None:
         found = self.pods.get(uid)
-        answer = EvictAnswer.GONE if found is None else EvictAnswer.BUDGET if self.random.random() < 0.2 else EvictAnswer.ACCEPTED
+        answer = (
+            EvictAnswer.GONE
+            if found is None
+            else EvictAnswer.BUDGET
+            if self.random.random() < 0.2
+            else EvictAnswer.ACCEPTED
+        )
         if found is not None and answer is EvictAnswer.ACCEPTED:
             where, pod = found
             self.pods[uid] = (where, replace(pod, deletion_timestamp=EPOCH + timedelta(seconds=self.now + 3)))
             self.at(self.random.uniform(0.1, 5), lambda: self.pod_ends(uid))
         agent.memory = memories.after_eviction(
-            agent.memory, pod_uid=uid, answer=answer, uptime=self.now - self.hosts[agent.node].booted_at, jitter=self.random.random(),
+            agent.memory,
+            pod_uid=uid,
+            answer=answer,
+            uptime=self.now - self.hosts[agent.node].booted_at,
+            jitter=self.random.random(),
         )
 
     def pod_ends(self, uid: str) -> None:
@@ -493,13 +572,18 @@ class World:
             self.at(self.random.uniform(0.1, 3), lambda: self.place(found[1].owner_name))
 
     def place(self, app: str) -> None:
-        open_nodes = [name for name, node in self.nodes.items() if node is not None and not node.view.unschedulable and self.hosts[name].is_up]
+        open_nodes = [
+            name
+            for name, node in self.nodes.items()
+            if node is not None and not node.view.unschedulable and self.hosts[name].is_up
+        ]
         if open_nodes:
             self.add_pod(app, self.random.choice(sorted(open_nodes)))
         else:
             self.at(5, lambda: self.place(app))
 
-    # -- rules ------------------------------------------------------------------------------------------------------------------
+    # -- rules
+    # ------------------------------------------------------------------------------------------------------------------
 
     def require(self, holds: bool, text: str) -> None:
         if not holds:
@@ -525,14 +609,22 @@ class World:
     def check_cordon(self, name: str) -> None:
         """Others that were down for other reasons for longer than any reading may be old count, too."""
         long_down = {
-            other for other, node in self.nodes.items()
-            if node is not None and other != name and node.down_since is not None and self.now - node.down_since > 10 + 4 + 1
+            other
+            for other, node in self.nodes.items()
+            if node is not None
+            and other != name
+            and node.down_since is not None
+            and self.now - node.down_since > 10 + 4 + 1
         }
         down = long_down | self.down_because_of_us() | {name}
         most = self.policy(name).concurrency
         self.require(len(down) <= most, f"rule 1: {name} is cordoned while {sorted(down)} are down")
         # What the cordon rests on may be ten seconds old, and its request may take a while.
-        halted = [entry.node for entry in self.content().failed if entry.node != name and self.now - self.halted_since.get(entry.id, self.now) > 10 + 4 + 1]
+        halted = [
+            entry.node
+            for entry in self.content().failed
+            if entry.node != name and self.now - self.halted_since.get(entry.id, self.now) > 10 + 4 + 1
+        ]
         self.require(not halted, f"halt: {name} is cordoned although {halted} failed and keep their claims")
 
     def check_reboot(self, name: str) -> None:
@@ -540,25 +632,36 @@ class World:
         left = [pod for where, pod in self.pods.values() if where == name and pod.owner_kind != "DaemonSet"]
         node = self.nodes[name]
         is_cordoned = node is not None and node.view.unschedulable
-        self.require(not left or not is_cordoned or self.policy(name).drain.force_reboot, f"rule 2: {name} reboots with {[pod.name for pod in left]}")
+        self.require(
+            not left or not is_cordoned or self.policy(name).drain.force_reboot,
+            f"rule 2: {name} reboots with {[pod.name for pod in left]}",
+        )
 
     def check_asked_once(self, name: str) -> None:
-        """While the process lives whose request the host took, nobody asks again before the deadline. Nobody knows what a dead one did."""
+        """While the process lives whose request the host took, nobody asks again before the deadline. Nobody
+        knows what a dead one did."""
         host = self.hosts[name]
         if host.taken is None or host.taken[0] != host.boot or host.taken[2] not in self.agents:
             return
         age = self.now - host.taken[1]
-        self.require(age > self.policy(name).reboot_deadline_seconds, f"once: {name} is asked again {age:.1f} s after it took a request")
+        self.require(
+            age > self.policy(name).reboot_deadline_seconds,
+            f"once: {name} is asked again {age:.1f} s after it took a request",
+        )
 
     def check_removal(self, by: str, entry: lock.Entry) -> None:
         name, node, host = entry.node, self.nodes[entry.node], self.hosts[entry.node]
         if name in self.touched_by_person:
             return
         if by != name:
-            self.require(node is None or self.progress(name).claim != entry.id, f"rule 5: {by} took the claim of {name}")
+            self.require(
+                node is None or self.progress(name).claim != entry.id, f"rule 5: {by} took the claim of {name}"
+            )
             return
         if entry.boot == f"{name}-{host.boot}":
-            self.require(node is None or node.cordoned_by != "careen", f"rule 3: {name} gave its claim back while cordoned by us")
+            self.require(
+                node is None or node.cordoned_by != "careen", f"rule 3: {name} gave its claim back while cordoned by us"
+            )
             self.require(host.ends_boot != host.boot, f"rule 3: {name} gave its claim back while the host goes down")
         else:
             self.require(node is not None and node.view.ready, f"rule 3: {name} gave its claim back and is not ready")
@@ -574,17 +677,27 @@ class World:
             view = node.view
             self.require(not self.hosts[name].need, f"liveness: {name} still needs a reboot: {view.annotations}")
             self.require(node.cordoned_by != "careen", f"rule 4: {name} is still cordoned by us")
-            self.require((name in self.persons_cordons) == view.unschedulable, f"rule 4: {name}'s cordon is not the person's")
-            self.require(view.taints == (Taint(key="theirs", effect="PreferNoSchedule"),), f"rule 4: taints of {name}: {view.taints}")
-            self.require(keys.REBOOT_LABEL not in view.labels, f"rule 4: the label of {name} stands: {view.annotations}")
-            self.require(name in self.wiped or view.labels.get("pool", "") != "maintenance", f"rule 4: labels of {name}: {view.labels}")
+            self.require(
+                (name in self.persons_cordons) == view.unschedulable, f"rule 4: {name}'s cordon is not the person's"
+            )
+            self.require(
+                view.taints == (Taint(key="theirs", effect="PreferNoSchedule"),),
+                f"rule 4: taints of {name}: {view.taints}",
+            )
+            self.require(
+                keys.REBOOT_LABEL not in view.labels, f"rule 4: the label of {name} stands: {view.annotations}"
+            )
+            self.require(
+                name in self.wiped or view.labels.get("pool", "") != "maintenance",
+                f"rule 4: labels of {name}: {view.labels}",
+            )
         self.require(not self.content().entries, f"rule 5: claims are left: {self.content().entries}")
 
 
 _ORDER = list(Evidence)
 
 
-@functools.lru_cache            # asked at every event, and mostly as it was at the last one
+@functools.lru_cache  # asked at every event, and mostly as it was at the last one
 def _content(annotation: str | None) -> LockContent:
     found = lock.parse(annotation)
     assert isinstance(found, LockContent), found

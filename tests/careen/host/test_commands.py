@@ -17,7 +17,9 @@ from tests.patience import LONG_SECONDS, growing, until
 
 
 async def test_output_errors_and_code_are_kept() -> None:
-    outcome = await run_on_host(["sh", "-c", "echo out; echo err >&2; exit 3"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
+    outcome = await run_on_host(
+        ["sh", "-c", "echo out; echo err >&2; exit 3"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS
+    )
     assert outcome == Exited(code=3, output="out", errors="err")
 
 
@@ -29,7 +31,9 @@ async def test_a_program_that_is_missing_was_certainly_not_started() -> None:
 async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     for seconds in growing(0.5):
-        outcome = await run_on_host(["sh", "-c", f"sleep 3000 & echo $! > {pid_file}; wait"], how=HostExec.DIRECT, deadline_seconds=seconds)
+        outcome = await run_on_host(
+            ["sh", "-c", f"sleep 3000 & echo $! > {pid_file}; wait"], how=HostExec.DIRECT, deadline_seconds=seconds
+        )
         if has_text(pid_file):
             break
     assert outcome == TimedOut(seconds)
@@ -39,14 +43,17 @@ async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path:
 async def test_a_grandchild_that_left_the_group_and_keeps_the_pipes_open_holds_nobody_up(tmp_path: Path) -> None:
     """As a daemon that a reboot command starts: the command is over all the same."""
     pid_file = tmp_path / "pid"
-    left = f"{sys.executable} -c 'import os, time; os.setsid(); open(\"{pid_file}\", \"w\").write(str(os.getpid())); time.sleep(600)'"
+    left = (
+        f'{sys.executable} -c \'import os, time; os.setsid(); open("{pid_file}", '
+        '"w").write(str(os.getpid())); time.sleep(600)\''
+    )
     for seconds in growing(2):
         outcome = await run_on_host(["sh", "-c", f"{left} & wait"], how=HostExec.DIRECT, deadline_seconds=seconds)
         if has_text(pid_file):
             break
     assert outcome == TimedOut(seconds)
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
-    await until(pipes_are_closed)                # by its end, while there is a loop to see it
+    await until(pipes_are_closed)  # by its end, while there is a loop to see it
 
 
 async def test_a_command_is_killed_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
@@ -62,7 +69,9 @@ async def test_an_ordered_reboot_is_not_called_back(tmp_path: Path) -> None:
     gc.collect()  # a process object that nobody holds is collected, and asyncio then kills its child
     await asyncio.sleep(0.1)
     os.kill(pid, 9)  # raises if it were gone
-    while Path(f"/proc/{pid}").exists():  # until the loop has reaped it and closes its pipes; left open they would be reported in a later test
+    while Path(
+        f"/proc/{pid}"
+    ).exists():  # until the loop has reaped it and closes its pipes; left open they would be reported in a later test
         await asyncio.sleep(0.01)
     await until(pipes_are_closed)
 
@@ -74,7 +83,14 @@ def pipes_are_closed() -> bool:
 
 
 async def cancel_after_start(pid_file: Path, *, outlives_us: bool) -> None:
-    task = asyncio.create_task(run_on_host(["sh", "-c", f"echo $$ > {pid_file}; exec sleep 3000"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS, outlives_us=outlives_us))
+    task = asyncio.create_task(
+        run_on_host(
+            ["sh", "-c", f"echo $$ > {pid_file}; exec sleep 3000"],
+            how=HostExec.DIRECT,
+            deadline_seconds=LONG_SECONDS,
+            outlives_us=outlives_us,
+        )
+    )
     await until(lambda: has_text(pid_file))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

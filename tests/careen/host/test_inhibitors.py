@@ -55,7 +55,18 @@ def test_a_pipe_is_never_opened_and_a_link_never_followed(tmp_path: Path) -> Non
     assert of_shutdown(tmp_path) == ()
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"WHAT", b"WHAT=shutdown\n", b"WHO=kubelet\n", b"WHAT=shutdownx\nWHO=kubelet\n", b"A=B\n" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"WHAT",
+        b"WHAT=shutdown\n",
+        b"WHO=kubelet\n",
+        b"WHAT=shutdownx\nWHO=kubelet\n",
+        b"A=B\n" * 100_000,
+    ],
+)
 def test_what_is_no_such_file_is_left_out(tmp_path: Path, content: bytes) -> None:
     put(tmp_path, a=content)
     assert of_shutdown(tmp_path) == ()

@@ -19,8 +19,16 @@ def host(root: Path) -> LocalHost:
     (root / "run").mkdir(exist_ok=True)
     (root / "boot").write_text("boot-1\n")
     return LocalHost(
-        root=root, sentinel_file="/run/reboot-required", sentinel_command="", sentinel_seconds=LONG_SECONDS, boot_id_file=root / "boot",
-        how=HostExec.DIRECT, reboot_method="command", reboot_command="true", reboot_signal=39, reboot_seconds=LONG_SECONDS,
+        root=root,
+        sentinel_file="/run/reboot-required",
+        sentinel_command="",
+        sentinel_seconds=LONG_SECONDS,
+        boot_id_file=root / "boot",
+        how=HostExec.DIRECT,
+        reboot_method="command",
+        reboot_command="true",
+        reboot_signal=39,
+        reboot_seconds=LONG_SECONDS,
     )
 
 
@@ -55,7 +63,9 @@ async def test_a_host_in_order_passes_its_self_test_and_is_not_rebooted(tmp_path
     assert not marker.exists()
 
 
-async def test_without_a_way_onto_the_host_the_self_test_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_way_onto_the_host_the_self_test_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = await replace(host(tmp_path), how=HostExec.NSENTER).test_reboot()
     assert found.obstacle.startswith("commands cannot be run on the host")
@@ -73,7 +83,9 @@ def an_inhibitor(folder: Path, *lines: str) -> None:
     (folder / "run/systemd/inhibit/1").write_text("\n".join(lines) + "\n")
 
 
-async def test_the_right_to_send_a_signal_is_tried_without_sending_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_right_to_send_a_signal_is_tried_without_sending_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
     here = replace(host(tmp_path), reboot_method="signal", proc=a_process(tmp_path, blocked=1 << 38))
@@ -81,11 +93,15 @@ async def test_the_right_to_send_a_signal_is_tried_without_sending_one(tmp_path:
     assert sent == [(1, 0)]
 
 
-async def test_a_kubelet_that_would_not_hear_of_the_shutdown_is_told_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_kubelet_that_would_not_hear_of_the_shutdown_is_told_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     an_inhibitor(tmp_path, "WHAT=shutdown", "MODE=delay", "WHO=kubelet")
     here = replace(host(tmp_path), reboot_method="signal", proc=a_process(tmp_path, blocked=1 << 38))
     found = await here.test_reboot()
     assert found.obstacle == ""
     assert "kubelet (delay); pods that are still on the node get no grace" in found.warning
-    assert (await host(tmp_path).test_reboot()).warning == "", "systemctl reboot asks logind, which waits for the kubelet"
+    assert (await host(tmp_path).test_reboot()).warning == "", (
+        "systemctl reboot asks logind, which waits for the kubelet"
+    )

@@ -25,7 +25,14 @@ async def test_a_command_that_succeeds_was_heard() -> None:
     assert await by("exit 0") == Asked()
 
 
-@pytest.mark.parametrize(("script", "words"), [("echo no rights >&2; exit 1", "no rights"), ("echo said; exit 4", "exit code 4: said"), ("exit 4", "it printed nothing")])
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo no rights >&2; exit 1", "no rights"),
+        ("echo said; exit 4", "exit code 4: said"),
+        ("exit 4", "it printed nothing"),
+    ],
+)
 async def test_a_command_that_fails_certainly_reboots_nothing(script: str, words: str) -> None:
     answer = await by(script)
     assert isinstance(answer, Refused)
@@ -33,7 +40,9 @@ async def test_a_command_that_fails_certainly_reboots_nothing(script: str, words
 
 
 async def test_a_command_that_is_missing_certainly_reboots_nothing() -> None:
-    assert isinstance(await reboot.by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS), Refused)
+    assert isinstance(
+        await reboot.by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS), Refused
+    )
 
 
 @pytest.mark.parametrize("script", ["kill -TERM $$", "kill -KILL $$", "exit 143", "exit 137"])
@@ -57,9 +66,14 @@ def test_a_signal_reaches_the_process() -> None:
 
 @pytest.mark.parametrize(
     ("error", "words"),
-    [(PermissionError(1, "Operation not permitted"), "CAP_KILL and hostPID"), (ProcessLookupError(3, "No such process"), "No such process")],
+    [
+        (PermissionError(1, "Operation not permitted"), "CAP_KILL and hostPID"),
+        (ProcessLookupError(3, "No such process"), "No such process"),
+    ],
 )
-def test_a_signal_that_cannot_be_sent_certainly_reboots_nothing(monkeypatch: pytest.MonkeyPatch, error: OSError, words: str) -> None:
+def test_a_signal_that_cannot_be_sent_certainly_reboots_nothing(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, words: str
+) -> None:
     sent: list[tuple[int, int]] = []
 
     def kill(pid: int, number: int) -> None:
@@ -85,21 +99,26 @@ async def test_a_program_that_is_there_has_nothing_against_it(program: str) -> N
     assert await why_not(program, "--whatever") == ""
 
 
-@pytest.mark.parametrize("line", [["sh", "-c", "/no/such/program now"], ["env", "A=b", "/no/such"], ["nsenter", "--", "/no/such"]])
+@pytest.mark.parametrize(
+    "line", [["sh", "-c", "/no/such/program now"], ["env", "A=b", "/no/such"], ["nsenter", "--", "/no/such"]]
+)
 async def test_what_another_program_is_given_cannot_be_judged(line: list[str]) -> None:
     if shutil.which(line[0]):
         assert await why_not(*line) == ""
 
 
-@pytest.mark.parametrize(("program", "words"), [
-    ("/no/such/program", "the host has no program /no/such/program"),
-    ("no-such-program", "the host has no program no-such-program"),
-    ("exec", "the host has no program exec"),
-    ("/etc", "/etc is a folder on the host"),
-    ("{folder}/plain", "plain may not be executed on the host"),
-    ("{folder}/dangling", "the host has no program"),
-    ("{folder}/with space and 'quote", ""),
-])
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("/no/such/program", "the host has no program /no/such/program"),
+        ("no-such-program", "the host has no program no-such-program"),
+        ("exec", "the host has no program exec"),
+        ("/etc", "/etc is a folder on the host"),
+        ("{folder}/plain", "plain may not be executed on the host"),
+        ("{folder}/dangling", "the host has no program"),
+        ("{folder}/with space and 'quote", ""),
+    ],
+)
 async def test_a_program_that_could_not_be_run_is_told(tmp_path: Path, program: str, words: str) -> None:
     (tmp_path / "plain").write_text("#!/bin/sh\n")
     (tmp_path / "dangling").symlink_to(tmp_path / "gone")
@@ -111,7 +130,8 @@ async def test_a_program_that_could_not_be_run_is_told(tmp_path: Path, program: 
 
 
 async def test_a_program_is_looked_for_in_the_whole_path_past_folders_and_plain_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for place in ("a/goes-down", "c"):
         (tmp_path / place).mkdir(parents=True)
@@ -139,13 +159,22 @@ def nsenter_that(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> 
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
-@pytest.mark.parametrize(("script", "words"), [
-    ("echo 'nsenter: cannot open /proc/1/ns/mnt: Permission denied' >&2; exit 1", "commands cannot be run on the host"),
-    ("echo 'nsenter: failed to execute sh: No such file or directory' >&2; exit 127", ""),
-    ("shift; shift; exec \"$@\"", "the host has no program /no/such/program"),
-])
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (
+            "echo 'nsenter: cannot open /proc/1/ns/mnt: Permission denied' >&2; exit 1",
+            "commands cannot be run on the host",
+        ),
+        ("echo 'nsenter: failed to execute sh: No such file or directory' >&2; exit 127", ""),
+        ('shift; shift; exec "$@"', "the host has no program /no/such/program"),
+    ],
+)
 async def test_a_host_that_cannot_be_entered_is_told_from_one_without_a_shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    words: str,
 ) -> None:
     nsenter_that(tmp_path, monkeypatch, script)
     found = await reboot.why_not_by_command(["/no/such/program"], how=HostExec.NSENTER, deadline_seconds=20)
@@ -162,16 +191,25 @@ def a_process(folder: Path, text: str) -> Path:
 BIT = 1 << (39 - 1)
 
 
-@pytest.mark.parametrize(("status", "words"), [
-    (f"Name:\tsystemd\nSigBlk:\t{BIT:016x}\nSigCgt:\t0000000000000000\n", ""),
-    (f"Name:\tinit\nSigBlk:\t0000000000000000\nSigCgt:\t{BIT | 2:016x}\n", ""),
-    ("Name:\tpython3\nSigBlk:\t0000000000000000\nSigCgt:\t0000000000004002\n", "process 1 (python3) does not listen for signal 39"),
-    (f"Name:\tinit\nSigBlk:\t{BIT << 1:016x}\nSigCgt:\t{BIT >> 1:016x}\n", "does not listen for signal 39"),
-    ("Name:\tinit\n", ""),
-    ("", ""),
-])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (f"Name:\tsystemd\nSigBlk:\t{BIT:016x}\nSigCgt:\t0000000000000000\n", ""),
+        (f"Name:\tinit\nSigBlk:\t0000000000000000\nSigCgt:\t{BIT | 2:016x}\n", ""),
+        (
+            "Name:\tpython3\nSigBlk:\t0000000000000000\nSigCgt:\t0000000000004002\n",
+            "process 1 (python3) does not listen for signal 39",
+        ),
+        (f"Name:\tinit\nSigBlk:\t{BIT << 1:016x}\nSigCgt:\t{BIT >> 1:016x}\n", "does not listen for signal 39"),
+        ("Name:\tinit\n", ""),
+        ("", ""),
+    ],
+)
 def test_a_signal_that_nobody_listens_for_reboots_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    words: str,
 ) -> None:
     """Without hostPID process 1 is the agent itself, to which the kernel would not even deliver it."""
     monkeypatch.setattr(os, "kill", lambda pid, number: None)

@@ -48,7 +48,11 @@ def test_an_absent_sentinel_in_a_folder_that_is_there_asks_for_none(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("path", "word"),
-    [("/mnt/reboot-required", "folder is not there"), ("/file/reboot-required", "Not a directory"), ("/loop/x", "symbolic links")],
+    [
+        ("/mnt/reboot-required", "folder is not there"),
+        ("/file/reboot-required", "Not a directory"),
+        ("/loop/x", "symbolic links"),
+    ],
     ids=["the mount is missing", "the folder is a file", "a circle of links"],
 )
 def test_what_could_not_be_seen_is_unknown(tmp_path: Path, path: str, word: str) -> None:
@@ -97,7 +101,9 @@ class Hanging:
         return self._read_file(root, path)
 
 
-async def test_a_file_system_that_hangs_is_unknown_and_is_not_asked_again_until_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_system_that_hangs_is_unknown_and_is_not_asked_again_until_it_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A thread for each look would take them all, one every five seconds."""
     files = Hanging(monkeypatch)
     look = sentinel.FileLook(host(tmp_path), "/run/reboot-required", deadline_seconds=0.05)

@@ -29,8 +29,13 @@ def test_agents_of_different_nodes_do_not_meet(tmp_path: Path) -> None:
 
 
 def test_the_lock_goes_with_the_process_however_it_ends(tmp_path: Path) -> None:
-    program = f"from pathlib import Path; from careen.host.single_agent import take; take(Path({str(tmp_path)!r}), '/run', 'n1'); print('held', flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    program = (
+        "from pathlib import Path; from careen.host.single_agent import take; "
+        f"take(Path({str(tmp_path)!r}), '/run', 'n1'); print('held', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         assert isinstance(take(tmp_path, "/run", "n1"), HeldByOther)

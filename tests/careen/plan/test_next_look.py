@@ -37,11 +37,22 @@ from tests.careen.core.builders import (
 FULL = held(an_entry("n9", "c9"), next=("n2", "n3", "n4", "n1"), waiting=4)
 
 
-def from_outside(progress: Progress, lock: LockContent | Garbage | Unknown | None = None, since: float = 0.0, refused: str = "", code: Code = Code.ALERT, label: str = "", agents: int | None = None, **policy: Any) -> NextLook:
+def from_outside(
+    progress: Progress,
+    lock: LockContent | Garbage | Unknown | None = None,
+    since: float = 0.0,
+    refused: str = "",
+    code: Code = Code.ALERT,
+    label: str = "",
+    agents: int | None = None,
+    **policy: Any,
+) -> NextLook:
     refusals = (Refusal(gate=refused, code=code, sentence="x"),) if refused else ()
     annotations = {keys.SINCE: rfc3339(NOW - timedelta(seconds=since)), keys.REFUSALS: _refusals_json(refusals) or "[]"}
     node = a_marked_node(progress, annotations=annotations, **({"label": label} if label else {}))
-    return next_look(node, progress, lock if lock is not None else LockContent(), a_policy(**policy), NOW, agents=agents)
+    return next_look(
+        node, progress, lock if lock is not None else LockContent(), a_policy(**policy), NOW, agents=agents
+    )
 
 
 def untainted(**changes: Any) -> Policy:
@@ -52,20 +63,61 @@ def untainted(**changes: Any) -> Policy:
 SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
     ("idle", a_progress(Phase.IDLE), {"need": NO}),
     ("outside the window", a_progress(Phase.WAITING), {"policy": untainted(window=Window(days=frozenset()))}),
-    ("outside the window, in a large fleet", a_progress(Phase.WAITING), {"policy": untainted(window=Window(days=frozenset())), "memory": remembering(agents=900)}),
+    (
+        "outside the window, in a large fleet",
+        a_progress(Phase.WAITING),
+        {"policy": untainted(window=Window(days=frozenset())), "memory": remembering(agents=900)},
+    ),
     ("need unknown", a_progress(Phase.WAITING), {"need": UNKNOWN_NEED, "policy": untainted()}),
     ("lock garbage", a_progress(Phase.WAITING), {"lock": "{", "policy": untainted()}),
-    ("the line is long", a_progress(Phase.WAITING), {"policy": untainted(window=Window(days=frozenset())), "lock": held(an_entry("n9"), next=("n2",), waiting=600)}),
+    (
+        "the line is long",
+        a_progress(Phase.WAITING),
+        {"policy": untainted(window=Window(days=frozenset())), "lock": held(an_entry("n9"), next=("n2",), waiting=600)},
+    ),
     ("far down the line", a_progress(Phase.WAITING), {"lock": FULL, "node": {"label": "ready"}, "policy": untainted()}),
-    ("not named", a_progress(Phase.WAITING), {"lock": held(an_entry("n9"), next=tuple(f"m{i}" for i in range(20)), waiting=600), "node": {"label": "ready"}, "policy": untainted()}),
-    ("an alert", a_progress(Phase.WAITING), {"alerts": (Alert(name="A"),), "policy": untainted(alerts=AlertPolicy()), "node": {"label": "ready"}}),
-    ("an alert for long", a_progress(Phase.WAITING), {"alerts": (Alert(name="A"),), "policy": untainted(alerts=AlertPolicy()), "node": {"label": "ready"}, "memory": remembering(costly_refusals=9)}),
-    ("a drain delay", a_progress(Phase.CLAIMING), {"policy": a_policy(drain=a_policy().drain.__class__(delay_seconds=600))}),
+    (
+        "not named",
+        a_progress(Phase.WAITING),
+        {
+            "lock": held(an_entry("n9"), next=tuple(f"m{i}" for i in range(20)), waiting=600),
+            "node": {"label": "ready"},
+            "policy": untainted(),
+        },
+    ),
+    (
+        "an alert",
+        a_progress(Phase.WAITING),
+        {"alerts": (Alert(name="A"),), "policy": untainted(alerts=AlertPolicy()), "node": {"label": "ready"}},
+    ),
+    (
+        "an alert for long",
+        a_progress(Phase.WAITING),
+        {
+            "alerts": (Alert(name="A"),),
+            "policy": untainted(alerts=AlertPolicy()),
+            "node": {"label": "ready"},
+            "memory": remembering(costly_refusals=9),
+        },
+    ),
+    (
+        "a drain delay",
+        a_progress(Phase.CLAIMING),
+        {"policy": a_policy(drain=a_policy().drain.__class__(delay_seconds=600))},
+    ),
     ("draining", a_progress(Phase.DRAINING), {"pods": (a_pod(),)}),
     ("rebooting", a_progress(Phase.REBOOTING), {}),
     ("verifying", a_progress(Phase.VERIFYING), {"node": {"ready": False}}),
-    ("settling for long", a_progress(Phase.SETTLING, owners=(an_owner(),), settle_started=ago(100)), {"owners": (an_owner(ready=0),)}),
-    ("the release delay", a_progress(Phase.SETTLING), {"policy": a_policy(lock_release_delay_seconds=600, settle_policy=SettlePolicy.CONTINUE)}),
+    (
+        "settling for long",
+        a_progress(Phase.SETTLING, owners=(an_owner(),), settle_started=ago(100)),
+        {"owners": (an_owner(ready=0),)},
+    ),
+    (
+        "the release delay",
+        a_progress(Phase.SETTLING),
+        {"policy": a_policy(lock_release_delay_seconds=600, settle_policy=SettlePolicy.CONTINUE)},
+    ),
     ("halted", a_progress(Phase.FAILED, failed="never-ready", boot_left="boot-0", verify_started=ago(1)), {}),
 ]
 
@@ -86,7 +138,9 @@ def test_no_decision_sleeps_longer_than_is_said(progress: Progress, changes: dic
     assert not said.is_retry
 
 
-@pytest.mark.parametrize(("failures", "since", "left"), [(1, 0, 60), (1, 13, 47), (3, 40, 200), (1, 70, 0), (30, 0, 3600)])
+@pytest.mark.parametrize(
+    ("failures", "since", "left"), [(1, 0, 60), (1, 13, 47), (3, 40, 200), (1, 70, 0), (30, 0, 3600)]
+)
 def test_a_retry_is_known_to_the_second(failures: int, since: float, left: float) -> None:
     said = from_outside(Progress(phase="Failed", failed="drain-timeout", failures=failures), since=since)
     assert (said.seconds, said.is_retry) == (left, True)
@@ -94,19 +148,35 @@ def test_a_retry_is_known_to_the_second(failures: int, since: float, left: float
 
 @pytest.mark.parametrize(("failed_ago", "is_due"), [(46, False), (61, True)])
 def test_the_retry_comes_when_it_is_said(failed_ago: float, is_due: bool) -> None:
-    progress = a_progress(Phase.FAILED, claim="", boot_left="", lock="", claimed=None, failed="drain-timeout", failures=1, failed_at=ago(failed_ago))
+    progress = a_progress(
+        Phase.FAILED,
+        claim="",
+        boot_left="",
+        lock="",
+        claimed=None,
+        failed="drain-timeout",
+        failures=1,
+        failed_at=ago(failed_ago),
+    )
     assert (from_outside(progress, since=failed_ago).seconds == 0) is is_due
     assert (decided(progress).phase is Phase.WAITING) is is_due
 
 
-@pytest.mark.parametrize("progress", [Progress(phase="Failed", failed="reboot-command-failed", tries=3), Progress(phase="Failed", failed="reboot-loop")])
+@pytest.mark.parametrize(
+    "progress",
+    [Progress(phase="Failed", failed="reboot-command-failed", tries=3), Progress(phase="Failed", failed="reboot-loop")],
+)
 def test_what_a_person_has_to_ask_for_is_not_promised(progress: Progress) -> None:
     assert not from_outside(progress).is_retry
 
 
 @pytest.mark.parametrize(
     ("said", "sentence"),
-    [(NextLook(seconds=47.3, is_retry=True), "it is tried again in 47 s"), (NextLook(seconds=0.4, is_retry=True), "it is tried again now"), (NextLook(seconds=30), "its agent looks again within 30 s")],
+    [
+        (NextLook(seconds=47.3, is_retry=True), "it is tried again in 47 s"),
+        (NextLook(seconds=0.4, is_retry=True), "it is tried again now"),
+        (NextLook(seconds=30), "its agent looks again within 30 s"),
+    ],
 )
 def test_it_is_said_in_seconds(said: NextLook, sentence: str) -> None:
     assert said.sentence == sentence

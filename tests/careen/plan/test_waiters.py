@@ -26,7 +26,11 @@ def waiting_nodes(draw: st.DrawFn) -> list[NodeView]:
     """More of a kind than a line is long, with equal and unknown ages among them."""
     nodes = []
     for number in range(draw(st.integers(1, 60))):
-        labels = {keys.REBOOT_LABEL: order.READY, keys.ZONE: draw(st.sampled_from("ab")), "tier": draw(st.sampled_from(("db", "web")))}
+        labels = {
+            keys.REBOOT_LABEL: order.READY,
+            keys.ZONE: draw(st.sampled_from("ab")),
+            "tier": draw(st.sampled_from(("db", "web"))),
+        }
         labels |= {keys.CONTROL_PLANE: ""} if draw(st.integers(0, 9)) == 0 else {}
         need = {"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{draw(st.integers(1, 4))}T00:00:00Z"}
         annotations = {keys.PROGRESS: json.dumps(need)} if draw(st.integers(0, 5)) else {}
@@ -37,13 +41,23 @@ def waiting_nodes(draw: st.DrawFn) -> list[NodeView]:
 
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
-    every = (Budget(kind=BudgetKind.ZONE, limit=draw(st.integers(1, 20))), Budget(kind=BudgetKind.SELECTOR, limit=draw(st.integers(1, 3)), selector=Selector.parse("tier=db")))
-    return replace(POLICY, concurrency=draw(st.integers(1, 20)), order=draw(st.sampled_from(list(Order))), budgets=tuple(each for each in every if draw(st.booleans())))
+    every = (
+        Budget(kind=BudgetKind.ZONE, limit=draw(st.integers(1, 20))),
+        Budget(kind=BudgetKind.SELECTOR, limit=draw(st.integers(1, 3)), selector=Selector.parse("tier=db")),
+    )
+    return replace(
+        POLICY,
+        concurrency=draw(st.integers(1, 20)),
+        order=draw(st.sampled_from(list(Order))),
+        budgets=tuple(each for each in every if draw(st.booleans())),
+    )
 
 
 @given(nodes=waiting_nodes(), policy=policies(), drawn=st.data())
 @settings(max_examples=200, deadline=None)
-def test_the_next_ones_are_the_same_from_the_short_list_as_from_all(nodes: list[NodeView], policy: Policy, drawn: st.DataObject) -> None:
+def test_the_next_ones_are_the_same_from_the_short_list_as_from_all(
+    nodes: list[NodeView], policy: Policy, drawn: st.DataObject
+) -> None:
     names = [node.name for node in nodes]
     holders = drawn.draw(st.lists(st.sampled_from(nodes), max_size=3, unique_by=lambda node: node.name))
     content = LockContent(next=tuple(drawn.draw(st.lists(st.sampled_from(names), max_size=6, unique=True))))

@@ -42,9 +42,19 @@ def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Vis
 def a_plan(**changes: Any) -> Plan:
     """Two nodes, one after the other, nothing wrong. Fields of the timeline and of the plan by their names."""
     visits = changes.pop("visits", (a_visit("n1", 0, moves=1), a_visit("n2", 275)))
-    of_plan = {name: changes.pop(name) for name in ("line", "concurrency", "zone", "notes", "others") if name in changes}
-    given = {"nodes": ("n1", "n2"), "begins": T0, "ends": max((visit.end for visit in visits), default=T0), "visits": visits, **changes}
-    return Plan(timeline=Timeline(**given), **{"line": Order.OLDEST, "agents_line": Order.OLDEST, "concurrency": 1, **of_plan})
+    of_plan = {
+        name: changes.pop(name) for name in ("line", "concurrency", "zone", "notes", "others") if name in changes
+    }
+    given = {
+        "nodes": ("n1", "n2"),
+        "begins": T0,
+        "ends": max((visit.end for visit in visits), default=T0),
+        "visits": visits,
+        **changes,
+    }
+    return Plan(
+        timeline=Timeline(**given), **{"line": Order.OLDEST, "agents_line": Order.OLDEST, "concurrency": 1, **of_plan}
+    )
 
 
 def a_bad_plan() -> Plan:
@@ -52,14 +62,38 @@ def a_bad_plan() -> Plan:
     held = Obstacle(rule="hold", subject="held by a person", sentence="held: auditors")
     visits = (a_visit("n1", 0, moves=2), a_visit("n2", 275, undone="the window is 22:00–22:05"), a_visit("n2", DAY))
     return a_plan(
-        nodes=("n1", "n2", "n3", "n4"), visits=visits, concurrency=2, line=Order.FEWEST_MOVES, notes=("durations are assumed",),
-        moves=(Move(pod="shop/a", source="n1", target="n2", at=at(0), choices=2), Move(pod="shop/a", source="n2", target="n1", at=at(275)), Move(pod="shop/b", source="n4", target="n1", at=at(0), is_preempted=True)),
-        waits=(
-            Wait(pod="shop/c", node="n1", since=at(0), until=at(240), returns=False, why="0/4 nodes are available: 4 Insufficient cpu."),
-            Wait(pod="shop/d", node="n1", since=at(0), until=at(240), returns=True, why="only this node can hold it"),
-            Wait(pod="shop/e", node="n2", since=at(DAY), until=None, returns=False, why="0/4 nodes are available: 4 Insufficient memory."),
+        nodes=("n1", "n2", "n3", "n4"),
+        visits=visits,
+        concurrency=2,
+        line=Order.FEWEST_MOVES,
+        notes=("durations are assumed",),
+        moves=(
+            Move(pod="shop/a", source="n1", target="n2", at=at(0), choices=2),
+            Move(pod="shop/a", source="n2", target="n1", at=at(275)),
+            Move(pod="shop/b", source="n4", target="n1", at=at(0), is_preempted=True),
         ),
-        lost=("shop/bare",), unknown=("shop/odd",), closings=(Closing(at=at(300), left=3), Closing(at=at(DAY + 300), left=2)),
+        waits=(
+            Wait(
+                pod="shop/c",
+                node="n1",
+                since=at(0),
+                until=at(240),
+                returns=False,
+                why="0/4 nodes are available: 4 Insufficient cpu.",
+            ),
+            Wait(pod="shop/d", node="n1", since=at(0), until=at(240), returns=True, why="only this node can hold it"),
+            Wait(
+                pod="shop/e",
+                node="n2",
+                since=at(DAY),
+                until=None,
+                returns=False,
+                why="0/4 nodes are available: 4 Insufficient memory.",
+            ),
+        ),
+        lost=("shop/bare",),
+        unknown=("shop/odd",),
+        closings=(Closing(at=at(300), left=3), Closing(at=at(DAY + 300), left=2)),
         hindrances=(Hindrance(rule="budgets", subject="the budget zone=a allows 1", seconds=275, nodes=("n2",)),),
         left=(Left(node="n3", obstacle=held), Left(node="n4", obstacle=held)),
         others={Order.OLDEST: replace(a_plan().timeline)},

@@ -11,11 +11,19 @@ from scheduler_core.snapshot.loading import load_objects
 
 
 def a_node(name: str, cpu: str = "4") -> dict[str, Any]:
-    return {"kind": "Node", "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"}}}
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"}},
+    }
 
 
 def a_pod(cpu: str = "1") -> dict[str, Any]:
-    return {"kind": "Pod", "metadata": {"name": "p", "namespace": "shop", "uid": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]}}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "shop", "uid": "p"},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]},
+    }
 
 
 def record(*objects: dict[str, Any]) -> Record:
@@ -30,11 +38,23 @@ def test_only_plugins_whose_scores_differ_have_a_column() -> None:
 
 def test_equal_nodes_are_said_to_be_drawn_among() -> None:
     assert explain_text(record(a_node("n1"), a_node("n2"), a_pod())).splitlines()[0] == (
-        "shop/p (not on a node, requests 1000m cpu and 1024Mi memory) would go to n1, drawn among the equal n1, n2; 2 of 2 nodes can hold it."
+        "shop/p (not on a node, requests 1000m cpu and 1024Mi memory) would go to n1, drawn among the equal "
+        "n1, n2; 2 of 2 nodes can hold it."
     )
 
 
 def test_a_pod_without_room_has_the_schedulers_own_sentence() -> None:
     made = record(a_node("n1"), a_pod("5"))
-    assert explain_text(made).splitlines()[0].startswith("shop/p (not on a node, requests 5000m cpu and 1024Mi memory) would find no node: 0/1 nodes are available: 1 Insufficient cpu.")
-    assert explain_json(made)["nodes"][0]["refusal"] == {"code": "UnschedulableAndUnresolvable", "plugin": "NodeResourcesFit", "reasons": ["Insufficient cpu"]}
+    assert (
+        explain_text(made)
+        .splitlines()[0]
+        .startswith(
+            "shop/p (not on a node, requests 5000m cpu and 1024Mi memory) would find no node: 0/1 nodes are "
+            "available: 1 Insufficient cpu."
+        )
+    )
+    assert explain_json(made)["nodes"][0]["refusal"] == {
+        "code": "UnschedulableAndUnresolvable",
+        "plugin": "NodeResourcesFit",
+        "reasons": ["Insufficient cpu"],
+    }

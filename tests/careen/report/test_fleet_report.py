@@ -14,24 +14,49 @@ NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 def a_node(name: str, phase: str = "", reason: str = "", label: str = "") -> NodeView:
     annotations = {keys.PHASE: phase, keys.REASON: reason, keys.SINCE: "2026-03-04T11:00:00Z"} if phase else {}
-    return NodeView(name=name, uid=f"uid-{name}", resource_version="1", annotations=annotations, labels={keys.REBOOT_LABEL: label} if label else {})
+    return NodeView(
+        name=name,
+        uid=f"uid-{name}",
+        resource_version="1",
+        annotations=annotations,
+        labels={keys.REBOOT_LABEL: label} if label else {},
+    )
 
 
 def test_what_needs_a_person_comes_first_then_what_is_under_way_then_who_waits() -> None:
-    nodes = [a_node("f"), a_node("e", "Waiting"), a_node("d", "Waiting"), a_node("c", "Settling"), a_node("b", "Rebooting"), a_node("a2", "Failed"), a_node("a1", "Failed")]
+    nodes = [
+        a_node("f"),
+        a_node("e", "Waiting"),
+        a_node("d", "Waiting"),
+        a_node("c", "Settling"),
+        a_node("b", "Rebooting"),
+        a_node("a2", "Failed"),
+        a_node("a1", "Failed"),
+    ]
     assert [node.name for node in in_order(nodes, LockContent(next=("e",)))] == ["a1", "a2", "b", "c", "e", "d", "f"]
 
 
 def test_a_phase_that_this_release_does_not_know_comes_first_too() -> None:
-    assert [node.name for node in in_order([a_node("a", "Failed"), a_node("z", "Careening")], LockContent())] == ["a", "z"]
+    assert [node.name for node in in_order([a_node("a", "Failed"), a_node("z", "Careening")], LockContent())] == [
+        "a",
+        "z",
+    ]
 
 
 def test_the_turn_of_a_node_without_a_lock_to_look_at_is_what_its_label_says() -> None:
-    assert [turn_of(a_node("a", "Waiting", label=label), LockContent()) for label in ("ready", "required", "in-progress", "")] == ["ready", "required", "", ""]
+    assert [
+        turn_of(a_node("a", "Waiting", label=label), LockContent())
+        for label in ("ready", "required", "in-progress", "")
+    ] == ["ready", "required", "", ""]
 
 
 def test_long_reasons_are_folded_to_the_terminal() -> None:
-    text = fleet_text([a_node("n1", "Waiting", "one two three four five six seven eight nine ten eleven twelve")], LockContent(), NOW, width=70)
+    text = fleet_text(
+        [a_node("n1", "Waiting", "one two three four five six seven eight nine ten eleven twelve")],
+        LockContent(),
+        NOW,
+        width=70,
+    )
     assert text.splitlines() == [
         "Lock: no claim held.",
         "",
@@ -47,7 +72,9 @@ def test_who_cordoned_a_node_is_shown_because_it_may_hold_up_the_others() -> Non
     record = to_annotation(Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True))
     ours = a_node("n1", "Draining", "drains")
     nodes = [
-        replace(ours, unschedulable=True, annotations={**ours.annotations, keys.PROGRESS: record}), replace(a_node("n2"), unschedulable=True), a_node("n3"),
+        replace(ours, unschedulable=True, annotations={**ours.annotations, keys.PROGRESS: record}),
+        replace(a_node("n2"), unschedulable=True),
+        a_node("n3"),
     ]
     assert fleet_text(nodes, LockContent(), NOW).splitlines()[2:6] == [
         "NODE   PHASE      SINCE   TURN   CORDON     REASON",
@@ -63,8 +90,16 @@ def test_a_cluster_without_nodes_has_no_table() -> None:
 
 
 def test_what_reboots_would_lose_is_told_once_for_all_nodes_that_say_it() -> None:
-    nodes = [replace(a_node(name, "Waiting", "waits"), annotations={keys.PHASE: "Waiting", keys.WARNING: "the kubelet does not hear of it"}) for name in ("n2", "n1")]
+    nodes = [
+        replace(
+            a_node(name, "Waiting", "waits"),
+            annotations={keys.PHASE: "Waiting", keys.WARNING: "the kubelet does not hear of it"},
+        )
+        for name in ("n2", "n1")
+    ]
     text = fleet_text([*nodes, a_node("n3")], LockContent(), NOW)
     assert text.splitlines()[1] == "Warning (n1, n2): the kubelet does not hear of it."
     assert text.count("Warning") == 1
-    assert [each["warning"] for each in fleet_json(nodes, LockContent())["nodes"]] == ["the kubelet does not hear of it"] * 2
+    assert [each["warning"] for each in fleet_json(nodes, LockContent())["nodes"]] == [
+        "the kubelet does not hear of it"
+    ] * 2

@@ -46,10 +46,23 @@ def test_a_forecast_in_full() -> None:
 
 
 def test_what_would_help_a_pod_and_who_waited_already_are_told() -> None:
-    made = Forecast(node="n1", made_at="2026-03-04T12:00:00Z", already_pending=2, pods=(
-        pod("api-7", Outcome.PENDING, "no room", remedies=("500m more cpu on n2 (zone b)", "n3 (zone a) uncordoned")),
-        pod("db-0", Outcome.BLOCKED, "no", is_never=True, remedies=("a minAvailable of 2 in the disruption budget shop/db",)),
-    ))
+    made = Forecast(
+        node="n1",
+        made_at="2026-03-04T12:00:00Z",
+        already_pending=2,
+        pods=(
+            pod(
+                "api-7", Outcome.PENDING, "no room", remedies=("500m more cpu on n2 (zone b)", "n3 (zone a) uncordoned")
+            ),
+            pod(
+                "db-0",
+                Outcome.BLOCKED,
+                "no",
+                is_never=True,
+                remedies=("a minAvailable of 2 in the disruption budget shop/db",),
+            ),
+        ),
+    )
     assert forecast_text(made, NOW).splitlines()[-5:-1] == [
         "2 pods: 1 pending, 1 blocked.",
         "2 pods of the cluster had no node before: not this drain's doing.",
@@ -60,7 +73,11 @@ def test_what_would_help_a_pod_and_who_waited_already_are_told() -> None:
 
 
 def test_an_empty_node_has_an_empty_forecast() -> None:
-    assert forecast_text(forecast(), NOW).splitlines() == ["If n1 were drained now (0 pods, seen 5s ago):", "0 pods.", "With the default settings the agent would drain it."]
+    assert forecast_text(forecast(), NOW).splitlines() == [
+        "If n1 were drained now (0 pods, seen 5s ago):",
+        "0 pods.",
+        "With the default settings the agent would drain it.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -73,15 +90,27 @@ def test_an_empty_node_has_an_empty_forecast() -> None:
         ((Outcome.UNKNOWN,), 4),
         ((Outcome.UNKNOWN, Outcome.PENDING), 3),
     ],
-    ids=["no pods", "everything goes somewhere", "no room", "may not be evicted", "not predictable", "no room and not predictable"],
+    ids=[
+        "no pods",
+        "everything goes somewhere",
+        "no room",
+        "may not be evicted",
+        "not predictable",
+        "no room and not predictable",
+    ],
 )
 def test_exit_codes_for_scripts(outcomes: tuple[Outcome, ...], code: int) -> None:
     assert exit_code(forecast(*(pod(f"p{i}", outcome) for i, outcome in enumerate(outcomes)))) == code
 
 
 def test_a_budget_that_says_not_now_keeps_nobody_from_draining_later() -> None:
-    assert "not now: the budget is used up" in forecast_text(forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")), NOW)
-    assert verdict(forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up"))) == "With the default settings the agent would drain it."
+    assert "not now: the budget is used up" in forecast_text(
+        forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")), NOW
+    )
+    assert (
+        verdict(forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")))
+        == "With the default settings the agent would drain it."
+    )
 
 
 def test_the_agents_own_settings_decide_the_verdict_where_they_are_known() -> None:
@@ -90,7 +119,10 @@ def test_the_agents_own_settings_decide_the_verdict_where_they_are_known() -> No
     assert verdict(made, Policy(node_name="n1")) == "The agent would not drain it, because of shop/a."
     assert verdict(made, lenient) == "The agent would drain it."
     assert forecast_json(made, lenient)["refusal"] is None
-    assert verdict(made, Policy(node_name="n1", forecast=ForecastPolicy.WARN)) == "The agent drains it whatever the forecast says (--forecast=warn)."
+    assert (
+        verdict(made, Policy(node_name="n1", forecast=ForecastPolicy.WARN))
+        == "The agent drains it whatever the forecast says (--forecast=warn)."
+    )
 
 
 def test_the_json_is_a_forecast_with_counts_and_verdict() -> None:
@@ -103,20 +135,44 @@ def test_the_json_is_a_forecast_with_counts_and_verdict() -> None:
 
 def test_a_set_that_may_lack_nodes_ends_with_a_sign() -> None:
     open_set = pod("cart-1", Outcome.MOVES, "fits there", landing=("n2", "n3", "n4", "n5"), is_cut=True)
-    made = Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=(open_set,), notes=("kube-scheduler looks at 100 of up to 180 nodes that fit",))
+    made = Forecast(
+        node="n1",
+        made_at="2026-03-04T12:00:00Z",
+        pods=(open_set,),
+        notes=("kube-scheduler looks at 100 of up to 180 nodes that fit",),
+    )
     text = forecast_text(made, NOW)
     assert "n2|n3|n4|+1|…" in text
     assert "Note: kube-scheduler looks at 100 of up to 180 nodes that fit." in text
     assert forecast_json(made)["pods"][0]["cut"] is True
 
 
-@pytest.mark.parametrize(("policy", "words"), [
-    pytest.param(Policy(node_name="n1"), "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).", id="by default"),
-    pytest.param(Policy(node_name="n1", forecast=ForecastPolicy.WARN), "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).", id="whatever --forecast says"),
-    pytest.param(Policy(node_name="n1", drain=DrainPolicy(bound_pods=BoundPods.STAY)), "The agent would drain it.", id="left on the node"),
-])
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        pytest.param(
+            Policy(node_name="n1"),
+            "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).",
+            id="by default",
+        ),
+        pytest.param(
+            Policy(node_name="n1", forecast=ForecastPolicy.WARN),
+            "The agent would not drain it, because of shop/pinned (--pods-bound-to-node).",
+            id="whatever --forecast says",
+        ),
+        pytest.param(
+            Policy(node_name="n1", drain=DrainPolicy(bound_pods=BoundPods.STAY)),
+            "The agent would drain it.",
+            id="left on the node",
+        ),
+    ],
+)
 def test_a_pod_that_its_owner_binds_here_keeps_the_agent_from_draining(policy: Policy, words: str) -> None:
     made = forecast(pod("pinned", Outcome.STAYS, "comes again", is_bound=True))
     assert verdict(made, policy) == words
     refusal = forecast_json(made, policy)["refusal"]
-    assert refusal == (None if "would drain" in words else "comes back here as often as it is evicted (--pods-bound-to-node): shop/pinned (comes again)")
+    assert refusal == (
+        None
+        if "would drain" in words
+        else "comes back here as often as it is evicted (--pods-bound-to-node): shop/pinned (comes again)"
+    )

@@ -15,14 +15,20 @@ NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
 def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
-    refusals = [{"gate": gate, "code": code, "sentence": sentence, "since": since} for gate, code, sentence, since in rows]
+    refusals = [
+        {"gate": gate, "code": code, "sentence": sentence, "since": since} for gate, code, sentence, since in rows
+    ]
     return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals)})
 
 
 def test_all_are_refused_since_the_last_of_them_was() -> None:
     nodes = [
         waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T09:00:00Z")),
-        waiting("n2", ("hold", "held", "held: x", "2026-03-04T08:00:00Z"), ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z")),
+        waiting(
+            "n2",
+            ("hold", "held", "held: x", "2026-03-04T08:00:00Z"),
+            ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"),
+        ),
     ]
     found = headline(nodes, LockContent(), NOW)
     assert found is not None
@@ -37,8 +43,16 @@ def test_a_lock_that_could_not_be_read_hides_no_refusal() -> None:
 
 
 def test_three_reasons_are_told_and_the_rest_counted() -> None:
-    codes = [("hold", "held"), ("alerts", "alert"), ("blocking-pods", "blocking-pod"), ("budgets", "nodes-down"), ("forecast", "forecast-unknown")]
-    found = headline([waiting("n1", *((gate, code, f"{code}!", "2026-03-04T11:00:00Z") for gate, code in codes))], LockContent(), NOW)
+    codes = [
+        ("hold", "held"),
+        ("alerts", "alert"),
+        ("blocking-pods", "blocking-pod"),
+        ("budgets", "nodes-down"),
+        ("forecast", "forecast-unknown"),
+    ]
+    found = headline(
+        [waiting("n1", *((gate, code, f"{code}!", "2026-03-04T11:00:00Z") for gate, code in codes))], LockContent(), NOW
+    )
     assert found is not None
     assert found.why.count(", gate ") == 3
     assert found.why.endswith("; and 2 more reasons")

@@ -1,4 +1,5 @@
-"""The page: well-formed, self-contained, nothing in it but what the plan says; and, where there is a browser, how it looks."""
+"""The page: well-formed, self-contained, nothing in it but what the plan says; and, where there is a browser,
+how it looks."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """What the page holds: tags with attributes, and the text; a tag that is not closed, or closed twice, is an error."""
+    """What the page holds: tags with attributes, and the text; a tag that is not closed, or closed twice, is an
+    error."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -59,10 +61,34 @@ def plan(request: pytest.FixtureRequest) -> Plan:
 def test_the_page_needs_nothing_else_and_forbids_itself_to_load_anything(plan: Plan) -> None:
     text = plan_html(plan)
     page = Page(text)
-    assert {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "object", "embed", "base", "form", "a", "svg", "video", "audio"} == set()
-    assert {name for _, attrs in page.tags for name in attrs} & {"src", "href", "action", "srcset", "onload", "onclick"} == set()
+    assert {tag for tag, _ in page.tags} & {
+        "script",
+        "link",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+        "a",
+        "svg",
+        "video",
+        "audio",
+    } == set()
+    assert {name for _, attrs in page.tags for name in attrs} & {
+        "src",
+        "href",
+        "action",
+        "srcset",
+        "onload",
+        "onclick",
+    } == set()
     assert re.search(r"url\(|@import|https?:|//", text) is None
-    policies = [attrs["content"] for tag, attrs in page.tags if tag == "meta" and attrs.get("http-equiv") == "Content-Security-Policy"]
+    policies = [
+        attrs["content"]
+        for tag, attrs in page.tags
+        if tag == "meta" and attrs.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
 
 
@@ -76,7 +102,10 @@ def test_every_node_has_a_row_and_every_step_a_bar_that_names_itself() -> None:
     page = Page(plan_html(a_bad_plan()))
     assert len(page.with_class("row")) == 1 + 2, "the axis, n1, and n2 with both of its visits"
     bars = page.with_class("bar")
-    assert [bar["aria-label"] for bar in bars][:2] == ["n1: draining Wed 2026-03-04 22:00, for 1m", "n1: rebooting Wed 2026-03-04 22:01, for 3m"]
+    assert [bar["aria-label"] for bar in bars][:2] == [
+        "n1: draining Wed 2026-03-04 22:00, for 1m",
+        "n1: rebooting Wed 2026-03-04 22:01, for 3m",
+    ]
     assert len(bars) == 3 + 1 + 3
 
 
@@ -89,7 +118,15 @@ def edges(attrs: dict[str, str | None]) -> tuple[float, float]:
 def test_bars_lie_where_their_time_is() -> None:
     """545 seconds in all: n1 takes the first 270, n2 begins at 275."""
     assert [edges(bar) for bar in Page(plan_html(a_plan())).with_class("bar")] == [
-        pytest.approx(each, abs=0.01) for each in [(0, 6000 / 545), (6000 / 545, 24_000 / 545), (24_000 / 545, 27_000 / 545), (27_500 / 545, 33_500 / 545), (33_500 / 545, 51_500 / 545), (51_500 / 545, 100)]
+        pytest.approx(each, abs=0.01)
+        for each in [
+            (0, 6000 / 545),
+            (6000 / 545, 24_000 / 545),
+            (24_000 / 545, 27_000 / 545),
+            (27_500 / 545, 33_500 / 545),
+            (33_500 / 545, 51_500 / 545),
+            (51_500 / 545, 100),
+        ]
     ]
 
 
@@ -105,7 +142,9 @@ def test_a_label_near_the_right_edge_hangs_to_the_left() -> None:
     """Four nodes in the first night, one in the second: that begins at four fifths."""
     visits = (*(a_visit(f"n{number}", 270 * number) for number in range(4)), a_visit("n9", DAY))
     ticks = Page(plan_html(a_plan(visits=visits))).with_class("tick")
-    assert [(tick["style"], "late" in (tick["class"] or "")) for tick in ticks if "minor" not in (tick["class"] or "")] == [("left:0.0%", False), ("left:80.0%", True)]
+    assert [
+        (tick["style"], "late" in (tick["class"] or "")) for tick in ticks if "minor" not in (tick["class"] or "")
+    ] == [("left:0.0%", False), ("left:80.0%", True)]
 
 
 @given(starts=st.lists(st.integers(0, 3 * DAY), min_size=1, max_size=8))
@@ -117,10 +156,20 @@ def test_no_bar_leaves_the_time_line(starts: list[int]) -> None:
         assert 0 <= left <= right <= 100.01
 
 
-@given(name=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30).map(lambda text: f'<script src=x onerror="1">&amp;{text}'))
+@given(
+    name=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30).map(
+        lambda text: f'<script src=x onerror="1">&amp;{text}'
+    )
+)
 @settings(max_examples=50, deadline=None)
 def test_names_stay_text(name: str) -> None:
-    plan = a_plan(nodes=(name,), visits=(a_visit(name, 0),), moves=(Move(pod=name, source=name, target=name, at=T0),), notes=(name,), lost=(name,))
+    plan = a_plan(
+        nodes=(name,),
+        visits=(a_visit(name, 0),),
+        moves=(Move(pod=name, source=name, target=name, at=T0),),
+        notes=(name,),
+        lost=(name,),
+    )
     text = plan_html(plan)
     page = Page(text)
     assert "script" not in {tag for tag, _ in page.tags}
@@ -150,7 +199,9 @@ def test_nobody_who_goes_is_a_page_too() -> None:
 
 # ---- in a browser ----
 
-BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+BROWSER = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
 in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on the PATH")
 
 HARNESS = """<!DOCTYPE html><body style="margin:0"><iframe src="plan.html" style="border:0;width:{width}px;height:900px"></iframe><pre id="found"></pre><script>
@@ -171,7 +222,18 @@ onload = () => {{
 def chromium(*arguments: str, home: Path) -> str:
     assert BROWSER is not None
     done = run(
-        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={home / 'profile'}", "--virtual-time-budget=4000", *arguments],
+        [
+            BROWSER,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            f"--user-data-dir={home / 'profile'}",
+            "--virtual-time-budget=4000",
+            *arguments,
+        ],
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -187,13 +249,26 @@ def test_the_page_fits_its_width(tmp_path: Path, width: int, stacked: bool) -> N
     found = re.search(r'<pre id="found">(.+?)</pre>', shown)
     assert found is not None, shown[:2000]
     page = json.loads(unescape(found[1]))
-    assert page == {"scroll": width, "width": width, "bars": 7, "inside": True, "stacked": stacked, "size": 16, "colours": 3}
+    assert page == {
+        "scroll": width,
+        "width": width,
+        "bars": 7,
+        "inside": True,
+        "stacked": stacked,
+        "size": 16,
+        "colours": 3,
+    }
 
 
 @in_a_browser
 def test_the_page_can_be_printed(tmp_path: Path) -> None:
     (tmp_path / "plan.html").write_text(plan_html(a_bad_plan()))
-    chromium("--no-pdf-header-footer", f"--print-to-pdf={tmp_path / 'plan.pdf'}", f"file://{tmp_path}/plan.html", home=tmp_path)
+    chromium(
+        "--no-pdf-header-footer",
+        f"--print-to-pdf={tmp_path / 'plan.pdf'}",
+        f"file://{tmp_path}/plan.html",
+        home=tmp_path,
+    )
     document = (tmp_path / "plan.pdf").read_bytes()
     assert document.startswith(b"%PDF-")
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", document)) <= 3

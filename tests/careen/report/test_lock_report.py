@@ -26,18 +26,43 @@ KUREDS = Entry(node="n9")
         ),
         (
             LockContent(entries=(replace(N3, failed="never-ready"),), max_owners=3),
-            "HALTED: n3 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock release n3`; 1 of 3 claims held by n3 (4m12s)",
+            (
+                "HALTED: n3 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong "
+                "and `careen retry n3`, or `careen lock release n3`; 1 of 3 claims held by n3 (4m12s)"
+            ),
         ),
         (
-            LockContent(entries=(replace(N3, overdue=Overdue(phase="Rebooting", since="2026-03-04T12:00:10Z")),), max_owners=1),
-            "OVERDUE: n3, which was asked to reboot at 2026-03-04 12:00 UTC and has not come back; 1 of 1 claims held by n3 (4m12s)",
+            LockContent(
+                entries=(replace(N3, overdue=Overdue(phase="Rebooting", since="2026-03-04T12:00:10Z")),), max_owners=1
+            ),
+            (
+                "OVERDUE: n3, which was asked to reboot at 2026-03-04 12:00 UTC and has not come back; 1 of 1 "
+                "claims held by n3 (4m12s)"
+            ),
         ),
         (LockContent(is_paused=True), "PAUSED by hand; no claim held"),
-        (LockContent(entries=(N3,), max_owners=1, is_paused=True, pause_reason="freeze"), "PAUSED by hand: freeze; 1 of 1 claims held by n3 (4m12s)"),
-        (Garbage("it is not JSON"), "cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it"),
+        (
+            LockContent(entries=(N3,), max_owners=1, is_paused=True, pause_reason="freeze"),
+            "PAUSED by hand: freeze; 1 of 1 claims held by n3 (4m12s)",
+        ),
+        (
+            Garbage("it is not JSON"),
+            "cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it",
+        ),
         (Unknown("403"), "could not be read: 403"),
     ],
-    ids=["free", "held", "kured's own entry without a time", "held and named", "halted", "overdue", "paused", "paused with a reason and a holder", "garbage", "unread"],
+    ids=[
+        "free",
+        "held",
+        "kured's own entry without a time",
+        "held and named",
+        "halted",
+        "overdue",
+        "paused",
+        "paused with a reason and a holder",
+        "garbage",
+        "unread",
+    ],
 )
 def test_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
     assert lock_sentence(state, NOW) == sentence
@@ -46,8 +71,11 @@ def test_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("state", "word"),
     [
-        (LockContent(), "free"), (LockContent(entries=(N3,)), "held"), (LockContent(entries=(N3,), is_paused=True), "paused"),
-        (Garbage("x"), "garbage"), (Unknown("x"), "unknown"),
+        (LockContent(), "free"),
+        (LockContent(entries=(N3,)), "held"),
+        (LockContent(entries=(N3,), is_paused=True), "paused"),
+        (Garbage("x"), "garbage"),
+        (Unknown("x"), "unknown"),
     ],
     ids=["free", "held", "paused comes before held", "garbage", "unread"],
 )
@@ -63,14 +91,26 @@ def test_the_json_says_since_when_and_in_which_phase_a_holder_is_overdue() -> No
 
 def test_a_claim_of_a_node_that_is_not_there_or_is_another_is_stray() -> None:
     nodes = [NodeView(name=name, uid=f"uid-{name}", resource_version="1") for name in ("n1", "n2", "n3")]
-    entries = (Entry(node="n1", uid="uid-n1"), Entry(node="n2", uid="former"), Entry(node="n3"), Entry(node="n9", uid="x"), Entry(node="n9", uid="y"))
-    assert stray_claims(LockContent(entries=entries), nodes) == (StrayClaim(node="n2", is_another=True), StrayClaim(node="n9", is_another=False))
+    entries = (
+        Entry(node="n1", uid="uid-n1"),
+        Entry(node="n2", uid="former"),
+        Entry(node="n3"),
+        Entry(node="n9", uid="x"),
+        Entry(node="n9", uid="y"),
+    )
+    assert stray_claims(LockContent(entries=entries), nodes) == (
+        StrayClaim(node="n2", is_another=True),
+        StrayClaim(node="n9", is_another=False),
+    )
     assert stray_claims(Garbage("x"), nodes) == stray_claims(Unknown("403"), nodes) == ()
 
 
 def test_a_stray_claim_is_told_with_what_to_do() -> None:
     text = lock_text(LockContent(entries=(N3,)), {}, NOW, where="DaemonSet careen/careen")
-    assert "a claim is held by n3, but there is no Node n3. It is freed by itself once that has been so for longer than the reboot deadline; " in text
+    assert (
+        "a claim is held by n3, but there is no Node n3. It is freed by itself once that has been so for "
+        "longer than the reboot deadline; " in text
+    )
     assert "`careen lock release n3` frees it at once, on your word that the host is not at work." in text
 
 

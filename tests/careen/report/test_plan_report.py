@@ -16,7 +16,9 @@ from tests.careen.report.planned import T0, a_bad_plan, a_plan, a_visit, at
 
 
 def test_a_plan_without_trouble_is_short() -> None:
-    assert plan_text(a_plan()) == """\
+    assert (
+        plan_text(a_plan())
+        == """\
 Plan for 2 nodes from Wed 2026-03-04 22:00, 1 at a time, order oldest.
 
 NODE   START                     END        MOVES   NOTE
@@ -25,10 +27,13 @@ n2     Wed 2026-03-04 22:04:35   22:09:05   0       -
 
 2 of 2 nodes reboot; finished Wed 2026-03-04 22:09:05, after 9m5s.
 No pod moves."""
+    )
 
 
 def test_everything_that_is_wrong_is_said_with_what_to_do() -> None:
-    assert plan_text(a_bad_plan()) == """\
+    assert (
+        plan_text(a_bad_plan())
+        == """\
 Plan for 4 nodes from Wed 2026-03-04 22:00, 2 at a time, order fewest-moves (not as the agents go: they are set to --order=oldest).
 
 NODE   START                     END        MOVES   NOTE
@@ -58,6 +63,7 @@ At risk:
   - shop/bare will not be created again: no controller does it, or a Job has no retry left. Recreate them by hand, or give them a controller, or let the Job ignore evictions (podFailurePolicy).
   - where shop/odd would go cannot be told. Give their scheduler's configuration with --scheduler-config, or look at them by hand.
 Note: durations are assumed."""
+    )
 
 
 def test_times_are_told_in_the_zone_of_the_window() -> None:
@@ -72,22 +78,41 @@ def test_many_windows_are_not_told_one_by_one() -> None:
 
 
 def test_nobody_who_goes_is_a_plan_too() -> None:
-    nobody = a_plan(visits=(), left=(Left(node="n1", obstacle=Obstacle(rule="budgets", subject="x", sentence="n9 is cordoned")),))
+    nobody = a_plan(
+        visits=(), left=(Left(node="n1", obstacle=Obstacle(rule="budgets", subject="x", sentence="n9 is cordoned")),)
+    )
     assert "0 of 2 nodes reboot.\n" in plan_text(nobody)
     assert "NODE " not in plan_text(nobody)
 
 
-@pytest.mark.parametrize(("changes", "clean"), [
-    pytest.param({}, True, id="nothing wrong"),
-    pytest.param({"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=True, why=""),)}, True, id="a pod that waits out the reboot"),
-    pytest.param({"lost": ("p",)}, True, id="a pod that is lost is told, as in a forecast"),
-    pytest.param({"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=False, why=""),)}, False, id="a pod without room"),
-    pytest.param({"closings": (Closing(at=at(1), left=1),)}, False, id="more than one window"),
-    pytest.param({"visits": (a_visit("n1", 0, undone="shut"),)}, False, id="an undone drain"),
-    pytest.param({"unknown": ("p",)}, False, id="a pod that cannot be predicted"),
-    pytest.param({"left": (Left(node="n1", obstacle=Obstacle(rule="hold", subject="", sentence="")),)}, False, id="a node that does not go"),
-])
-def test_a_plan_is_clean_when_every_node_goes_in_one_window_and_no_pod_lacks_room(changes: dict[str, Any], clean: bool) -> None:
+@pytest.mark.parametrize(
+    ("changes", "clean"),
+    [
+        pytest.param({}, True, id="nothing wrong"),
+        pytest.param(
+            {"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=True, why=""),)},
+            True,
+            id="a pod that waits out the reboot",
+        ),
+        pytest.param({"lost": ("p",)}, True, id="a pod that is lost is told, as in a forecast"),
+        pytest.param(
+            {"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=False, why=""),)},
+            False,
+            id="a pod without room",
+        ),
+        pytest.param({"closings": (Closing(at=at(1), left=1),)}, False, id="more than one window"),
+        pytest.param({"visits": (a_visit("n1", 0, undone="shut"),)}, False, id="an undone drain"),
+        pytest.param({"unknown": ("p",)}, False, id="a pod that cannot be predicted"),
+        pytest.param(
+            {"left": (Left(node="n1", obstacle=Obstacle(rule="hold", subject="", sentence="")),)},
+            False,
+            id="a node that does not go",
+        ),
+    ],
+)
+def test_a_plan_is_clean_when_every_node_goes_in_one_window_and_no_pod_lacks_room(
+    changes: dict[str, Any], clean: bool
+) -> None:
     assert is_clean(a_plan(**changes)) is clean
     assert bool(risks(a_plan(**changes))) is (not clean or "lost" in changes)
 
@@ -95,22 +120,62 @@ def test_a_plan_is_clean_when_every_node_goes_in_one_window_and_no_pod_lacks_roo
 def test_json_has_everything() -> None:
     plan = json.loads(as_json(plan_json(a_bad_plan())))
     assert plan["agentsOrder"] == "oldest"
-    assert (plan["order"], plan["concurrency"], plan["begins"], plan["nodes"]) == ("fewest-moves", 2, "2026-03-04T22:00:00Z", ["n1", "n2", "n3", "n4"])
-    assert plan["visits"][0]["steps"][1] == {"step": "rebooting", "start": "2026-03-04T22:01:00Z", "end": "2026-03-04T22:04:00Z"}
+    assert (plan["order"], plan["concurrency"], plan["begins"], plan["nodes"]) == (
+        "fewest-moves",
+        2,
+        "2026-03-04T22:00:00Z",
+        ["n1", "n2", "n3", "n4"],
+    )
+    assert plan["visits"][0]["steps"][1] == {
+        "step": "rebooting",
+        "start": "2026-03-04T22:01:00Z",
+        "end": "2026-03-04T22:04:00Z",
+    }
     assert plan["visits"][1]["undone"] == "the window is 22:00–22:05"
-    assert plan["moves"][0] == {"pod": "shop/a", "from": "n1", "to": "n2", "at": "2026-03-04T22:00:00Z", "choices": 2, "preempted": False}
-    assert plan["waits"][2] == {"pod": "shop/e", "node": "n2", "since": "2026-03-05T22:00:00Z", "until": None, "returns": False, "why": "0/4 nodes are available: 4 Insufficient memory."}
+    assert plan["moves"][0] == {
+        "pod": "shop/a",
+        "from": "n1",
+        "to": "n2",
+        "at": "2026-03-04T22:00:00Z",
+        "choices": 2,
+        "preempted": False,
+    }
+    assert plan["waits"][2] == {
+        "pod": "shop/e",
+        "node": "n2",
+        "since": "2026-03-05T22:00:00Z",
+        "until": None,
+        "returns": False,
+        "why": "0/4 nodes are available: 4 Insufficient memory.",
+    }
     assert plan["closings"] == [{"at": "2026-03-04T22:05:00Z", "left": 3}, {"at": "2026-03-05T22:05:00Z", "left": 2}]
     assert plan["left"][0] == {"node": "n3", "rule": "hold", "sentence": "held: auditors"}
-    assert plan["figures"] == {"reboots": 2, "seconds": 86_670, "moves": 3, "doubleMoves": 1, "pending": 2, "pendingSeconds": 510, "left": 2}
+    assert plan["figures"] == {
+        "reboots": 2,
+        "seconds": 86_670,
+        "moves": 3,
+        "doubleMoves": 1,
+        "pending": 2,
+        "pendingSeconds": 510,
+        "left": 2,
+    }
     assert set(plan["comparison"]) == {Order.OLDEST.value, Order.FEWEST_MOVES.value}
-    assert (plan["lost"], plan["unknown"], plan["mostAtOnce"], len(plan["risks"])) == (["shop/bare"], ["shop/odd"], 1, 7)
+    assert (plan["lost"], plan["unknown"], plan["mostAtOnce"], len(plan["risks"])) == (
+        ["shop/bare"],
+        ["shop/odd"],
+        1,
+        7,
+    )
 
 
 def test_moves_of_pods_that_fit_on_more_nodes_than_the_scheduler_looks_at_are_told_apart() -> None:
-    moves = (Move(pod="shop/a", source="n1", target="n2", at=at(0), is_open=True), Move(pod="shop/b", source="n1", target="n2", at=at(0)))
+    moves = (
+        Move(pod="shop/a", source="n1", target="n2", at=at(0), is_open=True),
+        Move(pod="shop/b", source="n1", target="n2", at=at(0)),
+    )
     plan = a_plan(moves=moves)
     assert (
-        "1 move may go to another node: more nodes fit than kube-scheduler looks at, unless its percentageOfNodesToScore is 100."
+        "1 move may go to another node: more nodes fit than kube-scheduler looks at, unless its "
+        "percentageOfNodesToScore is 100."
     ) in plan_text(plan).splitlines()
     assert [move.get("open", False) for move in plan_json(plan)["moves"]] == [True, False]

@@ -11,18 +11,14 @@ NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 def test_columns_are_aligned_and_an_empty_cell_is_a_dash() -> None:
     assert table(["NODE", "PHASE", "REASON"], [["n1", "Waiting", "held by a person"], ["node-12", "", ""]]) == (
-        "NODE      PHASE     REASON\n"
-        "n1        Waiting   held by a person\n"
-        "node-12   -         -"
+        "NODE      PHASE     REASON\nn1        Waiting   held by a person\nnode-12   -         -"
     )
 
 
 def test_the_last_column_is_folded_under_itself() -> None:
-    assert table(["NODE", "REASON"], [["n1", "the pods shop/cart-1 and shop/cart-2 would not find room"]], width=40) == (
-        "NODE   REASON\n"
-        "n1     the pods shop/cart-1 and\n"
-        "       shop/cart-2 would not find room"
-    )
+    assert table(
+        ["NODE", "REASON"], [["n1", "the pods shop/cart-1 and shop/cart-2 would not find room"]], width=40
+    ) == ("NODE   REASON\nn1     the pods shop/cart-1 and\n       shop/cart-2 would not find room")
 
 
 def test_a_terminal_too_narrow_to_fold_for_gets_whole_sentences() -> None:
@@ -31,7 +27,10 @@ def test_a_terminal_too_narrow_to_fold_for_gets_whole_sentences() -> None:
 
 
 def test_a_paragraph_is_indented_and_folded() -> None:
-    assert paragraph("one two three four five six seven eight nine", indent="    ", width=40) == "    one two three four five six seven\n    eight nine"
+    assert (
+        paragraph("one two three four five six seven eight nine", indent="    ", width=40)
+        == "    one two three four five six seven\n    eight nine"
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,6 +67,10 @@ def test_json_refuses_what_it_would_have_to_guess() -> None:
 
 
 def test_counts_and_lists_read_like_sentences() -> None:
-    assert (count_of(1, "node"), count_of(3, "node"), count_of(0, "entry", "entries")) == ("1 node", "3 nodes", "0 entries")
+    assert (count_of(1, "node"), count_of(3, "node"), count_of(0, "entry", "entries")) == (
+        "1 node",
+        "3 nodes",
+        "0 entries",
+    )
     assert listed(["a", "b", "c"], most=2) == "a, b and 1 more"
     assert listed(["a", "b"], most=2) == "a, b"

@@ -40,18 +40,28 @@ def test_every_gate_answers_in_every_phase(phase: Phase) -> None:
 def test_what_is_asked_only_under_a_claim_is_not_asked_of_a_waiting_node() -> None:
     later = {gate.name for gate in GATES if When.READY not in gate.when}
     assert later
-    assert {each.gate for each in gate_answers(story(Phase.WAITING)) if each.sentence == "it is asked under a claim"} == later
+    assert {
+        each.gate for each in gate_answers(story(Phase.WAITING)) if each.sentence == "it is asked under a claim"
+    } == later
 
 
 def test_a_lock_that_is_not_understood_refuses_before_the_agent_has_said_so() -> None:
     first = gate_answers(story(Phase.WAITING, Garbage("it is not JSON")))[0]
-    assert (first.answer, first.code, first.sentence) == (Answer.WILL_REFUSE, Code.LOCK_GARBAGE, "the lock's content cannot be understood: it is not JSON")
+    assert (first.answer, first.code, first.sentence) == (
+        Answer.WILL_REFUSE,
+        Code.LOCK_GARBAGE,
+        "the lock's content cannot be understood: it is not JSON",
+    )
 
 
 def test_another_nodes_failure_refuses_before_the_agent_has_said_so_but_not_the_node_that_failed() -> None:
     def halted_by(name: str) -> list[Answer]:
         lock = LockContent(entries=(Entry(node=name, failed="never-ready"),))
-        return [each.answer for each in gate_answers(story(Phase.WAITING, lock)) if each.gate == "halt" and "lock release n2" in each.sentence]
+        return [
+            each.answer
+            for each in gate_answers(story(Phase.WAITING, lock))
+            if each.gate == "halt" and "lock release n2" in each.sentence
+        ]
 
     assert (halted_by("n2"), halted_by("n1")) == ([Answer.WILL_REFUSE], [])
 
@@ -69,23 +79,38 @@ def test_a_remedy_names_the_node_that_was_asked_about(code: Code) -> None:
 @pytest.mark.parametrize(
     ("by", "record", "words"),
     [
-        (("careen-agent",), Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True), "is cordoned by careen, for the claim it holds"),
+        (
+            ("careen-agent",),
+            Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True),
+            "is cordoned by careen, for the claim it holds",
+        ),
         (("careen-agent",), None, "is cordoned by careen, and nothing says for which claim: its agent lifts it"),
         (("kubectl-cordon",), None, "is cordoned by kubectl-cordon, not by careen alone, and stays so"),
         (("argo", "careen-agent"), None, "is cordoned by argo, careen-agent, not by careen alone"),
-        ((), None, "the API server does not say by whom. If nobody knows of it, it may be what is left of a claim whose record was removed: `kubectl uncordon n1`"),
+        (
+            (),
+            None,
+            (
+                "the API server does not say by whom. If nobody knows of it, it may be what is left of a claim "
+                "whose record was removed: `kubectl uncordon n1`"
+            ),
+        ),
     ],
 )
 def test_whose_cordon_it_is_is_told(by: tuple[str, ...], record: Progress | None, words: str) -> None:
     annotations = {keys.PROGRESS: to_annotation(record), keys.PHASE: record.phase} if record else {}
-    node = NodeView(name="n1", uid="u", resource_version="1", unschedulable=True, cordoned_by=by, annotations=annotations)
+    node = NodeView(
+        name="n1", uid="u", resource_version="1", unschedulable=True, cordoned_by=by, annotations=annotations
+    )
     told = NodeStory(node=node, lock=LockContent(), agents=(), now=NOW)
     assert words in cordon_sentence(told)
     assert f"Cordon: {cordon_sentence(told)}." in why_text(told)
     assert why_json(told)["cordon"] == {"by": list(by), "sentence": cordon_sentence(told)}
 
 
-@pytest.mark.parametrize("record", ["garbage", '{"version":2}', '{"version":1,"phase":"Elsewhere"}', '{"version":1,"phase":"Draining"}'])
+@pytest.mark.parametrize(
+    "record", ["garbage", '{"version":2}', '{"version":1,"phase":"Elsewhere"}', '{"version":1,"phase":"Draining"}']
+)
 def test_a_record_that_the_agent_cannot_read_is_told_with_what_to_remove(record: str) -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.PROGRESS: record})
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
@@ -99,7 +124,11 @@ def test_of_a_node_in_service_nothing_is_said_of_cordons() -> None:
 
 
 def test_what_the_reboot_would_lose_is_told_before_the_gates() -> None:
-    annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.WARNING: "the kubelet does not hear of the shutdown"}
+    annotations = {
+        keys.PHASE: "Waiting",
+        keys.REASON: "waits",
+        keys.WARNING: "the kubelet does not hear of the shutdown",
+    }
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
     assert "Warning: the kubelet does not hear of the shutdown." in text[: text.index("GATE")]

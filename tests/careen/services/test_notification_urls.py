@@ -1,4 +1,5 @@
-"""shoutrrr's URLs: each documented form becomes an address that the library accepts, and nothing that is said has a secret in it."""
+"""shoutrrr's URLs: each documented form becomes an address that the library accepts, and nothing that is said
+has a secret in it."""
 
 from __future__ import annotations
 
@@ -17,35 +18,95 @@ pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:Deprecati
 # The form of shoutrrr's documentation → what of it has to stand in the library's address.
 KNOWN = [
     ("bark://:devicekey@bark.example.com", ["barks://bark.example.com/devicekey"]),
-    ("discord://token_x-Y@123456789012345678?thread_id=42&username=careen", ["discord://careen@123456789012345678/token_x-Y/", "thread=42"]),
+    (
+        "discord://token_x-Y@123456789012345678?thread_id=42&username=careen",
+        ["discord://careen@123456789012345678/token_x-Y/", "thread=42"],
+    ),
     ("googlechat://chat.googleapis.com/v1/spaces/FOO/messages?key=bar&token=baz", ["gchat://FOO/bar/baz"]),
-    ("gotify://gotify.example.com:8443/base/AzyoeNS.D4iJLVa?priority=8", ["gotifys://gotify.example.com:8443/base/AzyoeNS.D4iJLVa"]),
+    (
+        "gotify://gotify.example.com:8443/base/AzyoeNS.D4iJLVa?priority=8",
+        ["gotifys://gotify.example.com:8443/base/AzyoeNS.D4iJLVa"],
+    ),
     ("gotify://gotify.example.com/AzyoeNS.D4iJLVa?disabletls=yes", ["gotify://gotify.example.com/AzyoeNS.D4iJLVa"]),
     ("ifttt://keyABC/?events=one,two", ["ifttt://keyABC@one/two"]),
-    ("join://shoutrrr:0123456789abcdef0123456789abcdef@join/?devices=0123456789abcdef0123456789abcdee", ["join://0123456789abcdef0123456789abcdef/0123456789abcdef0123456789abcdee"]),
-    ("matrix://user:pass%2Fword@matrix.example.com:8448/?rooms=!abc:example.com", ["matrixs://user:pass/word@matrix.example.com:8448/!abc:example.com"]),
+    (
+        "join://shoutrrr:0123456789abcdef0123456789abcdef@join/?devices=0123456789abcdef0123456789abcdee",
+        ["join://0123456789abcdef0123456789abcdef/0123456789abcdef0123456789abcdee"],
+    ),
+    (
+        "matrix://user:pass%2Fword@matrix.example.com:8448/?rooms=!abc:example.com",
+        ["matrixs://user:pass/word@matrix.example.com:8448/!abc:example.com"],
+    ),
     ("matrix://:tokentoken@matrix.example.com/?rooms=ops", ["matrixs://tokentoken@matrix.example.com/ops"]),
-    ("mattermost://bot@mm.example.com/abcdefghijklmnopqrstuvwx/town-square", ["mmosts://bot@mm.example.com/abcdefghijklmnopqrstuvwx", "to=#town-square"]),
-    ("ntfy://u:p@ntfy.example.com/alerts?priority=4&tags=a,b", ["ntfys://u:p@ntfy.example.com/alerts", "priority=high", "tags=a,b"]),
-    ("ntfy://:tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2@ntfy.sh/alerts", ["ntfys://tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2@ntfy.sh/alerts", "auth=token"]),
-    ("opsgenie://api.eu.opsgenie.com/eb243592-faa2-4ba2-a551q-1afdf565c889", ["opsgenie://eb243592-faa2-4ba2-a551q-1afdf565c889", "region=eu"]),
+    (
+        "mattermost://bot@mm.example.com/abcdefghijklmnopqrstuvwx/town-square",
+        ["mmosts://bot@mm.example.com/abcdefghijklmnopqrstuvwx", "to=#town-square"],
+    ),
+    (
+        "ntfy://u:p@ntfy.example.com/alerts?priority=4&tags=a,b",
+        ["ntfys://u:p@ntfy.example.com/alerts", "priority=high", "tags=a,b"],
+    ),
+    (
+        "ntfy://:tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2@ntfy.sh/alerts",
+        ["ntfys://tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2@ntfy.sh/alerts", "auth=token"],
+    ),
+    (
+        "opsgenie://api.eu.opsgenie.com/eb243592-faa2-4ba2-a551q-1afdf565c889",
+        ["opsgenie://eb243592-faa2-4ba2-a551q-1afdf565c889", "region=eu"],
+    ),
     ("pushbullet://o.abcdefghijklmnopqrstuvwxyz012345#chan", ["pbul://o.abcdefghijklmnopqrstuvwxyz012345/#chan"]),
-    ("pushover://shoutrrr:azGDORePK8gMaC0QOYAMyEEuzJnyUi@uQiRzpo4DXghDmr9QzzfQu27cmVRsG/?devices=phone", ["pover://uQiRzpo4DXghDmr9QzzfQu27cmVRsG@azGDORePK8gMaC0QOYAMyEEuzJnyUi/phone"]),
-    ("rocketchat://bot@chat.example.com:8443/8eGdRzc9r4YYNyvge/2XYQcX9NBwJBKfQnphpebPcnXZcPEi32Nt4NKJfrnbhsbRfX/general",
-     ["rockets://bot:8eGdRzc9r4YYNyvge/2XYQcX9NBwJBKfQnphpebPcnXZcPEi32Nt4NKJfrnbhsbRfX@chat.example.com:8443/#general"]),
-    ("rocketchat://chat.example.com/8eGdRzc9r4YYNyvge/2XYQcX9NBwJBKfQnphpebPcnXZcPEi32Nt4NKJfrnbhsbRfX/@bob", ["@chat.example.com/@bob"]),
-    ("slack://careen@T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", ["slack://careen@T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "mode=hook"]),
-    ("slack://hook:T00000000-B00000000-XXXXXXXXXXXXXXXXXXXXXXXX@webhook", ["slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "mode=hook"]),
-    ("slack://xoxb:123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N@C001CHANNEL?botname=careen", ["slack://careen@xoxb-123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N/+C001CHANNEL", "mode=bot"]),
-    ("slack://xoxb:123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N@ops", ["slack://xoxb-123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N/#ops"]),
-    ("smtp://user:pass@mail.example.com:587/?from=a@example.com&to=b@example.com,c@example.com", ["mailtos://user:pass@mail.example.com", "/b@example.com/c@example.com", "mode=starttls", "from=a@example.com"]),
-    ("smtp://mail.example.com/?fromAddress=a@example.com&toAddresses=b@example.com&useStartTLS=no", ["mailto://mail.example.com/b@example.com"]),
-    ("telegram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw@telegram?chats=@channel,-1001234567890", ["tgram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/", "-1001234567890", "@channel"]),
-    ("zulip://careen-bot%40example.zulipchat.com:MHJhmYxZkYYzZmZmYxZkYYzZmZmYxZkY@example.zulipchat.com/?stream=ops&topic=reboots", ["zulip://careen@example/MHJhmYxZkYYzZmZmYxZkYYzZmZmYxZkY/ops"]),
+    (
+        "pushover://shoutrrr:azGDORePK8gMaC0QOYAMyEEuzJnyUi@uQiRzpo4DXghDmr9QzzfQu27cmVRsG/?devices=phone",
+        ["pover://uQiRzpo4DXghDmr9QzzfQu27cmVRsG@azGDORePK8gMaC0QOYAMyEEuzJnyUi/phone"],
+    ),
+    (
+        "rocketchat://bot@chat.example.com:8443/8eGdRzc9r4YYNyvge/2XYQcX9NBwJBKfQnphpebPcnXZcPEi32Nt4NKJfrnbhsbRfX/general",
+        [
+            "rockets://bot:8eGdRzc9r4YYNyvge/2XYQcX9NBwJBKfQnphpebPcnXZcPEi32Nt4NKJfrnbhsbRfX@chat.example.com:8443/#general"
+        ],
+    ),
+    (
+        "rocketchat://chat.example.com/8eGdRzc9r4YYNyvge/2XYQcX9NBwJBKfQnphpebPcnXZcPEi32Nt4NKJfrnbhsbRfX/@bob",
+        ["@chat.example.com/@bob"],
+    ),
+    (
+        "slack://careen@T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
+        ["slack://careen@T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "mode=hook"],
+    ),
+    (
+        "slack://hook:T00000000-B00000000-XXXXXXXXXXXXXXXXXXXXXXXX@webhook",
+        ["slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "mode=hook"],
+    ),
+    (
+        "slack://xoxb:123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N@C001CHANNEL?botname=careen",
+        ["slack://careen@xoxb-123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N/+C001CHANNEL", "mode=bot"],
+    ),
+    (
+        "slack://xoxb:123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N@ops",
+        ["slack://xoxb-123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N/#ops"],
+    ),
+    (
+        "smtp://user:pass@mail.example.com:587/?from=a@example.com&to=b@example.com,c@example.com",
+        ["mailtos://user:pass@mail.example.com", "/b@example.com/c@example.com", "mode=starttls", "from=a@example.com"],
+    ),
+    (
+        "smtp://mail.example.com/?fromAddress=a@example.com&toAddresses=b@example.com&useStartTLS=no",
+        ["mailto://mail.example.com/b@example.com"],
+    ),
+    (
+        "telegram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw@telegram?chats=@channel,-1001234567890",
+        ["tgram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/", "-1001234567890", "@channel"],
+    ),
+    (
+        "zulip://careen-bot%40example.zulipchat.com:MHJhmYxZkYYzZmZmYxZkYYzZmZmYxZkY@example.zulipchat.com/?stream=ops&topic=reboots",
+        ["zulip://careen@example/MHJhmYxZkYYzZmZmYxZkYYzZmZmYxZkY/ops"],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("url", "expected"), KNOWN, ids=[url.split(":")[0] + str(number) for number, (url, _) in enumerate(KNOWN)])
+@pytest.mark.parametrize(
+    ("url", "expected"), KNOWN, ids=[url.split(":")[0] + str(number) for number, (url, _) in enumerate(KNOWN)]
+)
 def test_a_documented_form_becomes_an_address_that_the_library_accepts(url: str, expected: list[str]) -> None:
     import apprise
 
@@ -68,7 +129,11 @@ def test_teams_is_posted_to_directly_because_the_library_forgot_it() -> None:
     [
         ("generic://hook.example.com/a/b?x=1", Way.TEXT, "https://hook.example.com/a/b?x=1"),
         ("generic+http://hook.example.com:8080", Way.TEXT, "http://hook.example.com:8080/"),
-        ("generic+https://u:p@hook.example.com/a?template=json&messagekey=text", Way.JSON, "https://u:p@hook.example.com/a"),
+        (
+            "generic+https://u:p@hook.example.com/a?template=json&messagekey=text",
+            Way.JSON,
+            "https://u:p@hook.example.com/a",
+        ),
         ("generic://hook.example.com?disabletls=yes", Way.TEXT, "http://hook.example.com/"),
         ("generic://[::1]:8080/a", Way.TEXT, "https://[::1]:8080/a"),
     ],
@@ -79,14 +144,27 @@ def test_any_web_server_can_be_posted_to(url: str, way: Way, expected: str) -> N
 
 
 def test_headers_and_fields_of_a_generic_target_do_not_go_into_its_address() -> None:
-    target = parse("generic://h.example.com/?template=json&messagekey=text&@Authorization=Bearer%20x&$team=ops&method=put&contenttype=text/plain")
+    target = parse(
+        "generic://h.example.com/?template=json&messagekey=text&@Authorization=Bearer%20x&$team=ops&method=put&contenttype=text/plain"
+    )
     assert target.headers == {"Content-Type": "text/plain", "Authorization": "Bearer x"}
-    assert (target.fields, target.message_key, target.method, target.url) == ({"team": "ops"}, "text", "PUT", "https://h.example.com/")
+    assert (target.fields, target.message_key, target.method, target.url) == (
+        {"team": "ops"},
+        "text",
+        "PUT",
+        "https://h.example.com/",
+    )
 
 
 @pytest.mark.parametrize(
     ("query", "mode"),
-    [("", "starttls"), ("&encryption=None", "insecure"), ("&encryption=ImplicitTLS", "ssl"), ("&useStartTLS=No", "insecure"), ("&encryption=ExplicitTLS&useStartTLS=no", "starttls")],
+    [
+        ("", "starttls"),
+        ("&encryption=None", "insecure"),
+        ("&encryption=ImplicitTLS", "ssl"),
+        ("&useStartTLS=No", "insecure"),
+        ("&encryption=ExplicitTLS&useStartTLS=no", "starttls"),
+    ],
 )
 def test_a_mail_is_encrypted_unless_the_url_says_otherwise(query: str, mode: str) -> None:
     assert f"mode={mode}" in parse(f"smtp://mail.example.com/?from=a@example.com&to=b@example.com{query}").url
@@ -97,11 +175,15 @@ def test_port_465_means_tls_from_the_first_byte() -> None:
 
 
 def test_quotes_that_a_chart_left_on_are_taken_off() -> None:
-    assert parse('"slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"') == parse("slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX")
+    assert parse('"slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"') == parse(
+        "slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
+    )
 
 
 def test_a_slack_hook_is_the_address_that_slack_gives() -> None:
-    assert slack_hook('"https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"') == parse("slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX")
+    assert slack_hook('"https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"') == parse(
+        "slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
+    )
     assert slack_hook("") is None
 
 
@@ -112,11 +194,20 @@ REFUSED = [
     ("slack+https://SECRETWORD@host", "expected a shoutrrr URL of one of"),
     ("slack://SECRETWORD", "slack: expected slack://[BOT@]TOKEN-A/TOKEN-B/TOKEN-C"),
     ("slack://T/B/SECRETWORD/more", "slack: expected"),
-    ("slack://T00000000/B00000000/SECRETWORD?thread_ts=12", "slack: the parameter thread_ts is not known here; leave it out"),
+    (
+        "slack://T00000000/B00000000/SECRETWORD?thread_ts=12",
+        "slack: the parameter thread_ts is not known here; leave it out",
+    ),
     ("discord://SECRETWORD", "discord: expected discord://TOKEN@WEBHOOK-ID"),
     ("smtp://SECRETWORD@host:port/?from=a&to=b", "a port that is a number"),
-    ("smtp://user:SECRETWORD@host/?to=b@example.com", "smtp: expected smtp://USER:PASSWORD@HOST:PORT/?from=ADDRESS&to=ADDRESS"),
-    ("smtp://user:SECRETWORD@host/?from=a@example.com&to=b@example.com&encryption=rot13", "smtp: encryption is none of Auto, None, ExplicitTLS, ImplicitTLS"),
+    (
+        "smtp://user:SECRETWORD@host/?to=b@example.com",
+        "smtp: expected smtp://USER:PASSWORD@HOST:PORT/?from=ADDRESS&to=ADDRESS",
+    ),
+    (
+        "smtp://user:SECRETWORD@host/?from=a@example.com&to=b@example.com&encryption=rot13",
+        "smtp: encryption is none of Auto, None, ExplicitTLS, ImplicitTLS",
+    ),
     ("telegram://SECRETWORD@telegram?chats=1", "telegram: expected"),
     ("telegram://1:SECRETWORD@telegram", "telegram: expected telegram://TOKEN@telegram?chats=CHAT"),
     ("generic://host?template=SECRETWORD", "generic: the only template known here is json"),
@@ -135,9 +226,19 @@ def test_what_cannot_be_used_is_refused_without_its_secret(url: str, sentence: s
     assert "SECRET" not in str(error.value)
 
 
-@pytest.mark.parametrize("url", ["https://mattermost.example.com/hooks/SECRET", "slack://T/B/SECRET", "http://hooks.slack.com/services/T/B/SECRET", "https://hooks.slack.com/services/T/SECRET"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://mattermost.example.com/hooks/SECRET",
+        "slack://T/B/SECRET",
+        "http://hooks.slack.com/services/T/B/SECRET",
+        "https://hooks.slack.com/services/T/SECRET",
+    ],
+)
 def test_a_slack_hook_elsewhere_is_refused_without_its_secret(url: str) -> None:
-    with pytest.raises(ValueError, match=re.escape("expected https://hooks.slack.com/services/TOKEN-A/TOKEN-B/TOKEN-C")) as error:
+    with pytest.raises(
+        ValueError, match=re.escape("expected https://hooks.slack.com/services/TOKEN-A/TOKEN-B/TOKEN-C")
+    ) as error:
         slack_hook(url)
     assert "SECRET" not in str(error.value)
 
@@ -146,15 +247,28 @@ def test_a_slack_hook_elsewhere_is_refused_without_its_secret(url: str) -> None:
 def test_the_representation_of_a_target_shows_its_service_alone(url: str) -> None:
     target = parse(url)
     shown = repr(target)
-    assert [secret for secret in secrets_of(target) if secret in shown and secret not in (target.service, "https", "text")] == []
+    assert [
+        secret for secret in secrets_of(target) if secret in shown and secret not in (target.service, "https", "text")
+    ] == []
 
 
 def test_every_piece_of_an_address_counts_as_a_secret() -> None:
-    target = Target(service="x", url="x://user:pass%2Fword@host.example.com/token?key=value1", headers={"A": "Bearer abcdef"})
+    target = Target(
+        service="x", url="x://user:pass%2Fword@host.example.com/token?key=value1", headers={"A": "Bearer abcdef"}
+    )
     assert {"user", "word", "host.example.com", "token", "value1", "Bearer", "abcdef"} <= set(secrets_of(target))
 
 
-@given(st.one_of(st.text(), st.builds("{}://{}".format, st.sampled_from(sorted({url.split(":")[0] for url, _ in KNOWN} | {"generic", "teams"})), st.text())))
+@given(
+    st.one_of(
+        st.text(),
+        st.builds(
+            "{}://{}".format,
+            st.sampled_from(sorted({url.split(":")[0] for url, _ in KNOWN} | {"generic", "teams"})),
+            st.text(),
+        ),
+    )
+)
 def test_any_text_is_a_target_or_refused_with_a_sentence(text: str) -> None:
     try:
         found: Target | str = parse(text)

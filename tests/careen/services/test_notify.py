@@ -25,7 +25,10 @@ def mattermost(address: str) -> Target:
 async def test_a_message_goes_to_every_target() -> None:
     with running_webhook() as first, running_webhook() as second:
         targets = [parse(f"generic+http://{first.address}/hook"), mattermost(second.address)]
-        assert await send("Draining node n1", targets, seconds=LONG_SECONDS) == (Outcome(service="generic"), Outcome(service="mattermost"))
+        assert await send("Draining node n1", targets, seconds=LONG_SECONDS) == (
+            Outcome(service="generic"),
+            Outcome(service="mattermost"),
+        )
     assert [(verb, path, body) for verb, path, body, _ in first.got] == [("POST", "/hook", "Draining node n1")]
     assert [path for _, path, _, _ in second.got] == ["/hooks/abcdefghijklmnopqrstuvwx"]
     assert json.loads(second.texts[0])["text"] == "Draining node n1"
@@ -33,7 +36,9 @@ async def test_a_message_goes_to_every_target() -> None:
 
 async def test_a_message_as_json_has_the_wanted_key_and_fields() -> None:
     with running_webhook() as hook:
-        target = parse(f"generic+http://{hook.address}/?template=json&messagekey=text&$team=ops&@X-Token=abc&method=put")
+        target = parse(
+            f"generic+http://{hook.address}/?template=json&messagekey=text&$team=ops&@X-Token=abc&method=put"
+        )
         assert await send("A & B", [target], seconds=LONG_SECONDS) == (Outcome(service="generic"),)
     ((verb, path, body, headers),) = hook.got
     assert (verb, path, json.loads(body), headers["X-Token"]) == ("PUT", "/", {"team": "ops", "text": "A & B"}, "abc")
@@ -41,7 +46,10 @@ async def test_a_message_as_json_has_the_wanted_key_and_fields() -> None:
 
 async def test_a_target_that_refuses_is_told_with_its_status_and_without_its_secret() -> None:
     with running_webhook(status=403) as hook:
-        targets = [parse(f"generic+http://{hook.address}/SECRETWORD"), parse(f"gotify://{hook.address}/{GOTIFY_TOKEN}?disabletls=yes")]
+        targets = [
+            parse(f"generic+http://{hook.address}/SECRETWORD"),
+            parse(f"gotify://{hook.address}/{GOTIFY_TOKEN}?disabletls=yes"),
+        ]
         posted, by_library = await send("x", targets, seconds=LONG_SECONDS)
     assert posted == Outcome(service="generic", why="status 403")
     assert by_library.why
@@ -59,7 +67,9 @@ async def test_a_target_that_hangs_fails_alone_and_in_time() -> None:
 
 
 async def test_nobody_listening_is_a_failure(unused_tcp_port: int) -> None:
-    (outcome,) = await send("x", [parse(f"generic+http://127.0.0.1:{unused_tcp_port}/SECRETWORD")], seconds=LONG_SECONDS)
+    (outcome,) = await send(
+        "x", [parse(f"generic+http://127.0.0.1:{unused_tcp_port}/SECRETWORD")], seconds=LONG_SECONDS
+    )
     assert outcome.why == "ConnectionError"
 
 
@@ -84,11 +94,15 @@ async def test_no_command_line_and_no_environment_of_a_child_has_the_secret(monk
     monkeypatch.setenv("CAREEN_NOTIFY_URL", "generic://SECRETWORD")
     seen: set[str] = set()
     with running_webhook(hangs=True) as hook:
-        task = asyncio.create_task(send("x", [parse(f"generic+http://{hook.address}/SECRETWORD")], seconds=LONG_SECONDS))
+        task = asyncio.create_task(
+            send("x", [parse(f"generic+http://{hook.address}/SECRETWORD")], seconds=LONG_SECONDS)
+        )
         while not hook.got:
             await asyncio.sleep(0.05)
         for child in _children(os.getpid()):
-            seen |= {Path(f"/proc/{child}/{name}").read_bytes().decode(errors="replace") for name in ("cmdline", "environ")}
+            seen |= {
+                Path(f"/proc/{child}/{name}").read_bytes().decode(errors="replace") for name in ("cmdline", "environ")
+            }
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -103,5 +117,8 @@ def _children(pid: int) -> list[str]:
 
 
 def test_the_resident_side_loads_no_library_for_messages() -> None:
-    check = "import sys, careen.agent.messages, careen.settings.tree; sys.exit('apprise' in sys.modules or 'requests' in sys.modules)"
+    check = (
+        "import sys, careen.agent.messages, careen.settings.tree; sys.exit('apprise' in sys.modules or "
+        "'requests' in sys.modules)"
+    )
     assert run([sys.executable, "-c", check]).returncode == 0

@@ -28,7 +28,10 @@ def test_each_target_has_a_line() -> None:
     with running_webhook() as hook:
         done = run(ordered(parse(f"generic+http://{hook.address}"), Target(service="slack", url="slack://SECRETWORD")))
     assert done.returncode == 0
-    assert sorted(done.stdout.splitlines()) == ['{"target": 0, "why": ""}', '{"target": 1, "why": "the address is not accepted"}']
+    assert sorted(done.stdout.splitlines()) == [
+        '{"target": 0, "why": ""}',
+        '{"target": 1, "why": "the address is not accepted"}',
+    ]
     assert "SECRETWORD" not in done.stdout + done.stderr
 
 
@@ -42,7 +45,10 @@ def test_it_ends_itself_when_nobody_waits_for_it_any_more() -> None:
 @pytest.mark.parametrize(
     ("sentence", "expected"),
     [
-        ("Failed to send to host.example.com: token abcdef1 is bad, error=403.", "Failed to send to …: token … is bad, error=403."),
+        (
+            "Failed to send to host.example.com: token abcdef1 is bad, error=403.",
+            "Failed to send to …: token … is bad, error=403.",
+        ),
         ("two\nlines", "two lines"),
     ],
 )

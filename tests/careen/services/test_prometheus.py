@@ -24,7 +24,9 @@ def serve() -> Iterator[Serve]:
     servers: list[ThreadingHTTPServer] = []
     hanging = threading.Event()
 
-    def start(body: bytes, *, status: int = 200, hangs: bool = False, location: str = "", asked: list[str] | None = None) -> str:
+    def start(
+        body: bytes, *, status: int = 200, hangs: bool = False, location: str = "", asked: list[str] | None = None
+    ) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 if asked is not None:
@@ -53,7 +55,12 @@ def serve() -> Iterator[Serve]:
 
 
 def vector(*metrics: dict[str, str]) -> bytes:
-    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": [{"metric": metric, "value": [1, "1"]} for metric in metrics]}}).encode()
+    return json.dumps(
+        {
+            "status": "success",
+            "data": {"resultType": "vector", "result": [{"metric": metric, "value": [1, "1"]} for metric in metrics]},
+        }
+    ).encode()
 
 
 async def ask(url: str, seconds: float = LONG_SECONDS) -> tuple[Alert, ...] | Unknown:
@@ -69,7 +76,10 @@ async def test_alerts_come_with_name_state_and_their_own_labels(serve: Serve) ->
         ),
         asked=asked,
     )
-    assert await ask(url) == (Alert(name="Slow", state="pending", labels={"job": "db"}), Alert(name="Watchdog", state="firing", labels={"severity": "none"}))
+    assert await ask(url) == (
+        Alert(name="Slow", state="pending", labels={"job": "db"}),
+        Alert(name="Watchdog", state="firing", labels={"severity": "none"}),
+    )
     assert parse_qs(urlparse(asked[0]).query)["query"] == ['ALERTS{alertstate=~"pending|firing"}']
 
 
@@ -91,7 +101,11 @@ async def test_a_url_with_a_path_is_kept(serve: Serve) -> None:
         pytest.param(b"<html>log in</html>", 200, id="a login page"),
         pytest.param(b"", 500, id="a server error"),
         pytest.param(b"", 503, id="not ready"),
-        pytest.param(b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}}', 200, id="rows without a name"),
+        pytest.param(
+            b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}}',
+            200,
+            id="rows without a name",
+        ),
         pytest.param(b"[]", 200, id="something else altogether"),
         pytest.param(b'{"status":"success","data":{"result":{}}}', 200, id="an empty object for a list"),
         pytest.param(b'{"status":"success","data":{"result":""}}', 200, id="an empty text for a list"),

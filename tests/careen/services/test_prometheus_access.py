@@ -1,4 +1,5 @@
-"""A Prometheus behind TLS that wants to know who asks: with the right credentials it answers, without them nothing is known."""
+"""A Prometheus behind TLS that wants to know who asks: with the right credentials it answers, without them
+nothing is known."""
 
 from __future__ import annotations
 
@@ -22,7 +23,15 @@ from tests.patience import LONG_SECONDS
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 AUTHORITY = str(CERTIFICATES / "authority.pem")
-ALERTS = json.dumps({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"alertname": "Slow", "alertstate": "firing"}, "value": [1, "1"]}]}}).encode()
+ALERTS = json.dumps(
+    {
+        "status": "success",
+        "data": {
+            "resultType": "vector",
+            "result": [{"metric": {"alertname": "Slow", "alertstate": "firing"}, "value": [1, "1"]}],
+        },
+    }
+).encode()
 SLOW = (Alert(name="Slow"),)
 
 
@@ -73,7 +82,9 @@ def running_server(*, asks_for_certificate: bool = False, **how: Any) -> Iterato
 
 
 async def ask(server: Server, **access: str) -> tuple[Alert, ...] | Unknown:
-    return await Prometheus(server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file=AUTHORITY, **access)).active_alerts()
+    return await Prometheus(
+        server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file=AUTHORITY, **access)
+    ).active_alerts()
 
 
 async def why(server: Server, **access: str) -> str:
@@ -86,7 +97,9 @@ async def test_a_token_from_a_file_is_shown_and_a_rotated_one_at_the_next_questi
     token = tmp_path / "token"
     prometheus = None
     with running_server(wants="Bearer first") as server:
-        prometheus = Prometheus(server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file=AUTHORITY, token_file=str(token)))
+        prometheus = Prometheus(
+            server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file=AUTHORITY, token_file=str(token))
+        )
         token.write_text("first\n")
         assert await prometheus.active_alerts() == SLOW
         server.wants = "Bearer second"
@@ -100,7 +113,10 @@ async def test_a_token_from_a_file_is_shown_and_a_rotated_one_at_the_next_questi
 async def test_a_token_that_is_not_accepted_is_told_as_such_and_once(tmp_path: Path, status: int) -> None:
     (tmp_path / "token").write_text("SECRETWORD")
     with running_server(wants="Bearer other", status=status) as server:
-        assert await why(server, token_file=str(tmp_path / "token")) == f"refuses these credentials (status {status}: the token in {tmp_path}/token)"
+        assert (
+            await why(server, token_file=str(tmp_path / "token"))
+            == f"refuses these credentials (status {status}: the token in {tmp_path}/token)"
+        )
         assert len(server.shown) == 1
 
 
@@ -116,14 +132,27 @@ async def test_a_name_and_password_are_shown_too(tmp_path: Path) -> None:
 
 async def test_where_none_are_given_the_flags_for_them_are_named() -> None:
     with running_server(wants="Bearer x") as server:
-        assert await why(server) == "refuses these credentials (status 401: there were none; give --prometheus-token-file or --prometheus-username)"
+        assert (
+            await why(server)
+            == "refuses these credentials (status 401: there were none; give --prometheus-token-file or "
+            "--prometheus-username)"
+        )
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(None, "cannot be read: No such file or directory"), (b"", "does not hold one line"), (b"\n", "does not hold one line"), (b"SECRET\nWORD", "does not hold one line"), (b"SECRET\xff", "is no text"), ("SECRETÄ".encode(), "does not hold one line")],
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"", "does not hold one line"),
+        (b"\n", "does not hold one line"),
+        (b"SECRET\nWORD", "does not hold one line"),
+        (b"SECRET\xff", "is no text"),
+        ("SECRETÄ".encode(), "does not hold one line"),
+    ],
 )
-async def test_a_file_without_a_token_is_told_and_nobody_is_asked(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+async def test_a_file_without_a_token_is_told_and_nobody_is_asked(
+    tmp_path: Path, content: bytes | None, sentence: str
+) -> None:
     file = tmp_path / "token"
     if content is not None:
         file.write_bytes(content)
@@ -144,7 +173,9 @@ async def test_a_server_of_another_authority_is_not_asked() -> None:
 
 async def test_an_authority_that_is_not_there_is_unknown() -> None:
     with running_server() as server:
-        answer = await Prometheus(server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file="/nowhere.pem")).active_alerts()
+        answer = await Prometheus(
+            server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file="/nowhere.pem")
+        ).active_alerts()
         assert isinstance(answer, Unknown)
         assert "/nowhere.pem" in answer.why
 
@@ -156,19 +187,37 @@ async def test_a_client_certificate_is_shown_from_two_files_or_one(tmp_path: Pat
             with (CERTIFICATES / name).open("rb") as part:
                 shutil.copyfileobj(part, file)
     with running_server(asks_for_certificate=True) as server:
-        assert await ask(server, certificate_file=str(CERTIFICATES / "client.pem"), key_file=str(CERTIFICATES / "client.key")) == SLOW
+        assert (
+            await ask(
+                server, certificate_file=str(CERTIFICATES / "client.pem"), key_file=str(CERTIFICATES / "client.key")
+            )
+            == SLOW
+        )
         assert await ask(server, certificate_file=str(both)) == SLOW
         assert "gave no usable answer" in await why(server)
 
 
 async def test_a_password_in_the_address_is_used_and_not_told() -> None:
     with running_server(wants="no") as server:
-        answer = await Prometheus(server.url.replace("//", "//name:SECRETWORD@"), timeout_seconds=LONG_SECONDS, access=Access(ca_file=AUTHORITY)).active_alerts()
+        answer = await Prometheus(
+            server.url.replace("//", "//name:SECRETWORD@"),
+            timeout_seconds=LONG_SECONDS,
+            access=Access(ca_file=AUTHORITY),
+        ).active_alerts()
         assert isinstance(answer, Unknown)
         assert "SECRETWORD" not in answer.why
         assert server.shown == [f"Basic {base64.b64encode(b'name:SECRETWORD').decode()}"]
 
 
-@pytest.mark.parametrize(("url", "shown"), [("http://a:b@c/d", "http://c/d"), ("http://c/d@e", "http://c/d@e"), ("http://a@c:1?x=y@z", "http://c:1?x=y@z"), ("http://a:b@d@c", "http://c"), ("", "")])
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://a:b@c/d", "http://c/d"),
+        ("http://c/d@e", "http://c/d@e"),
+        ("http://a@c:1?x=y@z", "http://c:1?x=y@z"),
+        ("http://a:b@d@c", "http://c"),
+        ("", ""),
+    ],
+)
 def test_an_address_is_shown_without_its_login(url: str, shown: str) -> None:
     assert without_login(url) == shown

@@ -17,7 +17,19 @@ from careen.settings import kinds
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("0", 0), ("90s", 90), ("5m", 300), ("1h", 3600), ("1h30m", 5400), ("1.5h", 5400), ("100ms", 0.1), ("1h0m0s", 3600), (".5s", 0.5), ("1µs", 1e-6), ("2h45m30.5s", 9930.5)],
+    [
+        ("0", 0),
+        ("90s", 90),
+        ("5m", 300),
+        ("1h", 3600),
+        ("1h30m", 5400),
+        ("1.5h", 5400),
+        ("100ms", 0.1),
+        ("1h0m0s", 3600),
+        (".5s", 0.5),
+        ("1µs", 1e-6),
+        ("2h45m30.5s", 9930.5),
+    ],
 )
 def test_durations_are_gos(text: str, seconds: float) -> None:
     assert kinds.duration(text) == pytest.approx(seconds)
@@ -46,18 +58,50 @@ def test_an_address_is_one_of_a_web_server_or_nothing(text: str) -> None:
     assert kinds.url(text) == text
 
 
-@pytest.mark.parametrize("text", ["prometheus:9090", "prometheus", "http://", "http:///x", "ftp://p", "http://p:port", "http://p:99999", "http://p /x", "http://:9090"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prometheus:9090",
+        "prometheus",
+        "http://",
+        "http:///x",
+        "ftp://p",
+        "http://p:port",
+        "http://p:99999",
+        "http://p /x",
+        "http://:9090",
+    ],
+)
 def test_other_addresses_are_refused_at_the_start_and_not_by_every_question(text: str) -> None:
     with pytest.raises(ValueError, match="expected an address"):
         kinds.url(text)
 
 
-@pytest.mark.parametrize("text", ["", "10.0.0.1", "0.0.0.0", "::", "::1", "[::1]", "[fe80::1%eth0]", "fd00::7", "localhost", "Node-1.example.org"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "10.0.0.1", "0.0.0.0", "::", "::1", "[::1]", "[fe80::1%eth0]", "fd00::7", "localhost", "Node-1.example.org"],
+)
 def test_a_place_to_listen_is_an_address_of_either_family_or_a_name(text: str) -> None:
     assert kinds.listen_host(text) == text
 
 
-@pytest.mark.parametrize("text", ["300.0.0.1", "10.0.0.1:8080", "[::1]:8080", "[::1", "::1]", "[10.0.0.1]", "[localhost]", "a b", "http://x", "1", ":8080", "x" * 254])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "300.0.0.1",
+        "10.0.0.1:8080",
+        "[::1]:8080",
+        "[::1",
+        "::1]",
+        "[10.0.0.1]",
+        "[localhost]",
+        "a b",
+        "http://x",
+        "1",
+        ":8080",
+        "x" * 254,
+    ],
+)
 def test_what_is_no_place_to_listen_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(ValueError, match="expected an IP address such as"):
         kinds.listen_host(text)
@@ -68,7 +112,10 @@ def test_a_duration_that_is_shown_reads_back(seconds: int) -> None:
     assert kinds.duration(kinds.format_duration(float(seconds))) == seconds
 
 
-@pytest.mark.parametrize(("text", "value"), [("true", True), ("True", True), ("1", True), ("t", True), ("false", False), ("0", False), ("F", False)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("true", True), ("True", True), ("1", True), ("t", True), ("false", False), ("0", False), ("F", False)],
+)
 def test_switches_are_gos(text: str, value: bool) -> None:
     assert kinds.boolean(text) is value
 
@@ -79,7 +126,9 @@ def test_other_words_are_no_switch(text: str) -> None:
         kinds.boolean(text)
 
 
-@pytest.mark.parametrize(("text", "day"), [("mo", 0), ("Mon", 0), ("monday", 0), ("su", 6), ("SUNDAY", 6), ("0", 6), ("1", 0), ("6", 5)])
+@pytest.mark.parametrize(
+    ("text", "day"), [("mo", 0), ("Mon", 0), ("monday", 0), ("su", 6), ("SUNDAY", 6), ("0", 6), ("1", 0), ("6", 5)]
+)
 def test_weekdays_are_kureds(text: str, day: int) -> None:
     assert kinds.weekday(text) == day
 
@@ -90,7 +139,18 @@ def test_other_days_are_refused(text: str) -> None:
         kinds.weekday(text)
 
 
-@pytest.mark.parametrize(("text", "at"), [("0:00", time(0)), ("22:30", time(22, 30)), ("23:59:59", time(23, 59, 59)), ("22", time(22)), ("10pm", time(22)), ("10:30pm", time(22, 30)), ("03am", time(3))])
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("0:00", time(0)),
+        ("22:30", time(22, 30)),
+        ("23:59:59", time(23, 59, 59)),
+        ("22", time(22)),
+        ("10pm", time(22)),
+        ("10:30pm", time(22, 30)),
+        ("03am", time(3)),
+    ],
+)
 def test_times_of_day_are_kureds(text: str, at: time) -> None:
     assert kinds.time_of_day(text) == at
 
@@ -111,12 +171,16 @@ def test_zones_are_named_as_in_the_database() -> None:
             kinds.time_zone(bad)
 
 
-@pytest.mark.parametrize(("text", "label"), [("a=b", ("a", "b")), ("example.com/a=", ("example.com/a", "")), ("a=b-c.d_e", ("a", "b-c.d_e"))])
+@pytest.mark.parametrize(
+    ("text", "label"), [("a=b", ("a", "b")), ("example.com/a=", ("example.com/a", "")), ("a=b-c.d_e", ("a", "b-c.d_e"))]
+)
 def test_labels_are_checked_as_the_server_will(text: str, label: tuple[str, str]) -> None:
     assert kinds.label(text) == label
 
 
-@pytest.mark.parametrize("text", ["a", "a-", "=b", "a=b=c", "a=b c", "-a=b", "a/b/c=d", "", "A.com/x=1", f"{'a' * 64}=b"])
+@pytest.mark.parametrize(
+    "text", ["a", "a-", "=b", "a=b=c", "a=b c", "-a=b", "a/b/c=d", "", "A.com/x=1", f"{'a' * 64}=b"]
+)
 def test_what_would_crash_kured_after_the_reboot_is_refused_at_the_start(text: str) -> None:
     with pytest.raises(ValueError, match="key=value"):
         kinds.label(text)
@@ -128,7 +192,10 @@ def test_what_would_crash_kured_after_the_reboot_is_refused_at_the_start(text: s
         ("zone=1", Budget(kind=BudgetKind.ZONE, limit=1)),
         ("control-plane=2", Budget(kind=BudgetKind.CONTROL_PLANE, limit=2)),
         ("selector:app=db=1", Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("app=db"))),
-        ("selector:app in (db, cache),tier!=x=3", Budget(kind=BudgetKind.SELECTOR, limit=3, selector=Selector.parse("app in (db, cache),tier!=x"))),
+        (
+            "selector:app in (db, cache),tier!=x=3",
+            Budget(kind=BudgetKind.SELECTOR, limit=3, selector=Selector.parse("app in (db, cache),tier!=x")),
+        ),
     ],
 )
 def test_budgets_name_a_group_and_a_number(text: str, budget: Budget) -> None:
@@ -136,13 +203,17 @@ def test_budgets_name_a_group_and_a_number(text: str, budget: Budget) -> None:
     assert kinds.budget(kinds.format_budget(budget)) == budget
 
 
-@pytest.mark.parametrize("text", ["zone", "zone=0", "zone=-1", "zone=x", "rack=1", "selector:=1", "=1", "", "selector:app=(=1"])
+@pytest.mark.parametrize(
+    "text", ["zone", "zone=0", "zone=-1", "zone=x", "rack=1", "selector:=1", "=1", "", "selector:app=(=1"]
+)
 def test_other_budgets_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         kinds.budget(text)
 
 
-@pytest.mark.parametrize(("text", "count"), [("512Mi", 512 * 2**20), ("1Gi", 2**30), ("100000000", 10**8), ("100000k", 10**8)])
+@pytest.mark.parametrize(
+    ("text", "count"), [("512Mi", 512 * 2**20), ("1Gi", 2**30), ("100000000", 10**8), ("100000k", 10**8)]
+)
 def test_memory_is_a_quantity(text: str, count: int) -> None:
     assert kinds.memory(text) == count
 
@@ -194,7 +265,10 @@ SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
 def test_secrets_are_not_shown() -> None:
-    assert kinds.MESSAGE_URLS.shown((kinds.MESSAGE_URLS.parse(SLACK), kinds.MESSAGE_URLS.parse("logger://"))) == "slack (set),logger (set)"
+    assert (
+        kinds.MESSAGE_URLS.shown((kinds.MESSAGE_URLS.parse(SLACK), kinds.MESSAGE_URLS.parse("logger://")))
+        == "slack (set),logger (set)"
+    )
     assert kinds.SLACK_HOOK.shown(kinds.SLACK_HOOK.parse("https://hooks.slack.com/services/T/B/C")) == "(set)"
     assert kinds.SLACK_HOOK.shown(None) == ""
     assert kinds.URL.shown("https://name:word@prometheus/a?b=c@d") == "https://prometheus/a?b=c@d"
@@ -261,4 +335,8 @@ def test_commands_have_every_quote_closed(text: str) -> None:
 def test_a_scheduler_configuration_names_a_key_that_a_config_map_can_have(text: str) -> None:
     with pytest.raises(ValueError, match="expected configmap:KEY"):
         kinds.scheduler_config(text)
-    assert [kinds.scheduler_config(each) for each in ("configmap:scheduler.yaml", "/etc/x", "")] == ["configmap:scheduler.yaml", "/etc/x", ""]
+    assert [kinds.scheduler_config(each) for each in ("configmap:scheduler.yaml", "/etc/x", "")] == [
+        "configmap:scheduler.yaml",
+        "/etc/x",
+        "",
+    ]

@@ -16,7 +16,9 @@ SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
 def kept(config: dict[str, Any], environment: dict[str, str] | None = None) -> str:
-    return last_good.to_annotation(resolve(flags=FLAGS, environment=environment or {}, config_map=config, config_map_name="c"))
+    return last_good.to_annotation(
+        resolve(flags=FLAGS, environment=environment or {}, config_map=config, config_map_name="c")
+    )
 
 
 def restored(text: str, flags: Any = FLAGS, **more: Any) -> LastGood:
@@ -24,23 +26,58 @@ def restored(text: str, flags: Any = FLAGS, **more: Any) -> LastGood:
 
 
 def test_what_came_from_the_config_map_is_kept_and_nothing_else() -> None:
-    text = kept({"reboot-days": ["mo", "tu"], "concurrency": 3, "drain-timeout": "1h", "budget": ["zone=1", "selector:app=db=1"]}, {"CAREEN_PERIOD": "5m"})
+    text = kept(
+        {
+            "reboot-days": ["mo", "tu"],
+            "concurrency": 3,
+            "drain-timeout": "1h",
+            "budget": ["zone=1", "selector:app=db=1"],
+        },
+        {"CAREEN_PERIOD": "5m"},
+    )
     assert json.loads(text) == {
-        "version": 1, "settings": {"reboot-days": ["mo", "tu"], "concurrency": ["3"], "budget": ["zone=1", "selector:app=db=1"]},
+        "version": 1,
+        "settings": {"reboot-days": ["mo", "tu"], "concurrency": ["3"], "budget": ["zone=1", "selector:app=db=1"]},
     }
 
 
 def test_it_comes_back_as_it_was_with_the_flags_of_now() -> None:
-    back = restored(kept({"reboot-days": [], "concurrency": 3, "start-time": "22:00", "budget": ["zone=1"], "blocking-pod-selector": ["a=b,c=d"]}))
+    back = restored(
+        kept(
+            {
+                "reboot-days": [],
+                "concurrency": 3,
+                "start-time": "22:00",
+                "budget": ["zone=1"],
+                "blocking-pod-selector": ["a=b,c=d"],
+            }
+        )
+    )
     settings = back.resolved.settings
     assert back.is_whole
-    assert (settings.reboot_days, settings.concurrency, settings.start_time.hour, settings.drain_timeout) == ((), 3, 22, 300.0)
-    assert ([each.limit for each in settings.budget], [each.text for each in settings.blocking_pod_selector]) == ([1], ["a=b,c=d"])
-    assert restored(kept({"concurrency": 3}), {"node_id": ("n1",), "concurrency": ("7",)}).resolved.settings.concurrency == 7
+    assert (settings.reboot_days, settings.concurrency, settings.start_time.hour, settings.drain_timeout) == (
+        (),
+        3,
+        22,
+        300.0,
+    )
+    assert ([each.limit for each in settings.budget], [each.text for each in settings.blocking_pod_selector]) == (
+        [1],
+        ["a=b,c=d"],
+    )
+    assert (
+        restored(kept({"concurrency": 3}), {"node_id": ("n1",), "concurrency": ("7",)}).resolved.settings.concurrency
+        == 7
+    )
 
 
 def test_secrets_are_left_out_and_only_those_that_a_decision_rests_on_are_missed() -> None:
-    text = kept({"notify-url": [SLACK], "slack-hook-url": "https://hooks.slack.com/services/T00000000/B00000000/SECRETWORDSECRETWORDSECR"})
+    text = kept(
+        {
+            "notify-url": [SLACK],
+            "slack-hook-url": "https://hooks.slack.com/services/T00000000/B00000000/SECRETWORDSECRETWORDSECR",
+        }
+    )
     assert "SECRET" not in text
     assert restored(text).is_whole, "messages to people decide nothing"
     assert not last_good.says_nothing(text)
@@ -51,10 +88,25 @@ def test_secrets_are_left_out_and_only_those_that_a_decision_rests_on_are_missed
     assert back.resolved.settings.alert_firing_only
 
 
-@pytest.mark.parametrize("text", [
-    "", "null", "[]", "7", '"x"', "{", "{}", '{"version":2,"settings":{}}', '{"version":1}', '{"version":1,"settings":[]}', '{"version":1,"settings":{"a":"b"}}',
-    '{"version":1,"settings":{"a":[1]}}', '{"version":1,"settings":{},"leftOut":7}', "[" * 100_000,
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "7",
+        '"x"',
+        "{",
+        "{}",
+        '{"version":2,"settings":{}}',
+        '{"version":1}',
+        '{"version":1,"settings":[]}',
+        '{"version":1,"settings":{"a":"b"}}',
+        '{"version":1,"settings":{"a":[1]}}',
+        '{"version":1,"settings":{},"leftOut":7}',
+        "[" * 100_000,
+    ],
+)
 def test_what_is_not_ours_keeps_nothing_and_stops_nothing(text: str) -> None:
     assert last_good.says_nothing(text)
     back = restored(text)
@@ -62,14 +114,19 @@ def test_what_is_not_ours_keeps_nothing_and_stops_nothing(text: str) -> None:
     assert back.resolved.settings.concurrency == 1
 
 
-@pytest.mark.parametrize(("settings", "known"), [
-    ({"concurrency": ["3"], "of-a-later-release": ["x"]}, 3),
-    ({"concurrency": ["3"], "node-id": ["n2"]}, 3),
-    ({"concurrency": ["none"]}, 1),
-    ({"concurrency": ["1", "2"]}, 1),
-    ({"concurrency": []}, 1),
-])
-def test_settings_of_another_release_are_used_as_far_as_they_are_understood(settings: dict[str, list[str]], known: int) -> None:
+@pytest.mark.parametrize(
+    ("settings", "known"),
+    [
+        ({"concurrency": ["3"], "of-a-later-release": ["x"]}, 3),
+        ({"concurrency": ["3"], "node-id": ["n2"]}, 3),
+        ({"concurrency": ["none"]}, 1),
+        ({"concurrency": ["1", "2"]}, 1),
+        ({"concurrency": []}, 1),
+    ],
+)
+def test_settings_of_another_release_are_used_as_far_as_they_are_understood(
+    settings: dict[str, list[str]], known: int
+) -> None:
     back = restored(json.dumps({"version": 1, "settings": settings}))
     assert not back.is_whole
     assert (back.resolved.settings.concurrency, back.resolved.settings.node_id) == (known, "n1")
@@ -84,9 +141,22 @@ def test_flags_that_now_contradict_the_older_settings_do_not_leave_the_node_alon
 
 def test_the_claims_lock_is_found_again_unless_something_says_where_it_is() -> None:
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
-    assert restored(kept({"lock-annotation": "a.b/c"}), lock_annotation="example.com/lock").resolved.settings.lock_annotation == "a.b/c"
-    assert restored("", {"node_id": ("n1",), "lock_annotation": ("f.g/h",)}, lock_annotation="x.y/z").resolved.settings.lock_annotation == "f.g/h"
-    assert restored("", lock_annotation="no annotation!").resolved.settings.lock_annotation == "weave.works/kured-node-lock"
+    assert (
+        restored(
+            kept({"lock-annotation": "a.b/c"}), lock_annotation="example.com/lock"
+        ).resolved.settings.lock_annotation
+        == "a.b/c"
+    )
+    assert (
+        restored(
+            "", {"node_id": ("n1",), "lock_annotation": ("f.g/h",)}, lock_annotation="x.y/z"
+        ).resolved.settings.lock_annotation
+        == "f.g/h"
+    )
+    assert (
+        restored("", lock_annotation="no annotation!").resolved.settings.lock_annotation
+        == "weave.works/kured-node-lock"
+    )
 
 
 def test_what_is_too_long_for_an_annotation_is_not_kept() -> None:

@@ -37,7 +37,19 @@ def test_a_good_edit_is_in_force_at_once_and_flags_stay_stronger() -> None:
     assert (there.policy.concurrency, there.policy.drain.timeout_seconds) == (3, 300.0)
 
 
-@pytest.mark.parametrize("text", ["concurrency: 0", "concurency: 3", "[", "- a", "concurrency: 3\nperiod: x", "alert-firing-only: true", "a: &a [*a]", "text"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "concurrency: 0",
+        "concurency: 3",
+        "[",
+        "- a",
+        "concurrency: 3\nperiod: x",
+        "alert-firing-only: true",
+        "a: &a [*a]",
+        "text",
+    ],
+)
 def test_a_bad_edit_changes_nothing_and_says_why(text: str) -> None:
     there = live("concurrency: 2")
     before = (there.settings, there.policy)
@@ -49,7 +61,17 @@ def test_a_bad_edit_changes_nothing_and_says_why(text: str) -> None:
     assert there.policy.concurrency == 4
 
 
-@pytest.mark.parametrize("line", ["notify-url: slack://SECRETWORD: x", "notify-url: [slack://SECRETWORD", "notify-url: *SECRETWORD", "notify-url: !SECRETWORD x", "notify-url: 'SECRETWORD", 'notify-url: "\\SECRETWORD"'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "notify-url: slack://SECRETWORD: x",
+        "notify-url: [slack://SECRETWORD",
+        "notify-url: *SECRETWORD",
+        "notify-url: !SECRETWORD x",
+        "notify-url: 'SECRETWORD",
+        'notify-url: "\\SECRETWORD"',
+    ],
+)
 def test_yaml_that_cannot_be_read_is_told_by_its_place_and_not_by_its_words(line: str) -> None:
     """What YAML itself says quotes the line, and it stands in an Event and in every agent's log."""
     (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))
@@ -75,7 +97,14 @@ def test_a_deleted_config_map_leaves_the_last_good_settings_and_is_told() -> Non
     assert there.policy == before
 
 
-@pytest.mark.parametrize("empty", [SeenConfigMap(uid="u"), SeenConfigMap(uid="u", data={"config.yaml": ""}), SeenConfigMap(uid="u", data={"other": "x"})])
+@pytest.mark.parametrize(
+    "empty",
+    [
+        SeenConfigMap(uid="u"),
+        SeenConfigMap(uid="u", data={"config.yaml": ""}),
+        SeenConfigMap(uid="u", data={"other": "x"}),
+    ],
+)
 def test_an_empty_config_map_makes_the_settings_forgotten(empty: SeenConfigMap) -> None:
     there = live("concurrency: 2")
     there.offer(None)
@@ -119,17 +148,31 @@ def test_the_schedulers_configuration_comes_from_a_file_or_a_key(tmp_path: Path)
     assert there.scheduler_config == TWO
 
 
-@pytest.mark.parametrize(("data", "words"), [
-    ({}, "names the key `scheduler.yaml`, which ConfigMap careen/careen does not have: add the key, or leave the setting out first"),
-    ({"scheduler.yaml": " \n"}, "names the key `scheduler.yaml` of the ConfigMap, which is empty"),
-    ({"scheduler.yaml": "["}, "which is no KubeSchedulerConfiguration: it is no YAML: line 1, column 2"),
-    ({"scheduler.yaml": "kind: Secret"}, "which is no KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret"),
-    ({"scheduler.yaml": "- a"}, "a KubeSchedulerConfiguration is a mapping, this is a list"),
-    ({"scheduler.yaml": "profiles: 7"}, "which is no KubeSchedulerConfiguration"),
-    ({"scheduler.yaml": "at: 2026-99-99"}, "which is no KubeSchedulerConfiguration"),
-    ({"scheduler.yaml": "? {a: b}\n: c"}, "which is no KubeSchedulerConfiguration"),
-])
-def test_a_key_that_holds_no_scheduler_configuration_is_a_bad_edit_and_a_bad_start(data: dict[str, str], words: str) -> None:
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (
+            {},
+            (
+                "names the key `scheduler.yaml`, which ConfigMap careen/careen does not have: add the key, or "
+                "leave the setting out first"
+            ),
+        ),
+        ({"scheduler.yaml": " \n"}, "names the key `scheduler.yaml` of the ConfigMap, which is empty"),
+        ({"scheduler.yaml": "["}, "which is no KubeSchedulerConfiguration: it is no YAML: line 1, column 2"),
+        (
+            {"scheduler.yaml": "kind: Secret"},
+            "which is no KubeSchedulerConfiguration: kind: must be KubeSchedulerConfiguration, not Secret",
+        ),
+        ({"scheduler.yaml": "- a"}, "a KubeSchedulerConfiguration is a mapping, this is a list"),
+        ({"scheduler.yaml": "profiles: 7"}, "which is no KubeSchedulerConfiguration"),
+        ({"scheduler.yaml": "at: 2026-99-99"}, "which is no KubeSchedulerConfiguration"),
+        ({"scheduler.yaml": "? {a: b}\n: c"}, "which is no KubeSchedulerConfiguration"),
+    ],
+)
+def test_a_key_that_holds_no_scheduler_configuration_is_a_bad_edit_and_a_bad_start(
+    data: dict[str, str], words: str
+) -> None:
     there = live("concurrency: 2")
     (problem,) = there.offer(config(f"concurrency: 3\n{NAMED}", **data))
     assert problem.startswith("`scheduler-config` in ConfigMap careen/careen names the key `scheduler.yaml`")
@@ -142,11 +185,15 @@ def test_a_key_that_holds_no_scheduler_configuration_is_a_bad_edit_and_a_bad_sta
 
 def test_a_key_that_is_removed_before_its_setting_leaves_the_last_good_one() -> None:
     """Two edits that belong together, in the wrong order: at no moment is a forecast made by another configuration."""
-    there = LiveSettings(GIVEN, config(f"{NAMED}\nconcurrency: 2", **{"scheduler.yaml": ONE}), config_map_name="careen/careen")
+    there = LiveSettings(
+        GIVEN, config(f"{NAMED}\nconcurrency: 2", **{"scheduler.yaml": ONE}), config_map_name="careen/careen"
+    )
     assert there.offer(config(f"{NAMED}\nconcurrency: 3")) != ()
     assert (there.scheduler_config, there.policy.concurrency) == (ONE, 2)
     assert there.offer(config("concurrency: 4")) == ()
-    assert (there.scheduler_config, there.policy.concurrency) == (ONE, 4), "which configuration it is changes with a restart"
+    assert (there.scheduler_config, there.policy.concurrency) == (ONE, 4), (
+        "which configuration it is changes with a restart"
+    )
     assert there.offer(config("concurrency: 5", other="x")) == ()
     assert there.scheduler_config == ONE
 
@@ -165,19 +212,30 @@ def test_a_file_that_goes_away_makes_the_forecast_unknown_and_no_edit_bad(tmp_pa
     assert there.scheduler_config == TWO
 
 
-@pytest.mark.parametrize("make", [
-    lambda file: file.mkdir(), lambda file: file.write_bytes(b"\xff\xfe"), os.mkfifo, lambda file: file.write_text(""),
-    lambda file: file.write_text("a" * (2**20 + 1)), lambda file: file.symlink_to(file),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda file: file.mkdir(),
+        lambda file: file.write_bytes(b"\xff\xfe"),
+        os.mkfifo,
+        lambda file: file.write_text(""),
+        lambda file: file.write_text("a" * (2**20 + 1)),
+        lambda file: file.symlink_to(file),
+    ],
+)
 def test_what_is_no_readable_file_is_a_bad_setting(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "file")
-    with pytest.raises(BadSettings, match=f"`scheduler-config` in ConfigMap careen/careen names the file {tmp_path}/file, which"):
+    with pytest.raises(
+        BadSettings, match=f"`scheduler-config` in ConfigMap careen/careen names the file {tmp_path}/file, which"
+    ):
         live(f"scheduler-config: {tmp_path}/file")
 
 
 def test_what_would_take_long_to_judge_is_left_to_the_child() -> None:
     """Its process has a deadline and a memory limit; the agent's turn has none."""
-    lists = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20))
+    lists = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20)
+    )
     for text in (lists, "# " + "x" * 100_000, "[" * 60_000, "- " * 30_000, "- 1\n" * 15_000):
         there = LiveSettings(GIVEN, config(NAMED, **{"scheduler.yaml": text}), config_map_name="c")
         assert there.scheduler_config == text
@@ -192,8 +250,14 @@ def older(text: str = "", **more: str) -> LastGood:
 
 
 def test_older_settings_stand_in_until_a_config_map_can_be_used() -> None:
-    there = LiveSettings(GIVEN, config("concurrency: none"), config_map_name="careen/careen", instead=older("concurrency: 2"))
-    assert (there.policy.concurrency, there.stands_in, there.policy.settings_problem) == (2, "the ConfigMap is bad", "the ConfigMap is bad")
+    there = LiveSettings(
+        GIVEN, config("concurrency: none"), config_map_name="careen/careen", instead=older("concurrency: 2")
+    )
+    assert (there.policy.concurrency, there.stands_in, there.policy.settings_problem) == (
+        2,
+        "the ConfigMap is bad",
+        "the ConfigMap is bad",
+    )
     assert there.offer(config("concurrency: none")) != ()
     assert there.offer(None) != ()
     assert there.policy.settings_problem == "the ConfigMap is bad"
@@ -202,7 +266,9 @@ def test_older_settings_stand_in_until_a_config_map_can_be_used() -> None:
 
 
 def test_the_mended_config_map_may_say_what_the_older_settings_said() -> None:
-    there = LiveSettings(GIVEN, config("concurrency: 2"), config_map_name="careen/careen", instead=older("concurrency: 2"))
+    there = LiveSettings(
+        GIVEN, config("concurrency: 2"), config_map_name="careen/careen", instead=older("concurrency: 2")
+    )
     assert there.offer(config("concurrency: 2")) == ()
     assert there.policy.settings_problem == ""
 
@@ -211,7 +277,10 @@ def test_what_stands_on_the_node_stays_while_older_settings_stand_in_and_follows
     there = LiveSettings(GIVEN, None, config_map_name="careen/careen", instead=older("concurrency: 2"))
     assert json.loads(there.policy.kept_settings)["settings"] == {"concurrency": ["2"]}
     there.offer(config("concurrency: 3\nreboot-command: /sbin/reboot"))
-    assert json.loads(there.policy.kept_settings)["settings"] == {"concurrency": ["3"], "reboot-command": ["/sbin/reboot"]}
+    assert json.loads(there.policy.kept_settings)["settings"] == {
+        "concurrency": ["3"],
+        "reboot-command": ["/sbin/reboot"],
+    }
     assert there.waiting == ("reboot_command",)
 
 

@@ -11,10 +11,19 @@ from careen.settings.sources import BadSettings, Resolved, Source, resolve
 from careen.settings.tree import SETTINGS
 
 
-def settle(flags: dict[str, Any] | None = None, environment: dict[str, str] | None = None, config_map: dict[str, Any] | None = None) -> Resolved:
+def settle(
+    flags: dict[str, Any] | None = None,
+    environment: dict[str, str] | None = None,
+    config_map: dict[str, Any] | None = None,
+) -> Resolved:
     """What holds for an agent of n1, given these."""
     written = {name: value if isinstance(value, tuple) else (value,) for name, value in (flags or {}).items()}
-    return resolve(flags={"node_id": ("n1",), **written}, environment=environment or {}, config_map=config_map, config_map_name="careen/careen")
+    return resolve(
+        flags={"node_id": ("n1",), **written},
+        environment=environment or {},
+        config_map=config_map,
+        config_map_name="careen/careen",
+    )
 
 
 def problems(**given: Any) -> tuple[str, ...]:
@@ -23,7 +32,11 @@ def problems(**given: Any) -> tuple[str, ...]:
     return caught.value.problems
 
 
-ALL = {"flags": {"period": "1m"}, "environment": {"CAREEN_PERIOD": "2m", "KURED_PERIOD": "3m"}, "config_map": {"period": "4m"}}
+ALL = {
+    "flags": {"period": "1m"},
+    "environment": {"CAREEN_PERIOD": "2m", "KURED_PERIOD": "3m"},
+    "config_map": {"period": "4m"},
+}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +49,9 @@ ALL = {"flags": {"period": "1m"}, "environment": {"CAREEN_PERIOD": "2m", "KURED_
         (("flags", "environment", "config_map"), 3600, Source.DEFAULT, "default"),
     ],
 )
-def test_the_strongest_source_counts_and_is_named(without: tuple[str, ...], seconds: float, source: Source, where: str) -> None:
+def test_the_strongest_source_counts_and_is_named(
+    without: tuple[str, ...], seconds: float, source: Source, where: str
+) -> None:
     given: dict[str, Any] = {name: value for name, value in ALL.items() if name not in without}
     if "careen" in without:
         given["environment"] = {"KURED_PERIOD": "3m"}
@@ -62,10 +77,16 @@ def test_a_secret_that_differs_is_not_told() -> None:
     assert "SECRET" not in "".join(notes)
 
 
-@pytest.mark.parametrize("given", [
-    {"flags": {"notify_url": f"{SLACK}/more"}}, {"environment": {"CAREEN_NOTIFY_URL": f"{SLACK}/more"}}, {"config_map": {"notify-url": [SLACK, f"{SLACK}/more"]}},
-    {"flags": {"slack_hook_url": "https://example.com/SECRETWORD"}}, {"flags": {"prometheus_url": "http://name:SECRETWORD@host:port"}},
-])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"flags": {"notify_url": f"{SLACK}/more"}},
+        {"environment": {"CAREEN_NOTIFY_URL": f"{SLACK}/more"}},
+        {"config_map": {"notify-url": [SLACK, f"{SLACK}/more"]}},
+        {"flags": {"slack_hook_url": "https://example.com/SECRETWORD"}},
+        {"flags": {"prometheus_url": "http://name:SECRETWORD@host:port"}},
+    ],
+)
 def test_a_secret_that_cannot_be_used_is_not_told(given: dict[str, Any]) -> None:
     (problem,) = problems(**given)
     assert "expected" in problem
@@ -75,7 +96,10 @@ def test_a_secret_that_cannot_be_used_is_not_told(given: dict[str, Any]) -> None
 def test_a_secret_on_the_command_line_is_told_to_be_in_the_open() -> None:
     assert settle(environment={"CAREEN_NOTIFY_URL": SLACK}).notes == ()
     (note,) = settle({"notify_url": SLACK}).notes
-    assert note == "--notify-url holds a secret and stands on the command line, where everybody on the host can read it: give it as CAREEN_NOTIFY_URL, from a Secret"
+    assert (
+        note == "--notify-url holds a secret and stands on the command line, where everybody on the host can read "
+        "it: give it as CAREEN_NOTIFY_URL, from a Secret"
+    )
 
 
 def test_messages_may_go_to_several_places() -> None:
@@ -87,18 +111,41 @@ def test_messages_may_go_to_several_places() -> None:
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.is_kureds])
 def test_every_kured_flag_is_read_from_kureds_variable(name: str) -> None:
-    values = {"notify_url": SLACK, "concurrency": "2", "reboot_signal": "9", "metrics_port": "1", "prometheus_url": "http://x", "drain_grace_period": "5", "skip_wait_for_delete_timeout": "5"}
+    values = {
+        "notify_url": SLACK,
+        "concurrency": "2",
+        "reboot_signal": "9",
+        "metrics_port": "1",
+        "prometheus_url": "http://x",
+        "drain_grace_period": "5",
+        "skip_wait_for_delete_timeout": "5",
+    }
     by_metavar = {
-        "DURATION": "7m", "BOOL": "true", "TEXT": "x", "PATH": "/x", "KEY": "example.com/x", "REGEXP": "x", "SELECTOR": "a=b", "DAYS": "mo", "KEY=VALUE,…": "a=b",
-        "NAME": "x", "NAMESPACE": "x", "URL": "https://hooks.slack.com/services/T/B/C",
-        "TIME": "3:00", "ZONE": "Europe/Berlin", "command|signal": "signal", "text|json": "json",
+        "DURATION": "7m",
+        "BOOL": "true",
+        "TEXT": "x",
+        "PATH": "/x",
+        "KEY": "example.com/x",
+        "REGEXP": "x",
+        "SELECTOR": "a=b",
+        "DAYS": "mo",
+        "KEY=VALUE,…": "a=b",
+        "NAME": "x",
+        "NAMESPACE": "x",
+        "URL": "https://hooks.slack.com/services/T/B/C",
+        "TIME": "3:00",
+        "ZONE": "Europe/Berlin",
+        "command|signal": "signal",
+        "text|json": "json",
     }
     environment = {f"KURED_{name.upper()}": values.get(name) or by_metavar[SETTINGS[name].kind.metavar]}
     also = {"alert_filter_regexp": "x", "prometheus_url": "http://p"} if name.startswith("alert") else {}
     resolved = settle({key: value for key, value in also.items() if key != name}, environment)
     if name != "node_id":
         assert resolved.origins[name].source is Source.KURED_ENVIRONMENT
-        assert getattr(resolved.settings, name) != resolve(flags={"node_id": ("n1",)}, environment={}).settings.__getattribute__(name)
+        assert getattr(resolved.settings, name) != resolve(
+            flags={"node_id": ("n1",)}, environment={}
+        ).settings.__getattribute__(name)
 
 
 def test_the_gate_that_kured_drops_silently_holds() -> None:
@@ -122,51 +169,155 @@ def test_a_list_in_the_environment_replaces_and_does_not_append() -> None:
 
 
 def test_a_config_map_takes_yaml_of_every_kind() -> None:
-    settings = settle(config_map={
-        "concurrency": 3, "force-reboot": True, "drain-timeout": "5m", "reboot-days": ["mo", "tu"], "blocking-pod-selector": ["app=db", "app=cache"],
-        "drain-delay": 0, "prefer-no-schedule-taint": None, "budget": ["zone=1"],
-    }).settings
-    assert (settings.concurrency, settings.force_reboot, settings.drain_timeout, settings.reboot_days) == (3, True, 300.0, (0, 1))
-    assert (len(settings.blocking_pod_selector), settings.drain_delay, settings.prefer_no_schedule_taint, len(settings.budget)) == (2, 0.0, "", 1)
+    settings = settle(
+        config_map={
+            "concurrency": 3,
+            "force-reboot": True,
+            "drain-timeout": "5m",
+            "reboot-days": ["mo", "tu"],
+            "blocking-pod-selector": ["app=db", "app=cache"],
+            "drain-delay": 0,
+            "prefer-no-schedule-taint": None,
+            "budget": ["zone=1"],
+        }
+    ).settings
+    assert (settings.concurrency, settings.force_reboot, settings.drain_timeout, settings.reboot_days) == (
+        3,
+        True,
+        300.0,
+        (0, 1),
+    )
+    assert (
+        len(settings.blocking_pod_selector),
+        settings.drain_delay,
+        settings.prefer_no_schedule_taint,
+        len(settings.budget),
+    ) == (2, 0.0, "", 1)
 
 
 BAD = [
     pytest.param({"flags": {"period": "1x"}}, "--period='1x': expected a duration", id="a flag"),
-    pytest.param({"environment": {"KURED_PERIOD": "often"}}, "KURED_PERIOD is 'often': expected a duration", id="kured's variable"),
-    pytest.param({"config_map": {"concurrency": 0}}, "`concurrency` in ConfigMap careen/careen is '0': expected a whole number", id="the ConfigMap"),
-    pytest.param({"config_map": {"windwo": 1}}, "`windwo` in ConfigMap careen/careen is no setting", id="an unknown key"),
+    pytest.param(
+        {"environment": {"KURED_PERIOD": "often"}},
+        "KURED_PERIOD is 'often': expected a duration",
+        id="kured's variable",
+    ),
+    pytest.param(
+        {"config_map": {"concurrency": 0}},
+        "`concurrency` in ConfigMap careen/careen is '0': expected a whole number",
+        id="the ConfigMap",
+    ),
+    pytest.param(
+        {"config_map": {"windwo": 1}}, "`windwo` in ConfigMap careen/careen is no setting", id="an unknown key"
+    ),
     pytest.param({"config_map": {"perid": "1m"}}, "did you mean period?", id="an unknown key that is nearly one"),
-    pytest.param({"config_map": {"node-id": "n2"}}, "must be known before the ConfigMap can be read", id="a key that comes too late"),
+    pytest.param(
+        {"config_map": {"node-id": "n2"}},
+        "must be known before the ConfigMap can be read",
+        id="a key that comes too late",
+    ),
     pytest.param({"config_map": {"period": {"hours": 1}}}, "neither a text, a number", id="a mapping"),
-    pytest.param({"config_map": {"period": ["1m", "2m"]}}, "expected one value, not a list", id="a list where one value is meant"),
-    pytest.param({"environment": {"KURED_BLOCKING_POD_SELECTR": "app=db"}}, "did you mean KURED_BLOCKING_POD_SELECTOR?", id="an unknown variable of kured"),
-    pytest.param({"environment": {"CAREEN_WINDOW": "x"}}, "CAREEN_WINDOW is no setting", id="an unknown variable of ours"),
-    pytest.param({"environment": {"KURED_FORECAST": "off"}}, "KURED_FORECAST is no setting", id="our setting under kured's name"),
+    pytest.param(
+        {"config_map": {"period": ["1m", "2m"]}}, "expected one value, not a list", id="a list where one value is meant"
+    ),
+    pytest.param(
+        {"environment": {"KURED_BLOCKING_POD_SELECTR": "app=db"}},
+        "did you mean KURED_BLOCKING_POD_SELECTOR?",
+        id="an unknown variable of kured",
+    ),
+    pytest.param(
+        {"environment": {"CAREEN_WINDOW": "x"}}, "CAREEN_WINDOW is no setting", id="an unknown variable of ours"
+    ),
+    pytest.param(
+        {"environment": {"KURED_FORECAST": "off"}}, "KURED_FORECAST is no setting", id="our setting under kured's name"
+    ),
     pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="no node"),
     pytest.param({"flags": {"reboot_command": " "}}, "--reboot-command is empty", id="no command"),
     pytest.param({"flags": {"boot_id_file": ""}}, "could not tell whether the host rebooted", id="no boot id"),
-    pytest.param({"config_map": {"reboot-deadline": 0}}, "expected a duration longer than 0", id="a deadline that has always passed"),
-    pytest.param({"flags": {"prometheus_url": "prometheus:9090"}}, "expected an address such as http://", id="an address without http"),
+    pytest.param(
+        {"config_map": {"reboot-deadline": 0}},
+        "expected a duration longer than 0",
+        id="a deadline that has always passed",
+    ),
+    pytest.param(
+        {"flags": {"prometheus_url": "prometheus:9090"}},
+        "expected an address such as http://",
+        id="an address without http",
+    ),
     pytest.param({"flags": {"reboot_sentinel": ""}}, "could not tell when a reboot is needed", id="no sentinel"),
-    pytest.param({"flags": {"alert_filter_match_only": "true", "prometheus_url": "http://p"}}, "no alert could ever forbid", id="match only without a filter"),
+    pytest.param(
+        {"flags": {"alert_filter_match_only": "true", "prometheus_url": "http://p"}},
+        "no alert could ever forbid",
+        id="match only without a filter",
+    ),
     pytest.param({"flags": {"alert_filter_regexp": "x"}}, "need --prometheus-url", id="a filter of nothing"),
-    pytest.param({"flags": {"settle_timeout": "0"}}, "would halt the roll-out after every reboot", id="no time to settle"),
-    pytest.param({"flags": {"force_reboot_past_budgets": "true"}}, "needs --force-reboot", id="past budgets without force"),
+    pytest.param(
+        {"flags": {"settle_timeout": "0"}}, "would halt the roll-out after every reboot", id="no time to settle"
+    ),
+    pytest.param(
+        {"flags": {"force_reboot_past_budgets": "true"}}, "needs --force-reboot", id="past budgets without force"
+    ),
     pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "the same group twice", id="two budgets of one group"),
-    pytest.param({"flags": {"node_id": "A_B"}}, "--node-id='A_B': expected the name of an object", id="a name that no Node has"),
-    pytest.param({"environment": {"CAREEN_DS_NAMESPACE": "a/b"}}, "expected the name of a namespace", id="a name that no namespace has"),
-    pytest.param({"config_map": {"blocking-pod-selector": "A_B!/x=1"}}, "is no label selector", id="a selector that selects nothing"),
-    pytest.param({"config_map": {"drain-pod-selector": f"app={'x' * 64}"}}, "is no label value", id="a value that no label has"),
-    pytest.param({"flags": {"prefer_no_schedule_taint": "a..b/c"}}, "expected a key", id="a taint that the server refuses"),
-    pytest.param({"flags": {"post_reboot_node_labels": "a=1,a=2"}}, "--post-reboot-node-labels sets a twice", id="one label, two values"),
-    pytest.param({"flags": {"scheduler_config": "configmap:x", "config_map": ""}}, "but --config-map is empty", id="a key of no ConfigMap"),
+    pytest.param(
+        {"flags": {"node_id": "A_B"}}, "--node-id='A_B': expected the name of an object", id="a name that no Node has"
+    ),
+    pytest.param(
+        {"environment": {"CAREEN_DS_NAMESPACE": "a/b"}},
+        "expected the name of a namespace",
+        id="a name that no namespace has",
+    ),
+    pytest.param(
+        {"config_map": {"blocking-pod-selector": "A_B!/x=1"}},
+        "is no label selector",
+        id="a selector that selects nothing",
+    ),
+    pytest.param(
+        {"config_map": {"drain-pod-selector": f"app={'x' * 64}"}}, "is no label value", id="a value that no label has"
+    ),
+    pytest.param(
+        {"flags": {"prefer_no_schedule_taint": "a..b/c"}}, "expected a key", id="a taint that the server refuses"
+    ),
+    pytest.param(
+        {"flags": {"post_reboot_node_labels": "a=1,a=2"}},
+        "--post-reboot-node-labels sets a twice",
+        id="one label, two values",
+    ),
+    pytest.param(
+        {"flags": {"scheduler_config": "configmap:x", "config_map": ""}},
+        "but --config-map is empty",
+        id="a key of no ConfigMap",
+    ),
     pytest.param({"flags": {"reboot_command": "sh -c 'x"}}, "every quote closed", id="an open quote"),
-    pytest.param({"flags": {"prometheus_token_file": "/t"}}, "--prometheus-token-file needs --prometheus-url", id="a token for nobody"),
-    pytest.param({"flags": {"prometheus_url": "https://p", "prometheus_username": "a"}}, "belong together", id="a name without a password"),
-    pytest.param({"flags": {"prometheus_url": "https://p", "prometheus_client_key_file": "/k"}}, "needs --prometheus-client-certificate-file", id="a key without its certificate"),
-    pytest.param({"flags": {"prometheus_url": "https://p", "prometheus_token_file": "/t", "prometheus_username": "a", "prometheus_password_file": "/p"}},
-                 "two ways to say who asks", id="a token and a name"),
-    pytest.param({"flags": {"pre_reboot_node_labels": "key-"}}, "expected a label as key=value", id="a label without a value"),
+    pytest.param(
+        {"flags": {"prometheus_token_file": "/t"}},
+        "--prometheus-token-file needs --prometheus-url",
+        id="a token for nobody",
+    ),
+    pytest.param(
+        {"flags": {"prometheus_url": "https://p", "prometheus_username": "a"}},
+        "belong together",
+        id="a name without a password",
+    ),
+    pytest.param(
+        {"flags": {"prometheus_url": "https://p", "prometheus_client_key_file": "/k"}},
+        "needs --prometheus-client-certificate-file",
+        id="a key without its certificate",
+    ),
+    pytest.param(
+        {
+            "flags": {
+                "prometheus_url": "https://p",
+                "prometheus_token_file": "/t",
+                "prometheus_username": "a",
+                "prometheus_password_file": "/p",
+            }
+        },
+        "two ways to say who asks",
+        id="a token and a name",
+    ),
+    pytest.param(
+        {"flags": {"pre_reboot_node_labels": "key-"}}, "expected a label as key=value", id="a label without a value"
+    ),
 ]
 
 
@@ -177,7 +328,9 @@ def test_what_cannot_be_meant_stops_the_start_with_a_sentence(given: dict[str, A
 
 
 def test_every_problem_is_told_at_once() -> None:
-    found = problems(flags={"period": "x"}, environment={"CAREEN_CONCURRENCY": "0", "KURED_X": "1"}, config_map={"y": 1})
+    found = problems(
+        flags={"period": "x"}, environment={"CAREEN_CONCURRENCY": "0", "KURED_X": "1"}, config_map={"y": 1}
+    )
     assert len(found) == 4
 
 
@@ -186,10 +339,19 @@ def test_a_bad_value_is_refused_even_where_a_stronger_one_hides_it() -> None:
 
 
 def test_variables_that_kubernetes_makes_for_a_service_of_our_name_are_not_settings() -> None:
-    settle(environment={
-        "CAREEN_SERVICE_HOST": "10.0.0.1", "CAREEN_SERVICE_PORT": "8080", "CAREEN_SERVICE_PORT_METRICS": "8080", "CAREEN_PORT": "tcp://10.0.0.1:8080",
-        "CAREEN_PORT_8080_TCP": "x", "CAREEN_PORT_8080_TCP_PROTO": "tcp", "CAREEN_PORT_8080_TCP_ADDR": "x", "KURED_SERVICE_HOST": "x", "PATH": "/bin",
-    })
+    settle(
+        environment={
+            "CAREEN_SERVICE_HOST": "10.0.0.1",
+            "CAREEN_SERVICE_PORT": "8080",
+            "CAREEN_SERVICE_PORT_METRICS": "8080",
+            "CAREEN_PORT": "tcp://10.0.0.1:8080",
+            "CAREEN_PORT_8080_TCP": "x",
+            "CAREEN_PORT_8080_TCP_PROTO": "tcp",
+            "CAREEN_PORT_8080_TCP_ADDR": "x",
+            "KURED_SERVICE_HOST": "x",
+            "PATH": "/bin",
+        }
+    )
 
 
 @pytest.mark.parametrize(

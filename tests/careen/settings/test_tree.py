@@ -12,15 +12,49 @@ from careen.settings.tree import DEFAULTS, SETTINGS, Settings, flag, variable
 # kured 1.23, cmd/kured/main.go: every flag with its default, as this tree writes values. Those that differ on purpose
 # are below.
 KURED = {
-    "node-id": "", "period": 3600.0, "reboot-sentinel": "/var/run/reboot-required", "reboot-sentinel-command": "", "reboot-method": "command",
-    "reboot-command": "/bin/systemctl reboot", "reboot-signal": 39, "reboot-delay": 0.0, "concurrency": 1, "ds-namespace": "kube-system", "ds-name": "kured",
-    "lock-annotation": "weave.works/kured-node-lock", "lock-ttl": 0.0, "lock-release-delay": 0.0, "prefer-no-schedule-taint": "", "drain-delay": 0.0,
-    "drain-timeout": 0.0, "drain-grace-period": -1, "drain-pod-selector": None, "skip-wait-for-delete-timeout": 0, "force-reboot": False,
-    "prometheus-url": "", "alert-filter-regexp": None, "alert-filter-match-only": False, "alert-firing-only": False, "blocking-pod-selector": (),
-    "reboot-days": (6, 0, 1, 2, 3, 4, 5), "start-time": time(0, 0), "end-time": time(23, 59, 59), "time-zone": UTC, "annotate-nodes": False,
-    "pre-reboot-node-labels": (), "post-reboot-node-labels": (), "notify-url": "", "slack-hook-url": "", "slack-username": "kured", "slack-channel": "",
-    "message-template-drain": "Draining node %s", "message-template-reboot": "Rebooting node %s",
-    "message-template-uncordon": "Node %s rebooted & uncordoned successfully!", "metrics-host": "", "metrics-port": 8080, "log-format": "text",
+    "node-id": "",
+    "period": 3600.0,
+    "reboot-sentinel": "/var/run/reboot-required",
+    "reboot-sentinel-command": "",
+    "reboot-method": "command",
+    "reboot-command": "/bin/systemctl reboot",
+    "reboot-signal": 39,
+    "reboot-delay": 0.0,
+    "concurrency": 1,
+    "ds-namespace": "kube-system",
+    "ds-name": "kured",
+    "lock-annotation": "weave.works/kured-node-lock",
+    "lock-ttl": 0.0,
+    "lock-release-delay": 0.0,
+    "prefer-no-schedule-taint": "",
+    "drain-delay": 0.0,
+    "drain-timeout": 0.0,
+    "drain-grace-period": -1,
+    "drain-pod-selector": None,
+    "skip-wait-for-delete-timeout": 0,
+    "force-reboot": False,
+    "prometheus-url": "",
+    "alert-filter-regexp": None,
+    "alert-filter-match-only": False,
+    "alert-firing-only": False,
+    "blocking-pod-selector": (),
+    "reboot-days": (6, 0, 1, 2, 3, 4, 5),
+    "start-time": time(0, 0),
+    "end-time": time(23, 59, 59),
+    "time-zone": UTC,
+    "annotate-nodes": False,
+    "pre-reboot-node-labels": (),
+    "post-reboot-node-labels": (),
+    "notify-url": "",
+    "slack-hook-url": "",
+    "slack-username": "kured",
+    "slack-channel": "",
+    "message-template-drain": "Draining node %s",
+    "message-template-reboot": "Rebooting node %s",
+    "message-template-uncordon": "Node %s rebooted & uncordoned successfully!",
+    "metrics-host": "",
+    "metrics-port": 8080,
+    "log-format": "text",
 }
 DIFFERENT_ON_PURPOSE = {
     "prefer-no-schedule-taint": "careen.dev/reboot",  # on unless switched off
@@ -32,7 +66,9 @@ DIFFERENT_ON_PURPOSE = {
 
 def test_kureds_43_flags_exist_with_their_names_and_defaults() -> None:
     assert len(KURED) == 43
-    assert {flag(name): DEFAULTS[name] for name, setting in SETTINGS.items() if setting.is_kureds} == KURED | DIFFERENT_ON_PURPOSE
+    assert {
+        flag(name): DEFAULTS[name] for name, setting in SETTINGS.items() if setting.is_kureds
+    } == KURED | DIFFERENT_ON_PURPOSE
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -47,7 +83,17 @@ def test_a_setting_is_documented_and_its_default_can_be_written_and_read_back(na
 
 def test_what_must_be_known_before_the_config_map_cannot_stand_in_it_nor_change() -> None:
     bootstrap = {name for name, setting in SETTINGS.items() if setting.bootstrap}
-    assert bootstrap == {"node_id", "kubeconfig", "ds_namespace", "ds_name", "config_map", "metrics_host", "metrics_port", "log_format", "log_level"}
+    assert bootstrap == {
+        "node_id",
+        "kubeconfig",
+        "ds_namespace",
+        "ds_name",
+        "config_map",
+        "metrics_host",
+        "metrics_port",
+        "log_format",
+        "log_level",
+    }
     assert all(not SETTINGS[name].is_live for name in bootstrap)
 
 

@@ -10,7 +10,9 @@ from careen.settings.live import parse
 from careen.settings.sources import BadSettings
 from careen.settings.yaml_text import BadYaml, load
 
-LAUGHS = "a: &a [lol]\n" + "\n".join(f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in zip("abcdefgh", "bcdefghi", strict=True))
+LAUGHS = "a: &a [lol]\n" + "\n".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
 CHAIN = "a0: &a0 [x]\n" + "\n".join(f"a{number}: &a{number} [*a{number - 1}]" for number in range(1, 200))
 
 UNREADABLE = {
@@ -55,7 +57,11 @@ def test_what_cannot_be_read_is_a_bad_setting_that_says_so(text: str) -> None:
 
 
 def test_what_people_write_is_read() -> None:
-    assert load("period: 1m\nreboot-days: [mo, tu]\nconcurrency: 2\n") == {"period": "1m", "reboot-days": ["mo", "tu"], "concurrency": 2}
+    assert load("period: 1m\nreboot-days: [mo, tu]\nconcurrency: 2\n") == {
+        "period": "1m",
+        "reboot-days": ["mo", "tu"],
+        "concurrency": 2,
+    }
     assert load("a: &x {b: 1}\nc: *x\nd:\n  <<: *x\n  e: 2\n") == {"a": {"b": 1}, "c": {"b": 1}, "d": {"b": 1, "e": 2}}
     assert load("") is None
 

@@ -81,10 +81,18 @@ class Api:
     def watch(self, path: str, resource_version: str, seconds: int = 300) -> Iterator[Object]:
         """Events until the server ends the watch. A broken connection raises urllib3's HTTPError."""
         query = urlencode(
-            {"watch": "1", "resourceVersion": resource_version, "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
+            {
+                "watch": "1",
+                "resourceVersion": resource_version,
+                "allowWatchBookmarks": "true",
+                "timeoutSeconds": seconds,
+            }
         )
         response = self._pool.request(
-            "GET", f"{self._server}{path}?{query}", preload_content=False, timeout=urllib3.Timeout(connect=5, read=seconds + 10)
+            "GET",
+            f"{self._server}{path}?{query}",
+            preload_content=False,
+            timeout=urllib3.Timeout(connect=5, read=seconds + 10),
         )
         try:
             if response.status != 200:

@@ -87,7 +87,8 @@ class Cluster:
         return self.fleet
 
     def _token(self, host: Host) -> str:
-        """Bound to the pod of the node's agent, as a kubelet mounts it: it says which node it is for and ends with the pod."""
+        """Bound to the pod of the node's agent, as a kubelet mounts it: it says which node it is for and ends
+        with the pod."""
         bound = {"apiVersion": "v1", "kind": "Pod", "name": host.agent_pod_name, "uid": host.agent_pod}
         return self.plane.service_account_token(self.identity.namespace, self.identity.account, bound_to=bound)
 
@@ -95,7 +96,7 @@ class Cluster:
 
     def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 60) -> T:
         """The first truthy answer of the condition. Fails with the sentence, and with what the agents said last."""
-        patience = Patience(seconds)         # seconds of a machine with nothing else to do: a slow one makes stories slow
+        patience = Patience(seconds)  # seconds of a machine with nothing else to do: a slow one makes stories slow
         while True:
             try:
                 if answer := condition():
@@ -117,11 +118,17 @@ class Cluster:
             if node is None:
                 rows.append(f"{name}: no such node")
                 continue
-            ours = {key: value for key, value in {**node.labels, **node.annotations}.items() if key.startswith("careen.dev/")}
+            ours = {
+                key: value
+                for key, value in {**node.labels, **node.annotations}.items()
+                if key.startswith("careen.dev/")
+            }
             rows.append(f"{name}: ready={node.ready} unschedulable={node.unschedulable} taints={node.taints} {ours}")
         rows.append(f"lock: {self.observer.lock_now().text}")
         for name, host in sorted(self.fleet.hosts.items() if self.fleet else ()):
-            rows.append(f"--- {name}: reboots {len(host.reboots)}, crashes {host.crashes}, up {host.up}; its agent said:")
+            rows.append(
+                f"--- {name}: reboots {len(host.reboots)}, crashes {host.crashes}, up {host.up}; its agent said:"
+            )
             rows += host.log.read_text(errors="replace").splitlines()[-12:] if host.log.exists() else ["(nothing)"]
         return "\n".join(rows)
 
@@ -132,7 +139,10 @@ class Cluster:
                 status = item.get("status", {})
                 if status.get("observedGeneration", 0) < item["metadata"]["generation"]:
                     return False
-                if status.get("readyReplicas", 0) != item["spec"]["replicas"] or status.get("replicas", 0) != item["spec"]["replicas"]:
+                if (
+                    status.get("readyReplicas", 0) != item["spec"]["replicas"]
+                    or status.get("replicas", 0) != item["spec"]["replicas"]
+                ):
                     return False
         for item in self.admin.list(f"/apis/apps/v1/namespaces/{namespace}/daemonsets"):
             status = item.get("status", {})
@@ -169,7 +179,11 @@ class Cluster:
         admin.delete("/api/v1/namespaces/default/events", now)
         self.wait_for(
             "the cluster is empty",
-            lambda: not (admin.list("/api/v1/pods") or admin.list("/api/v1/nodes") or admin.list("/apis/apps/v1/daemonsets")),
+            lambda: (
+                not (
+                    admin.list("/api/v1/pods") or admin.list("/api/v1/nodes") or admin.list("/apis/apps/v1/daemonsets")
+                )
+            ),
         )
 
 

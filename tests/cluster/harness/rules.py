@@ -1,4 +1,5 @@
-"""The rules that must hold in every story, judged from what observer and hosts saw. Pure, and shares no code with careen.
+"""The rules that must hold in every story, judged from what observer and hosts saw. Pure, and shares no code
+with careen.
 
 Each function returns sentences about what was broken; none is good. The watches of nodes, pods and lock are separate
 connections, so what happened within `BLUR` seconds has no order.
@@ -18,7 +19,9 @@ OURS = "careen.dev/"
 STAYS = ("careen.dev/last-reboot", "careen.dev/hold", "careen.dev/reboot-now")
 
 
-def broken(seen: Seen, hosts: Mapping[str, Host], *, concurrency: int, end: float, lock_was_lost: bool = False) -> list[str]:
+def broken(
+    seen: Seen, hosts: Mapping[str, Host], *, concurrency: int, end: float, lock_was_lost: bool = False
+) -> list[str]:
     """Everything that holds in every story, whatever it is about.
 
     `lock_was_lost`: the story itself took the lock away, so a claim that is missing from it was not given back.
@@ -37,7 +40,9 @@ def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> l
     most = most_at_once(span for found in spans.values() for span in found)
     if most <= limit:
         return []
-    listing = ", ".join(f"{name} {span.start:.1f}–{span.end:.1f}" for name, found in sorted(spans.items()) for span in found)
+    listing = ", ".join(
+        f"{name} {span.start:.1f}–{span.end:.1f}" for name, found in sorted(spans.items()) for span in found
+    )
     return [f"{most} nodes down at once, {limit} allowed: {listing}"]
 
 
@@ -79,7 +84,10 @@ def given_back_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> l
                 continue
             asked = [reboot for reboot in host.reboots if span.start - BLUR <= reboot.asked_at <= span.end + BLUR]
             if asked and (asked[-1].ready_at is None or asked[-1].ready_at > span.end + BLUR):
-                found.append(f"{name} gave its claim back at {span.end:.1f}, before it was back from the reboot of {asked[-1].asked_at:.1f}")
+                found.append(
+                    f"{name} gave its claim back at {span.end:.1f}, before it was back from the reboot of "
+                    f"{asked[-1].asked_at:.1f}"
+                )
             if not any(one.ready for one in _around(history, span.end)):
                 found.append(f"{name} gave its claim back at {span.end:.1f} without being Ready")
     return found

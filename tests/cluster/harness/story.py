@@ -39,7 +39,9 @@ class Story(Cluster):
 
     # -- setting the stage
 
-    def nodes(self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None) -> list[Host]:
+    def nodes(
+        self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None
+    ) -> list[Host]:
         """That many nodes n00, n01, … with an agent each, over so many zones. Returns when every agent answers."""
         hosts = self.nodes_without_agents(count, *flags, zones=zones, change=change)
         self.start_agents()
@@ -59,7 +61,10 @@ class Story(Cluster):
             host.agent_wanted = False
             self.hosts[host.name] = host
         command = careen(
-            self.plane, namespace=CAREEN.namespace, daemonset=CAREEN.daemonset, flags=lambda host: [*self.flags, *host.flags]
+            self.plane,
+            namespace=CAREEN.namespace,
+            daemonset=CAREEN.daemonset,
+            flags=lambda host: [*self.flags, *host.flags],
         )
         self.start_fleet(hosts, command)
         return hosts
@@ -80,7 +85,8 @@ class Story(Cluster):
         """Its DaemonSet with pods on every node; nothing that would reboot."""
         self.apply_file(REPOSITORY / "bench" / "rollout" / "kured.yaml")
         self.wait_for(
-            "kured's pods run", lambda: self.admin.get(KURED.path).get("status", {}).get("numberReady") == len(self.hosts)
+            "kured's pods run",
+            lambda: self.admin.get(KURED.path).get("status", {}).get("numberReady") == len(self.hosts),
         )
 
     def agents_answer(self, seconds: float = 90) -> None:
@@ -122,9 +128,12 @@ class Story(Cluster):
 
     def end_pod(self, life: PodLife, phase: str) -> None:
         """Its containers end; `phase` is Succeeded or Failed."""
-        conditions = [{"type": kind, "status": "False", "reason": "PodCompleted"} for kind in ("Ready", "ContainersReady")]
+        conditions = [
+            {"type": kind, "status": "False", "reason": "PodCompleted"} for kind in ("Ready", "ContainersReady")
+        ]
         self.admin.patch(
-            f"/api/v1/namespaces/{life.namespace}/pods/{life.name}/status", {"status": {"phase": phase, "conditions": conditions}},
+            f"/api/v1/namespaces/{life.namespace}/pods/{life.name}/status",
+            {"status": {"phase": phase, "conditions": conditions}},
             "application/strategic-merge-patch+json",
         )
 
@@ -157,7 +166,11 @@ class Story(Cluster):
 
     def is_over(self, hosts: Sequence[Host]) -> bool:
         """Every one of them rebooted, is back in service, and nobody holds a claim."""
-        return all(host.reboots and host.up for host in hosts) and all(self.is_home(host) for host in hosts) and not self.holders()
+        return (
+            all(host.reboots and host.up for host in hosts)
+            and all(self.is_home(host) for host in hosts)
+            and not self.holders()
+        )
 
     def is_home(self, host: Host) -> bool:
         state = self.observer.node(host.name)
@@ -180,7 +193,9 @@ class Story(Cluster):
     def any_of(self, hosts: Sequence[Host], *phases: str, seconds: float = 60) -> Host:
         """The first of the hosts to be in one of the phases."""
         return self.wait_for(
-            f"a node is {' or '.join(phases)}", lambda: next((host for host in hosts if self.phase(host) in phases), None), seconds
+            f"a node is {' or '.join(phases)}",
+            lambda: next((host for host in hosts if self.phase(host) in phases), None),
+            seconds,
         )
 
     def stays(self, sentence: str, condition: Callable[[], bool], seconds: float) -> None:
@@ -193,16 +208,32 @@ class Story(Cluster):
     def events(self, reason: str | None = None) -> list[Object]:
         """Events that careen wrote about nodes."""
         found = self.admin.list("/api/v1/namespaces/default/events")
-        return [event for event in found if event["involvedObject"]["kind"] == "Node" and reason in (None, event.get("reason"))]
+        return [
+            event
+            for event in found
+            if event["involvedObject"]["kind"] == "Node" and reason in (None, event.get("reason"))
+        ]
 
     def metrics(self, host: Host) -> str:
-        return urllib3.request("GET", f"http://127.0.0.1:{host.metrics_port()}/metrics", retries=False, timeout=5).data.decode()
+        return urllib3.request(
+            "GET", f"http://127.0.0.1:{host.metrics_port()}/metrics", retries=False, timeout=5
+        ).data.decode()
 
     def command(self, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
         """`careen WORDS…` as a cluster administrator runs it."""
-        env = {**clean_environment(), "PYTHONPATH": CAREEN_PYTHONPATH, "KUBECONFIG": str(kubeconfig or self.plane.folder / "admin.kubeconfig")}
+        env = {
+            **clean_environment(),
+            "PYTHONPATH": CAREEN_PYTHONPATH,
+            "KUBECONFIG": str(kubeconfig or self.plane.folder / "admin.kubeconfig"),
+        }
         return subprocess.run(
-            [sys.executable, "-m", "careen", *words], capture_output=True, text=True, timeout=60, check=False, env=env, cwd=self.folder
+            [sys.executable, "-m", "careen", *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=env,
+            cwd=self.folder,
         )
 
     def requests(self) -> Requests:
@@ -242,6 +273,9 @@ class Story(Cluster):
 def is_answering(host: Host) -> bool:
     """The agent's own word for "I work": its health endpoint."""
     try:
-        return urllib3.request("GET", f"http://127.0.0.1:{host.metrics_port()}/readyz", retries=False, timeout=2).status == 200
+        return (
+            urllib3.request("GET", f"http://127.0.0.1:{host.metrics_port()}/readyz", retries=False, timeout=2).status
+            == 200
+        )
     except urllib3.exceptions.HTTPError:
         return False

@@ -42,7 +42,9 @@ def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any)
     template = _template(name, restartPolicy="Never", **pod)["template"]
     template["metadata"]["annotations"]["tests/runs-for"] = runs_for
     return {
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": SHOP},
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": SHOP},
         "spec": {"backoffLimit": backoff_limit, "template": template},
     }
 
@@ -50,7 +52,9 @@ def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any)
 def cron_job(name: str, of: Object) -> Object:
     """A CronJob that makes such Jobs, but not by itself: a story makes them, as `kubectl create job --from` does."""
     return {
-        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name, "namespace": SHOP},
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": SHOP},
         "spec": {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": {"spec": of["spec"]}},
     }
 

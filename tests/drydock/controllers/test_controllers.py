@@ -35,7 +35,9 @@ class World:
 
     def create(self, plural: str, name: str, spec: dict[str, Any], **metadata: Any) -> None:
         namespace = "shop" if resource_named(plural).namespaced else ""
-        self.verbs.create(resource_named(plural), namespace, {"metadata": {"name": name, **metadata}, "spec": spec}, actor="admin")
+        self.verbs.create(
+            resource_named(plural), namespace, {"metadata": {"name": name, **metadata}, "spec": spec}, actor="admin"
+        )
 
     def settle(self, *, ready: bool = True) -> None:
         for _ in range(12):
@@ -56,10 +58,14 @@ class World:
 
     def set_ready(self, pod: dict[str, Any], *, ready: bool) -> None:
         def edit(old: dict[str, Any]) -> dict[str, Any]:
-            conditions = with_condition(old["status"].get("conditions") or [], "Ready", "True" if ready else "False", self.verbs.now())
+            conditions = with_condition(
+                old["status"].get("conditions") or [], "Ready", "True" if ready else "False", self.verbs.now()
+            )
             return {**old, "status": {**old["status"], "phase": "Running", "conditions": conditions}}
 
-        self.verbs.change(resource_named("pods"), "shop", pod["metadata"]["name"], edit, actor="kubelet", subresource="status")
+        self.verbs.change(
+            resource_named("pods"), "shop", pod["metadata"]["name"], edit, actor="kubelet", subresource="status"
+        )
 
     def pods(self) -> list[dict[str, Any]]:
         return [dict(s.content) for s in self.verbs.store.items(("", "pods"), "shop")]
@@ -72,7 +78,13 @@ class World:
         return dict(self.verbs.read(resource, "shop" if resource.namespaced else "", name).content["status"])
 
     def delete(self, plural: str, name: str) -> None:
-        self.verbs.delete(resource_named(plural), "shop" if resource_named(plural).namespaced else "", name, DeleteOptions(), actor="admin")
+        self.verbs.delete(
+            resource_named(plural),
+            "shop" if resource_named(plural).namespaced else "",
+            name,
+            DeleteOptions(),
+            actor="admin",
+        )
 
 
 @pytest.fixture
@@ -102,7 +114,13 @@ def test_a_deployment_has_its_pods_through_a_replica_set_named_by_hash(world: Wo
         assert pod["metadata"]["labels"]["pod-template-hash"] == owner.key[1].removeprefix("web-")
         assert pod["metadata"]["ownerReferences"][0]["uid"] == owner.content["metadata"]["uid"]
     status = world.status("deployments", "web")
-    assert (status["replicas"], status["readyReplicas"], status["availableReplicas"], status["unavailableReplicas"], status["observedGeneration"]) == (3, 3, 3, 0, 1)
+    assert (
+        status["replicas"],
+        status["readyReplicas"],
+        status["availableReplicas"],
+        status["unavailableReplicas"],
+        status["observedGeneration"],
+    ) == (3, 3, 3, 0, 1)
 
 
 def test_a_pod_that_goes_comes_back_under_another_name(world: World) -> None:
@@ -133,7 +151,13 @@ def test_scaling_down_takes_pods_that_serve_nobody_first(world: World) -> None:
     keep = world.pods()[1]
     for pod in world.pods():
         world.set_ready(pod, ready=pod["metadata"]["name"] == keep["metadata"]["name"])
-    world.verbs.change(resource_named("deployments"), "shop", "web", lambda old: {**old, "spec": {**old["spec"], "replicas": 1}}, actor="admin")
+    world.verbs.change(
+        resource_named("deployments"),
+        "shop",
+        "web",
+        lambda old: {**old, "spec": {**old["spec"], "replicas": 1}},
+        actor="admin",
+    )
     world.settle(ready=False)
     assert world.pod_names() == [keep["metadata"]["name"]]
 
@@ -141,11 +165,20 @@ def test_scaling_down_takes_pods_that_serve_nobody_first(world: World) -> None:
 def test_a_new_template_rolls_over_without_ever_falling_below_what_must_be_available(world: World) -> None:
     world.create("deployments", "web", workload(4))
     world.settle()
-    world.verbs.change(resource_named("deployments"), "shop", "web", lambda old: {**old, "spec": {**old["spec"], "template": template(image="web:2")}}, actor="admin")
+    world.verbs.change(
+        resource_named("deployments"),
+        "shop",
+        "web",
+        lambda old: {**old, "spec": {**old["spec"], "template": template(image="web:2")}},
+        actor="admin",
+    )
     for _ in range(30):
         for module in (deployments, replica_sets):
             module.CONTROLLER.reconcile(world.verbs)
-        ready = sum(any(c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", [])) for p in world.pods())
+        ready = sum(
+            any(c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", []))
+            for p in world.pods()
+        )
         assert ready >= 3
         assert len(world.pods()) <= 5
         waiting = [p for p in world.pods() if p["status"]["phase"] == "Pending"]
@@ -160,7 +193,13 @@ def test_recreate_waits_until_the_old_pods_are_gone(world: World) -> None:
     world.settle()
     for name in world.pod_names():
         world.verbs.bind("shop", name, {"target": {"name": "n1"}}, actor="scheduler")
-    world.verbs.change(resource_named("deployments"), "shop", "web", lambda old: {**old, "spec": {**old["spec"], "template": template(image="web:2")}}, actor="admin")
+    world.verbs.change(
+        resource_named("deployments"),
+        "shop",
+        "web",
+        lambda old: {**old, "spec": {**old["spec"], "template": template(image="web:2")}},
+        actor="admin",
+    )
     world.settle()
     assert [p["spec"]["containers"][0]["image"] for p in world.pods()] == ["web:1"] * 2
     for name in world.pod_names():
@@ -225,7 +264,13 @@ def test_an_ordinal_comes_back_under_its_name_and_only_when_the_old_one_is_gone(
 def test_scaling_a_stateful_set_down_takes_the_highest_ordinals(world: World) -> None:
     world.create("statefulsets", "db", workload(3, "db"))
     world.settle()
-    world.verbs.change(resource_named("statefulsets"), "shop", "db", lambda old: {**old, "spec": {**old["spec"], "replicas": 1}}, actor="admin")
+    world.verbs.change(
+        resource_named("statefulsets"),
+        "shop",
+        "db",
+        lambda old: {**old, "spec": {**old["spec"], "replicas": 1}},
+        actor="admin",
+    )
     world.settle()
     assert world.pod_names() == ["db-0"]
 
@@ -233,13 +278,22 @@ def test_scaling_a_stateful_set_down_takes_the_highest_ordinals(world: World) ->
 # DaemonSets -----------------------------------------------------------------------------------------------------
 
 
-def add_node(world: World, name: str, *, taints: tuple[dict[str, str], ...] = (), ready: bool = True, **labels: str) -> None:
-    manifest = {"metadata": {"name": name, "labels": labels}, "spec": {"taints": list(taints)}, "status": {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]}}
+def add_node(
+    world: World, name: str, *, taints: tuple[dict[str, str], ...] = (), ready: bool = True, **labels: str
+) -> None:
+    manifest = {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": list(taints)},
+        "status": {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
+    }
     world.verbs.create(resource_named("nodes"), "", manifest, actor="kubelet")
 
 
 def daemon_nodes(world: World) -> list[str]:
-    terms = [p["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0] for p in world.pods()]
+    terms = [
+        p["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]
+        for p in world.pods()
+    ]
     return sorted(t["matchFields"][0]["values"][0] for t in terms)
 
 
@@ -258,7 +312,9 @@ def test_a_daemon_follows_its_node_selector_and_tolerations(world: World) -> Non
     add_node(world, "n2", taints=({"key": "dedicated", "effect": "NoSchedule", "value": "db"},), disk="ssd")
     add_node(world, "n3")
     spec = workload(None, "agent")
-    spec["template"]["spec"].update(nodeSelector={"disk": "ssd"}, tolerations=[{"key": "dedicated", "value": "db", "effect": "NoSchedule"}])
+    spec["template"]["spec"].update(
+        nodeSelector={"disk": "ssd"}, tolerations=[{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]
+    )
     world.create("daemonsets", "agent", spec)
     world.settle(ready=False)
     assert daemon_nodes(world) == ["n1", "n2"]
@@ -271,7 +327,9 @@ def test_a_daemon_that_is_gone_is_made_again_on_the_same_node_and_goes_with_its_
     world.verbs.bind("shop", world.pod_names()[0], {"target": {"name": "n1"}}, actor="scheduler")
     world.settle()
     assert world.status("daemonsets", "agent")["numberReady"] == 1
-    world.verbs.delete(resource_named("pods"), "shop", world.pod_names()[0], DeleteOptions(grace_seconds=0), actor="kubelet")
+    world.verbs.delete(
+        resource_named("pods"), "shop", world.pod_names()[0], DeleteOptions(grace_seconds=0), actor="kubelet"
+    )
     world.settle()
     assert daemon_nodes(world) == ["n1"]
     world.delete("nodes", "n1")
@@ -282,16 +340,19 @@ def test_a_daemon_that_is_gone_is_made_again_on_the_same_node_and_goes_with_its_
 # Budgets --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("spec", "unready", "expected"), [
-    pytest.param({"minAvailable": 2}, 0, (2, 4, 2, 4), id="a minimum"),
-    pytest.param({"minAvailable": 2}, 1, (1, 3, 2, 4), id="a minimum with one away"),
-    pytest.param({"minAvailable": "50%"}, 0, (2, 4, 2, 4), id="half of them"),
-    pytest.param({"minAvailable": "60%"}, 0, (1, 4, 3, 4), id="a share rounds up"),
-    pytest.param({"maxUnavailable": 1}, 0, (1, 4, 3, 4), id="one may be away"),
-    pytest.param({"maxUnavailable": "30%"}, 0, (2, 4, 2, 4), id="30 % of four, rounded up, may be away"),
-    pytest.param({"maxUnavailable": 1}, 2, (0, 2, 3, 4), id="two are away already"),
-    pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="never"),
-])
+@pytest.mark.parametrize(
+    ("spec", "unready", "expected"),
+    [
+        pytest.param({"minAvailable": 2}, 0, (2, 4, 2, 4), id="a minimum"),
+        pytest.param({"minAvailable": 2}, 1, (1, 3, 2, 4), id="a minimum with one away"),
+        pytest.param({"minAvailable": "50%"}, 0, (2, 4, 2, 4), id="half of them"),
+        pytest.param({"minAvailable": "60%"}, 0, (1, 4, 3, 4), id="a share rounds up"),
+        pytest.param({"maxUnavailable": 1}, 0, (1, 4, 3, 4), id="one may be away"),
+        pytest.param({"maxUnavailable": "30%"}, 0, (2, 4, 2, 4), id="30 % of four, rounded up, may be away"),
+        pytest.param({"maxUnavailable": 1}, 2, (0, 2, 3, 4), id="two are away already"),
+        pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="never"),
+    ],
+)
 def test_a_budget_counts(world: World, spec: dict[str, Any], unready: int, expected: tuple[int, int, int, int]) -> None:
     world.create("deployments", "web", workload(4))
     world.settle()
@@ -300,7 +361,12 @@ def test_a_budget_counts(world: World, spec: dict[str, Any], unready: int, expec
     world.create("poddisruptionbudgets", "web", {**spec, "selector": {"matchLabels": {"app": "web"}}})
     world.settle(ready=False)
     status = world.status("poddisruptionbudgets", "web")
-    assert (status["disruptionsAllowed"], status["currentHealthy"], status["desiredHealthy"], status["expectedPods"]) == expected
+    assert (
+        status["disruptionsAllowed"],
+        status["currentHealthy"],
+        status["desiredHealthy"],
+        status["expectedPods"],
+    ) == expected
     assert status["observedGeneration"] == 1
 
 
@@ -315,7 +381,14 @@ def test_a_granted_eviction_that_deleted_nothing_is_counted_for_two_minutes(worl
     world.create("poddisruptionbudgets", "web", {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}})
     world.settle()
     granted = {"disruptedPods": {world.pod_names()[0]: world.verbs.now()}}
-    world.verbs.change(resource_named("poddisruptionbudgets"), "shop", "web", lambda old: {**old, "status": {**old["status"], **granted}}, actor="apiserver", subresource="status")
+    world.verbs.change(
+        resource_named("poddisruptionbudgets"),
+        "shop",
+        "web",
+        lambda old: {**old, "status": {**old["status"], **granted}},
+        actor="apiserver",
+        subresource="status",
+    )
     world.settle()
     assert world.status("poddisruptionbudgets", "web")["disruptionsAllowed"] == 0
     world.now += timedelta(minutes=2, seconds=1)
@@ -333,15 +406,32 @@ def taint_keys(world: World, name: str) -> list[str]:
 
 def test_cordon_and_absence_show_as_taints_and_others_taints_stay(world: World) -> None:
     add_node(world, "n1", taints=({"key": "dedicated", "effect": "NoSchedule"},), ready=False)
-    world.verbs.change(resource_named("nodes"), "", "n1", lambda old: {**old, "spec": {**old["spec"], "unschedulable": True}}, actor="person")
+    world.verbs.change(
+        resource_named("nodes"),
+        "",
+        "n1",
+        lambda old: {**old, "spec": {**old["spec"], "unschedulable": True}},
+        actor="person",
+    )
     world.settle()
-    assert taint_keys(world, "n1") == ["dedicated:NoSchedule", "node.kubernetes.io/not-ready:NoSchedule", "node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/unschedulable:NoSchedule"]
+    assert taint_keys(world, "n1") == [
+        "dedicated:NoSchedule",
+        "node.kubernetes.io/not-ready:NoSchedule",
+        "node.kubernetes.io/not-ready:NoExecute",
+        "node.kubernetes.io/unschedulable:NoSchedule",
+    ]
 
     def back(old: dict[str, Any]) -> dict[str, Any]:
         return {**old, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
     world.verbs.change(resource_named("nodes"), "", "n1", back, actor="kubelet", subresource="status")
-    world.verbs.change(resource_named("nodes"), "", "n1", lambda old: {**old, "spec": {**old["spec"], "unschedulable": False}}, actor="person")
+    world.verbs.change(
+        resource_named("nodes"),
+        "",
+        "n1",
+        lambda old: {**old, "spec": {**old["spec"], "unschedulable": False}},
+        actor="person",
+    )
     world.settle()
     assert taint_keys(world, "n1") == ["dedicated:NoSchedule"]
 

@@ -17,7 +17,9 @@ async def crashes(nodes: int, seed: int, seconds: float) -> dict[str, list[float
     names = [f"node-{number:02}" for number in range(nodes)]
     killed: list[tuple[str, float]] = []
     loop = asyncio.get_running_loop()
-    work = asyncio.ensure_future(crash_agents(lambda name: killed.append((name, loop.time())), names, random.Random(seed)))
+    work = asyncio.ensure_future(
+        crash_agents(lambda name: killed.append((name, loop.time())), names, random.Random(seed))
+    )
     await asyncio.sleep(seconds)
     work.cancel()
     return {name: [at for who, at in killed if who == name] for name in names}

@@ -71,7 +71,9 @@ async def test_an_evicted_pod_comes_back_on_another_node_and_its_budget_waits_fo
         first, second = (p for p in pods(cluster) if p["metadata"]["labels"]["app"] == "cache")
         node = first["spec"]["nodeName"]
         edit_node(cluster, node, lambda n: with_cordon(n, cordoned=True))
-        await until(lambda: is_evicted(cluster, first["metadata"]["name"]))  # as soon as the budget's status knows that all run
+        await until(
+            lambda: is_evicted(cluster, first["metadata"]["name"])
+        )  # as soon as the budget's status knows that all run
         with pytest.raises(Exception, match="disruption budget"):
             evict(cluster.api.verbs, "shop", second["metadata"]["name"], DeleteOptions(), actor="agent")
         await until(lambda: first["metadata"]["uid"] not in [p["metadata"]["uid"] for p in pods(cluster)])
@@ -79,7 +81,9 @@ async def test_an_evicted_pod_comes_back_on_another_node_and_its_budget_waits_fo
         again = [p for p in pods(cluster) if p["metadata"]["labels"]["app"] == "cache"]
         assert first["metadata"]["name"] not in [p["metadata"]["name"] for p in again]
         assert node not in [p["spec"]["nodeName"] for p in again if p["metadata"]["name"] != second["metadata"]["name"]]
-        await until(lambda: is_evicted(cluster, second["metadata"]["name"]))  # as soon as the budget's status has followed
+        await until(
+            lambda: is_evicted(cluster, second["metadata"]["name"])
+        )  # as soon as the budget's status has followed
 
 
 def is_evicted(cluster: EmbeddedCluster, name: str) -> bool:
@@ -95,7 +99,12 @@ async def test_a_pod_without_room_says_why_and_is_placed_when_there_is_some(tmp_
         await cluster.wait_until_settled(20)
         for node in ("node-01", "node-02", "node-03"):
             edit_node(cluster, node, lambda n: with_cordon(n, cordoned=True))
-        cluster.api.verbs.create(PODS, "shop", {"metadata": {"name": "late"}, "spec": {"containers": [{"name": "main", "image": "x"}]}}, actor="person")
+        cluster.api.verbs.create(
+            PODS,
+            "shop",
+            {"metadata": {"name": "late"}, "spec": {"containers": [{"name": "main", "image": "x"}]}},
+            actor="person",
+        )
 
         def scheduled() -> dict[str, Any]:
             late = cluster.api.verbs.read(PODS, "shop", "late").content
@@ -112,11 +121,18 @@ async def test_a_pod_without_room_says_why_and_is_placed_when_there_is_some(tmp_
 async def test_the_important_pods_are_placed_before_those_that_came_earlier(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.wait_until_settled(20)
-        cluster.api.verbs.create(resource_named("priorityclasses"), "", {"metadata": {"name": "high"}, "value": 1000}, actor="person")
+        cluster.api.verbs.create(
+            resource_named("priorityclasses"), "", {"metadata": {"name": "high"}, "value": 1000}, actor="person"
+        )
         names = [("low-1", ""), ("low-2", ""), ("high", "high")]
         for name, priority in names:
             spec: dict[str, Any] = {"containers": [{"name": "main", "image": "x"}]}
-            cluster.api.verbs.create(PODS, "shop", {"metadata": {"name": name}, "spec": spec | ({"priorityClassName": priority} if priority else {})}, actor="person")
+            cluster.api.verbs.create(
+                PODS,
+                "shop",
+                {"metadata": {"name": name}, "spec": spec | ({"priorityClassName": priority} if priority else {})},
+                actor="person",
+            )
         await cluster.wait_until_settled(20)
         bound = [c.key[1] for c in cluster.api.store.journal if c.verb == "bind" and c.key[1] in dict(names)]
         assert bound == ["high", "low-1", "low-2"]
@@ -129,7 +145,10 @@ async def test_a_reboot_takes_the_host_down_and_brings_it_back_as_another_boot(t
         cluster.on_down = lambda host: told.append(("down", host.name))
         cluster.on_up = lambda host: told.append(("up", host.name))
         host: SimulatedHost = cluster.hosts.by_name["node-02"]
-        old_boot, stayed = host.boot_id, [p["metadata"]["uid"] for p in pods(cluster) if p["spec"]["nodeName"] == "node-02"]
+        old_boot, stayed = (
+            host.boot_id,
+            [p["metadata"]["uid"] for p in pods(cluster) if p["spec"]["nodeName"] == "node-02"],
+        )
         cluster.hosts.need_reboot("node-02")
         assert host.sentinel.exists()
         process = await asyncio.create_subprocess_exec(*host.reboot_command.split())
@@ -142,16 +161,25 @@ async def test_a_reboot_takes_the_host_down_and_brings_it_back_as_another_boot(t
         assert host.boot_id != old_boot
         assert host.boot_id_file.read_text() == host.boot_id + "\n"
         assert not host.sentinel.exists()
-        assert [(e.what, e.host) for e in cluster.hosts.log] == [(what, "node-02") for what in ("need", "asked", "down", "booted", "ready")]
+        assert [(e.what, e.host) for e in cluster.hosts.log] == [
+            (what, "node-02") for what in ("need", "asked", "down", "booted", "ready")
+        ]
         assert [e.at for e in cluster.hosts.log] == sorted(e.at for e in cluster.hosts.log)
         assert told == [("down", "node-02"), ("up", "node-02")]
         await cluster.wait_until_settled(20)
-        restarts = [p["status"]["containerStatuses"][0]["restartCount"] for p in pods(cluster) if p["metadata"]["uid"] in stayed]
+        restarts = [
+            p["status"]["containerStatuses"][0]["restartCount"] for p in pods(cluster) if p["metadata"]["uid"] in stayed
+        ]
         assert Counter(restarts) == Counter({1: len(stayed)})
 
 
 async def test_pods_of_a_host_that_is_down_stop_only_when_it_is_back(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, nodes=3, seed=1, timings=Timings(pod_start=0.05, pod_stop=0.03, shutdown=0.0, boot=0.5, kubelet_start=0.0)) as cluster:
+    async with running_cluster(
+        tmp_path,
+        nodes=3,
+        seed=1,
+        timings=Timings(pod_start=0.05, pod_stop=0.03, shutdown=0.0, boot=0.5, kubelet_start=0.0),
+    ) as cluster:
         await cluster.wait_until_settled(20)
         host = cluster.hosts.by_name["node-02"]
         host.asked_file.touch()
@@ -163,7 +191,12 @@ async def test_pods_of_a_host_that_is_down_stop_only_when_it_is_back(tmp_path: P
 
 
 async def test_a_stop_that_was_under_way_when_the_host_went_down_waits_for_the_next_boot(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, nodes=3, seed=1, timings=Timings(pod_start=0.05, pod_stop=2.0, shutdown=0.0, boot=2.5, kubelet_start=0.0, spread=0.0)) as cluster:
+    async with running_cluster(
+        tmp_path,
+        nodes=3,
+        seed=1,
+        timings=Timings(pod_start=0.05, pod_stop=2.0, shutdown=0.0, boot=2.5, kubelet_start=0.0, spread=0.0),
+    ) as cluster:
         await cluster.wait_until_settled(20)
         victim = next(p for p in pods(cluster) if p["spec"]["nodeName"] == "node-02")
         host = cluster.hosts.by_name["node-02"]
@@ -175,9 +208,16 @@ async def test_a_stop_that_was_under_way_when_the_host_went_down_waits_for_the_n
 
 
 def went_after_boot(cluster: EmbeddedCluster, pod: dict[str, Any], node: str) -> bool:
-    """Whether the pod was removed after its host's boot, by the journal: no test is quick enough to look between the two."""
+    """Whether the pod was removed after its host's boot, by the journal: no test is quick enough to look
+    between the two."""
     (booted,) = (event.at for event in cluster.hosts.log if (event.what, event.host) == ("booted", node))
-    (gone,) = (change.at for change in cluster.api.store.journal if change.after is None and change.before is not None and change.before.content["metadata"].get("uid") == pod["metadata"]["uid"])
+    (gone,) = (
+        change.at
+        for change in cluster.api.store.journal
+        if change.after is None
+        and change.before is not None
+        and change.before.content["metadata"].get("uid") == pod["metadata"]["uid"]
+    )
     return gone > booted
 
 

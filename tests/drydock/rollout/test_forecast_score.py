@@ -12,55 +12,117 @@ from drydock.rollout.forecast_score import ForecastScore, score_forecasts
 
 
 def a_pod(name: str, owner: str, node: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "ownerReferences": [{"uid": owner, "controller": True}]}, "spec": {"nodeName": node}}
+    return {
+        "metadata": {"name": name, "ownerReferences": [{"uid": owner, "controller": True}]},
+        "spec": {"nodeName": node},
+    }
 
 
 def cordon(at: float, pods: dict[str, list[str]] | None, node: str = "n1") -> Write:
     annotations = {} if pods is None else {"careen.dev/forecast": json.dumps({"pods": pods})}
-    return Write(at=at, actor=f"careen-agent-{node}", verb="patch", plural="nodes", key=("", node), before={"spec": {}}, after={"metadata": {"annotations": annotations}, "spec": {"unschedulable": True}})
+    return Write(
+        at=at,
+        actor=f"careen-agent-{node}",
+        verb="patch",
+        plural="nodes",
+        key=("", node),
+        before={"spec": {}},
+        after={"metadata": {"annotations": annotations}, "spec": {"unschedulable": True}},
+    )
 
 
 def evicted(at: float, name: str, owner: str, node: str = "n1") -> Write:
-    return Write(at=at, actor=f"careen-agent-{node}", verb="evict", plural="pods", key=("shop", name), before=a_pod(name, owner, node), after={})
+    return Write(
+        at=at,
+        actor=f"careen-agent-{node}",
+        verb="evict",
+        plural="pods",
+        key=("shop", name),
+        before=a_pod(name, owner, node),
+        after={},
+    )
 
 
 def bound(at: float, name: str, owner: str, node: str) -> Write:
-    return Write(at=at, actor="system:kube-scheduler", verb="bind", plural="pods", key=("shop", name), before=a_pod(name, owner, ""), after=a_pod(name, owner, node))
+    return Write(
+        at=at,
+        actor="system:kube-scheduler",
+        verb="bind",
+        plural="pods",
+        key=("shop", name),
+        before=a_pod(name, owner, ""),
+        after=a_pod(name, owner, node),
+    )
 
 
 def back(at: float, node: str = "n1") -> Write:
-    return Write(at=at, actor=f"careen-agent-{node}", verb="patch", plural="nodes", key=("", node), before={"spec": {"unschedulable": True}}, after={"metadata": {}, "spec": {}})
+    return Write(
+        at=at,
+        actor=f"careen-agent-{node}",
+        verb="patch",
+        plural="nodes",
+        key=("", node),
+        before={"spec": {"unschedulable": True}},
+        after={"metadata": {}, "spec": {}},
+    )
 
 
 TWO = [evicted(2, "web-a", "web"), evicted(3, "web-b", "web")]
 
 
-@pytest.mark.parametrize(("said", "went", "hits"), [
-    pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n3"], 2, id="both as said"),
-    pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n3", "n2"], 2, id="replacements of one owner are alike"),
-    pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n2"], 1, id="one place is taken once"),
-    pytest.param({"shop/web-a": ["n2", "n3"], "shop/web-b": ["n2"]}, ["n2", "n3"], 2, id="equal nodes are matched so that most come true"),
-    pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n4", "n5"], 0, id="all elsewhere"),
-    pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, [], 0, id="never came back"),
-])
+@pytest.mark.parametrize(
+    ("said", "went", "hits"),
+    [
+        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n3"], 2, id="both as said"),
+        pytest.param(
+            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n3", "n2"], 2, id="replacements of one owner are alike"
+        ),
+        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n2"], 1, id="one place is taken once"),
+        pytest.param(
+            {"shop/web-a": ["n2", "n3"], "shop/web-b": ["n2"]},
+            ["n2", "n3"],
+            2,
+            id="equal nodes are matched so that most come true",
+        ),
+        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n4", "n5"], 0, id="all elsewhere"),
+        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, [], 0, id="never came back"),
+    ],
+)
 def test_hits_are_counted(said: dict[str, list[str]], went: list[str], hits: int) -> None:
     binds = [bound(4 + i, f"new-{i}", "web", node) for i, node in enumerate(went)]
     assert score_forecasts([cordon(1, said), *TWO, *binds, back(9)]) == ForecastScore(hits=hits, total=2)
 
 
 def test_a_set_that_is_not_told_whole_is_not_counted() -> None:
-    writes = [cordon(1, {"shop/web-a": ["n2", "…"], "shop/web-b": ["n3"]}), *TWO, bound(4, "x", "web", "n4"), bound(5, "y", "web", "n3"), back(9)]
+    writes = [
+        cordon(1, {"shop/web-a": ["n2", "…"], "shop/web-b": ["n3"]}),
+        *TWO,
+        bound(4, "x", "web", "n4"),
+        bound(5, "y", "web", "n3"),
+        back(9),
+    ]
     assert score_forecasts(writes) == ForecastScore(hits=1, total=1)
 
 
 def test_what_belongs_to_another_owner_or_comes_after_the_node_is_back_does_not_count() -> None:
-    writes = [cordon(1, {"shop/web-a": ["n2"]}), evicted(2, "web-a", "web"), bound(3, "new", "api", "n2"), back(4), bound(5, "late", "web", "n2")]
+    writes = [
+        cordon(1, {"shop/web-a": ["n2"]}),
+        evicted(2, "web-a", "web"),
+        bound(3, "new", "api", "n2"),
+        back(4),
+        bound(5, "late", "web", "n2"),
+    ]
     assert score_forecasts(writes) == ForecastScore(hits=0, total=1)
 
 
 def test_the_scores_of_all_drains_are_added() -> None:
     one = [cordon(1, {"shop/web-a": ["n2"]}), evicted(2, "web-a", "web"), bound(3, "x", "web", "n2"), back(4)]
-    two = [cordon(5, {"shop/web-b": ["n1"]}, "n2"), evicted(6, "web-b", "web", "n2"), bound(7, "y", "web", "n3"), back(8, "n2")]
+    two = [
+        cordon(5, {"shop/web-b": ["n1"]}, "n2"),
+        evicted(6, "web-b", "web", "n2"),
+        bound(7, "y", "web", "n3"),
+        back(8, "n2"),
+    ]
     assert score_forecasts([*one, *two]) == ForecastScore(hits=1, total=2)
 
 

@@ -53,8 +53,12 @@ def test_each_step_forward_starts_the_limit_anew() -> None:
     assert world.after(11, progress=19)
 
 
-@pytest.mark.parametrize(("load", "ours", "expected"), [(0.0, 0, 1.0), (1.5, 0, 1.0), (60.0, 0, 30.0), (72.0, 12, 30.0), (12.0, 12, 1.0)])
-def test_the_crowd_is_the_load_of_each_processor_without_ours(monkeypatch: pytest.MonkeyPatch, load: float, ours: int, expected: float) -> None:
+@pytest.mark.parametrize(
+    ("load", "ours", "expected"), [(0.0, 0, 1.0), (1.5, 0, 1.0), (60.0, 0, 30.0), (72.0, 12, 30.0), (12.0, 12, 1.0)]
+)
+def test_the_crowd_is_the_load_of_each_processor_without_ours(
+    monkeypatch: pytest.MonkeyPatch, load: float, ours: int, expected: float
+) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     assert crowding(ours) == expected

@@ -12,8 +12,27 @@ from drydock.rollout.progress_report import NodeLine, Progress, forecast_words
 from drydock.rollout.view import line_printer, table_of
 
 
-def a_line(name: str = "node-01", *, phase: str = "Idle", reason: str = "", is_ready: bool = True, is_cordoned: bool = False, is_rebooted: bool = False) -> NodeLine:
-    return NodeLine(name=name, zone="a", phase=phase, reason=reason, forecast="", pods=3, moved=2, is_ready=is_ready, is_cordoned=is_cordoned, is_rebooted=is_rebooted)
+def a_line(
+    name: str = "node-01",
+    *,
+    phase: str = "Idle",
+    reason: str = "",
+    is_ready: bool = True,
+    is_cordoned: bool = False,
+    is_rebooted: bool = False,
+) -> NodeLine:
+    return NodeLine(
+        name=name,
+        zone="a",
+        phase=phase,
+        reason=reason,
+        forecast="",
+        pods=3,
+        moved=2,
+        is_ready=is_ready,
+        is_cordoned=is_cordoned,
+        is_rebooted=is_rebooted,
+    )
 
 
 def at(seconds: float, *lines: NodeLine) -> Progress:
@@ -27,20 +46,51 @@ def test_a_line_is_printed_for_each_change_and_none_in_between() -> None:
     show(at(1.0, a_line(phase="Waiting", reason="its turn comes")))
     show(at(2.0, a_line(phase="Waiting", reason="another word")))
     show(at(3.0, a_line(phase="Rebooting", is_ready=False, is_cordoned=True)))
-    assert out.getvalue().splitlines() == ["   1.0 s  node-01  Waiting                       its turn comes", "   3.0 s  node-01  Rebooting, down, cordoned"]
+    assert out.getvalue().splitlines() == [
+        "   1.0 s  node-01  Waiting                       its turn comes",
+        "   3.0 s  node-01  Rebooting, down, cordoned",
+    ]
 
 
 def test_the_table_shows_every_node_and_the_count() -> None:
     console = Console(width=120, file=io.StringIO(), record=True)
-    console.print(table_of(at(7.4, a_line("node-01", is_rebooted=True), a_line("node-02", phase="Draining", reason="2 pods still have to go", is_cordoned=True))))
+    console.print(
+        table_of(
+            at(
+                7.4,
+                a_line("node-01", is_rebooted=True),
+                a_line("node-02", phase="Draining", reason="2 pods still have to go", is_cordoned=True),
+            )
+        )
+    )
     text = console.export_text()
     assert "1 of 2 nodes rebooted after 7 s, 2 pods moved, 1 twice" in text
     rows = {line.split()[0]: line.split() for line in text.splitlines() if line.strip().startswith("node-")}
     assert rows["node-01"] == ["node-01", "a", "Idle", "rebooted", "3", "2"]
-    assert rows["node-02"] == ["node-02", "a", "Draining", "cordoned", "3", "2", "2", "pods", "still", "have", "to", "go"]
+    assert rows["node-02"] == [
+        "node-02",
+        "a",
+        "Draining",
+        "cordoned",
+        "3",
+        "2",
+        "2",
+        "pods",
+        "still",
+        "have",
+        "to",
+        "go",
+    ]
 
 
-@pytest.mark.parametrize(("annotation", "words"), [
-    (json.dumps({"counts": {"stays": 2, "moves": 3, "returns": 1, "lost": 0}}), "3 moves, 1 returns"), ("", ""), ("no JSON", ""), ("[]", "")])
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (json.dumps({"counts": {"stays": 2, "moves": 3, "returns": 1, "lost": 0}}), "3 moves, 1 returns"),
+        ("", ""),
+        ("no JSON", ""),
+        ("[]", ""),
+    ],
+)
 def test_a_forecast_is_told_by_its_outcomes(annotation: str, words: str) -> None:
     assert forecast_words(annotation) == words

@@ -42,18 +42,36 @@ def a_pod(name: str, node: str = "", **labels: str) -> dict[str, Any]:
     spec: dict[str, Any] = {"containers": [{"name": "main", "image": "app:1"}]}
     if node:
         spec["nodeName"] = node
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "labels": labels}, "spec": spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": spec,
+    }
 
 
 def a_budget(name: str, minimum: int, **labels: str) -> dict[str, Any]:
-    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"minAvailable": minimum, "selector": {"matchLabels": labels}}}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"minAvailable": minimum, "selector": {"matchLabels": labels}},
+    }
 
 
 def a_daemon_set(name: str) -> dict[str, Any]:
-    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"selector": {"matchLabels": {"app": name}},
-                     "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": "agent:1"}]}}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "agent:1"}]},
+            },
+        },
+    }
 
 
 def refusal(action: Any, *arguments: Any, **named: Any) -> tuple[int, str]:
@@ -62,9 +80,18 @@ def refusal(action: Any, *arguments: Any, **named: Any) -> tuple[int, str]:
     return caught.value.status, json.loads(caught.value.body)["reason"]
 
 
-def raw(server: RunningServer, method: str, path: str, body: Any = None, content_type: str = "application/json", **headers: str) -> tuple[int, Any, Any]:
+def raw(
+    server: RunningServer,
+    method: str,
+    path: str,
+    body: Any = None,
+    content_type: str = "application/json",
+    **headers: str,
+) -> tuple[int, Any, Any]:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(server.url + path, data=data, method=method, headers={"Content-Type": content_type, **headers})
+    request = urllib.request.Request(
+        server.url + path, data=data, method=method, headers={"Content-Type": content_type, **headers}
+    )
     try:
         with urllib.request.urlopen(request) as answer:
             return answer.status, json.loads(answer.read() or b"null"), answer.headers
@@ -92,12 +119,26 @@ def test_creating_a_name_twice_is_a_conflict(core: client.CoreV1Api) -> None:
 def test_pods_budgets_and_daemon_sets_are_created_with_the_servers_defaults(core: client.CoreV1Api) -> None:
     api_client = core.api_client
     core.create_node(a_node("n1"))
-    bound, unbound = core.create_namespaced_pod("default", a_pod("p1", "n1")), core.create_namespaced_pod("default", a_pod("p2"))
-    budget = client.PolicyV1Api(api_client).create_namespaced_pod_disruption_budget("default", a_budget("b", 1, app="web"))
+    bound, unbound = (
+        core.create_namespaced_pod("default", a_pod("p1", "n1")),
+        core.create_namespaced_pod("default", a_pod("p2")),
+    )
+    budget = client.PolicyV1Api(api_client).create_namespaced_pod_disruption_budget(
+        "default", a_budget("b", 1, app="web")
+    )
     daemons = client.AppsV1Api(api_client).create_namespaced_daemon_set("default", a_daemon_set("agent"))
     assert (bound.spec.node_name, unbound.spec.node_name) == ("n1", None)
-    assert (bound.status.phase, bound.spec.termination_grace_period_seconds, bound.spec.scheduler_name, bound.spec.priority) == ("Pending", 30, "default-scheduler", 0)
-    assert (budget.metadata.generation, daemons.metadata.generation, daemons.spec.update_strategy.type) == (1, 1, "RollingUpdate")
+    assert (
+        bound.status.phase,
+        bound.spec.termination_grace_period_seconds,
+        bound.spec.scheduler_name,
+        bound.spec.priority,
+    ) == ("Pending", 30, "default-scheduler", 0)
+    assert (budget.metadata.generation, daemons.metadata.generation, daemons.spec.update_strategy.type) == (
+        1,
+        1,
+        "RollingUpdate",
+    )
 
 
 def test_reading_what_is_not_there_is_404(core: client.CoreV1Api) -> None:
@@ -148,17 +189,34 @@ def test_items_of_a_list_carry_no_kind_as_on_the_real_server(server: RunningServ
     assert raw(server, "GET", "/api/v1/nodes/n1")[1]["kind"] == "Node"
 
 
-@pytest.mark.parametrize(("selector", "expected"), [
-    ("zone=a", ["n1"]), ("zone!=a", ["n2", "n3"]), ("zone in (a,b)", ["n1", "n2"]), ("zone notin (a)", ["n2", "n3"]), ("zone", ["n1", "n2"]), ("!zone", ["n3"]), ("zone,zone!=b", ["n1"])])
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("zone=a", ["n1"]),
+        ("zone!=a", ["n2", "n3"]),
+        ("zone in (a,b)", ["n1", "n2"]),
+        ("zone notin (a)", ["n2", "n3"]),
+        ("zone", ["n1", "n2"]),
+        ("!zone", ["n3"]),
+        ("zone,zone!=b", ["n1"]),
+    ],
+)
 def test_label_selectors_choose(core: client.CoreV1Api, selector: str, expected: list[str]) -> None:
     for node in (a_node("n1", zone="a"), a_node("n2", zone="b"), a_node("n3")):
         core.create_node(node)
     assert [n.metadata.name for n in core.list_node(label_selector=selector).items] == expected
 
 
-@pytest.mark.parametrize(("selector", "expected"), [
-    ("spec.nodeName=n1", ["p1"]), ("spec.nodeName=", ["p3"]), ("metadata.name=p2", ["p2"]), ("status.phase!=Pending", []),
-    ("metadata.namespace=default,spec.nodeName!=n1", ["p2", "p3"])])
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("spec.nodeName=n1", ["p1"]),
+        ("spec.nodeName=", ["p3"]),
+        ("metadata.name=p2", ["p2"]),
+        ("status.phase!=Pending", []),
+        ("metadata.namespace=default,spec.nodeName!=n1", ["p2", "p3"]),
+    ],
+)
 def test_field_selectors_choose(core: client.CoreV1Api, selector: str, expected: list[str]) -> None:
     for pod in (a_pod("p1", "n1"), a_pod("p2", "n2"), a_pod("p3")):
         core.create_namespaced_pod("default", pod)
@@ -202,12 +260,26 @@ def test_merge_patch_sets_and_null_removes(core: client.CoreV1Api) -> None:
 def test_json_patch_works_and_its_failed_test_changes_nothing(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1", zone="a"))
     core.patch_node("n1", [{"op": "add", "path": "/metadata/labels/x", "value": "1"}])
-    assert refusal(core.patch_node, "n1", [{"op": "test", "path": "/metadata/labels/zone", "value": "b"}, {"op": "remove", "path": "/metadata/labels/zone"}]) == (422, "Invalid")
+    assert refusal(
+        core.patch_node,
+        "n1",
+        [
+            {"op": "test", "path": "/metadata/labels/zone", "value": "b"},
+            {"op": "remove", "path": "/metadata/labels/zone"},
+        ],
+    ) == (422, "Invalid")
     assert core.read_node("n1").metadata.labels == {"zone": "a", "x": "1"}
 
 
 def test_strategic_merge_keeps_the_conditions_that_it_does_not_name(core: client.CoreV1Api) -> None:
-    core.create_node({**a_node("n1"), "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}]}})
+    core.create_node(
+        {
+            **a_node("n1"),
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}]
+            },
+        }
+    )
     patched = core.patch_node_status("n1", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
     assert {c.type: c.status for c in patched.status.conditions} == {"Ready": "False", "DiskPressure": "False"}
 
@@ -249,14 +321,26 @@ def test_status_moves_through_its_own_door_only(core: client.CoreV1Api) -> None:
     assert (node.status.phase, node.spec.unschedulable, node.metadata.labels) == ("true", None, {"x": "1"})
 
 
-@pytest.mark.parametrize(("change", "field"), [
-    ({"metadata": {"labels": {"x": "two words"}}}, "metadata.labels"),
-    ({"metadata": {"labels": {"x": 1}}}, "metadata.labels"),
-    ({"metadata": {"annotations": {"x": {"no": "string"}}}}, "metadata.annotations[x]"),
-    ({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule", "value": "v"}]}}, "spec.taints[1]"),
-    ({"spec": {"taints": [{"key": "a", "effect": "Sometimes"}]}}, "spec.taints[0].effect"),
-])
-def test_nonsense_is_refused_with_the_field_that_is_wrong(server: RunningServer, change: dict[str, Any], field: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"metadata": {"labels": {"x": "two words"}}}, "metadata.labels"),
+        ({"metadata": {"labels": {"x": 1}}}, "metadata.labels"),
+        ({"metadata": {"annotations": {"x": {"no": "string"}}}}, "metadata.annotations[x]"),
+        (
+            {
+                "spec": {
+                    "taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule", "value": "v"}]
+                }
+            },
+            "spec.taints[1]",
+        ),
+        ({"spec": {"taints": [{"key": "a", "effect": "Sometimes"}]}}, "spec.taints[0].effect"),
+    ],
+)
+def test_nonsense_is_refused_with_the_field_that_is_wrong(
+    server: RunningServer, change: dict[str, Any], field: str
+) -> None:
     server.seed(a_node("n1"))
     code, body, _ = raw(server, "PATCH", "/api/v1/nodes/n1", change, MERGE)
     assert (code, body["details"]["causes"][0]["field"]) == (422, field)
@@ -312,12 +396,17 @@ def test_the_lock_of_a_hundred_contenders_has_never_two_holders(server: RunningS
 
 
 def evict(core: client.CoreV1Api, name: str, **options: Any) -> None:
-    body = client.V1Eviction(metadata=client.V1ObjectMeta(name=name, namespace="default"), delete_options=client.V1DeleteOptions(**options))
+    body = client.V1Eviction(
+        metadata=client.V1ObjectMeta(name=name, namespace="default"), delete_options=client.V1DeleteOptions(**options)
+    )
     core.create_namespaced_pod_eviction(name, "default", body)
 
 
 def running_pod(name: str, node: str = "n1", **labels: str) -> dict[str, Any]:
-    return {**a_pod(name, node, **labels), "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+    return {
+        **a_pod(name, node, **labels),
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
 
 
 def test_an_evicted_pod_is_gone_once_its_kubelet_let_it_go(core: client.CoreV1Api, server: RunningServer) -> None:
@@ -327,18 +416,32 @@ def test_an_evicted_pod_is_gone_once_its_kubelet_let_it_go(core: client.CoreV1Ap
 
 
 def test_a_budget_that_says_no_answers_429_with_its_cause(core: client.CoreV1Api, server: RunningServer) -> None:
-    server.seed(running_pod("p1", app="web"), {**a_budget("web", 1, app="web"), "status": {"disruptionsAllowed": 0, "desiredHealthy": 1, "currentHealthy": 1}})
+    server.seed(
+        running_pod("p1", app="web"),
+        {
+            **a_budget("web", 1, app="web"),
+            "status": {"disruptionsAllowed": 0, "desiredHealthy": 1, "currentHealthy": 1},
+        },
+    )
     with pytest.raises(ApiException) as caught:
         evict(core, "p1")
     body = json.loads(caught.value.body)
-    assert (caught.value.status, body["reason"], caught.value.headers.get("Retry-After")) == (429, "TooManyRequests", None)
+    assert (caught.value.status, body["reason"], caught.value.headers.get("Retry-After")) == (
+        429,
+        "TooManyRequests",
+        None,
+    )
     assert body["message"] == "Cannot evict pod as it would violate the pod's disruption budget."
-    assert body["details"]["causes"] == [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 1 healthy pods and has 1 currently"}]
+    assert body["details"]["causes"] == [
+        {"reason": "DisruptionBudget", "message": "The disruption budget web needs 1 healthy pods and has 1 currently"}
+    ]
 
 
 def test_a_budget_not_yet_counted_answers_429_with_retry_after(core: client.CoreV1Api, server: RunningServer) -> None:
     server.seed(running_pod("p1", app="web"))
-    client.PolicyV1Api(core.api_client).create_namespaced_pod_disruption_budget("default", a_budget("web", 1, app="web"))
+    client.PolicyV1Api(core.api_client).create_namespaced_pod_disruption_budget(
+        "default", a_budget("web", 1, app="web")
+    )
     with pytest.raises(ApiException) as caught:
         evict(core, "p1")
     assert (caught.value.status, caught.value.headers["Retry-After"]) == (429, "10")
@@ -352,7 +455,9 @@ def test_an_eviction_that_names_another_uid_touches_nothing(core: client.CoreV1A
     assert "deletionTimestamp" not in (server.get("pods", "p1") or {})["metadata"]
 
 
-def test_a_dry_run_of_an_eviction_asks_the_budget_and_leaves_both_alone(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_a_dry_run_of_an_eviction_asks_the_budget_and_leaves_both_alone(
+    core: client.CoreV1Api, server: RunningServer
+) -> None:
     status = {"disruptionsAllowed": 1, "desiredHealthy": 1, "currentHealthy": 2}
     server.seed(running_pod("p1", app="web"), {**a_budget("web", 1, app="web"), "status": status})
     before = server.store.version
@@ -368,7 +473,10 @@ def test_a_pod_waits_for_its_kubelet_and_grace_zero_does_not() -> None:
         core = client.CoreV1Api(api_client)
         server.seed(running_pod("p1"))
         going = core.delete_namespaced_pod("p1", "default", grace_period_seconds=7)
-        assert (going.metadata.deletion_grace_period_seconds, going.metadata.deletion_timestamp is not None) == (7, True)
+        assert (going.metadata.deletion_grace_period_seconds, going.metadata.deletion_timestamp is not None) == (
+            7,
+            True,
+        )
         core.delete_namespaced_pod("p1", "default", grace_period_seconds=0)
         assert refusal(core.read_namespaced_pod, "p1", "default") == (404, "NotFound")
 
@@ -401,11 +509,20 @@ def test_deleting_by_uid_spares_a_successor_of_the_same_name(core: client.CoreV1
 
 
 def test_events_written_in_one_group_are_read_in_the_other(core: client.CoreV1Api, server: RunningServer) -> None:
-    event = {"metadata": {"name": "e1", "namespace": "default"}, "involvedObject": {"kind": "Node", "name": "n1"}, "reason": "Rebooting", "message": "now", "type": "Normal"}
+    event = {
+        "metadata": {"name": "e1", "namespace": "default"},
+        "involvedObject": {"kind": "Node", "name": "n1"},
+        "reason": "Rebooting",
+        "message": "now",
+        "type": "Normal",
+    }
     core.create_namespaced_event("default", event)
     _, body, _ = raw(server, "GET", "/apis/events.k8s.io/v1/namespaces/default/events/e1")
     assert (body["apiVersion"], body["note"], body["regarding"]["name"]) == ("events.k8s.io/v1", "now", "n1")
-    assert raw(server, "POST", "/apis/events.k8s.io/v1/namespaces/default/events", {**body, "metadata": {"name": "e2"}})[0] == 201
+    assert (
+        raw(server, "POST", "/apis/events.k8s.io/v1/namespaces/default/events", {**body, "metadata": {"name": "e2"}})[0]
+        == 201
+    )
     assert core.read_namespaced_event("e2", "default").message == "now"
 
 
@@ -414,7 +531,10 @@ def test_scale_reads_and_writes_the_replica_count(core: client.CoreV1Api) -> Non
     workload = a_daemon_set("web")
     apps.create_namespaced_deployment("default", {**workload, "kind": "Deployment"})
     apps.patch_namespaced_deployment_scale("web", "default", {"spec": {"replicas": 4}})
-    assert (apps.read_namespaced_deployment_scale("web", "default").spec.replicas, apps.read_namespaced_deployment("web", "default").spec.replicas) == (4, 4)
+    assert (
+        apps.read_namespaced_deployment_scale("web", "default").spec.replicas,
+        apps.read_namespaced_deployment("web", "default").spec.replicas,
+    ) == (4, 4)
 
 
 # Watches ---------------------------------------------------------------------------------------------------------
@@ -451,7 +571,12 @@ def test_a_watch_sees_only_what_its_selectors_choose_and_tells_leaving_as_deleti
     core.patch_node("n2", {"metadata": {"labels": {"zone": "b"}}})
     core.patch_node("n1", {"metadata": {"labels": {"zone": "b"}}})
     assert watched(core, 1, resource_version=version, field_selector="metadata.name=n2") == [("ADDED", "n2")]
-    assert watched(core, 4, resource_version=version, label_selector="zone=a") == [("ADDED", "n1"), ("ADDED", "n2"), ("DELETED", "n2"), ("DELETED", "n1")]
+    assert watched(core, 4, resource_version=version, label_selector="zone=a") == [
+        ("ADDED", "n1"),
+        ("ADDED", "n2"),
+        ("DELETED", "n2"),
+        ("DELETED", "n1"),
+    ]
 
 
 def lines_of_watch(server: RunningServer, query: str) -> list[dict[str, Any]]:
@@ -462,7 +587,9 @@ def lines_of_watch(server: RunningServer, query: str) -> list[dict[str, Any]]:
 def test_a_watch_ends_when_its_time_is_over_with_a_bookmark_to_go_on_from(server: RunningServer) -> None:
     server.seed(a_node("n1"))
     for seconds in growing(1):
-        lines = lines_of_watch(server, f"timeoutSeconds={seconds:.0f}&allowWatchBookmarks=true&resourceVersion={server.store.version}")
+        lines = lines_of_watch(
+            server, f"timeoutSeconds={seconds:.0f}&allowWatchBookmarks=true&resourceVersion={server.store.version}"
+        )
         if len(lines) >= 3:
             break
     assert {line["type"] for line in lines} == {"BOOKMARK"}
@@ -479,7 +606,9 @@ def test_a_watch_from_before_the_history_is_told_410_on_the_stream(server: Runni
 
 def test_a_streaming_list_ends_with_the_marked_bookmark(server: RunningServer) -> None:
     server.seed(a_node("n1"))
-    lines = lines_of_watch(server, "sendInitialEvents=true&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersionMatch=NotOlderThan")
+    lines = lines_of_watch(
+        server, "sendInitialEvents=true&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersionMatch=NotOlderThan"
+    )
     assert [line["type"] for line in lines[:2]] == ["ADDED", "BOOKMARK"]
     assert lines[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
@@ -491,18 +620,31 @@ def test_discovery_names_the_kinds_and_the_eviction_that_kubectl_looks_for(serve
     assert raw(server, "GET", "/api")[1]["versions"] == ["v1"]
     assert "apps" in [g["name"] for g in raw(server, "GET", "/apis")[1]["groups"]]
     rows = {r["name"]: r for r in raw(server, "GET", "/api/v1")[1]["resources"]}
-    assert (rows["nodes"]["namespaced"], rows["pods/eviction"]["kind"], rows["pods/eviction"]["group"]) == (False, "Eviction", "policy")
+    assert (rows["nodes"]["namespaced"], rows["pods/eviction"]["kind"], rows["pods/eviction"]["group"]) == (
+        False,
+        "Eviction",
+        "policy",
+    )
     assert raw(server, "GET", "/version")[1]["major"] == "1"
 
 
 def test_the_server_says_what_a_user_may_do_and_refuses_the_rest(server: RunningServer) -> None:
-    server.api.authorizer = lambda user, verb, _group, resource, _namespace, _name: (user, verb, resource) != ("agent", "list", "nodes")
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": {"verb": "list", "resource": "nodes"}}}
+    server.api.authorizer = lambda user, verb, _group, resource, _namespace, _name: (
+        (user, verb, resource) != ("agent", "list", "nodes")
+    )
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "list", "resource": "nodes"}},
+    }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     assert raw(server, "POST", path, review, Authorization="Bearer agent")[1]["status"]["allowed"] is False
     assert raw(server, "POST", path, review, Authorization="Bearer person")[1]["status"]["allowed"] is True
     code, body, _ = raw(server, "GET", "/api/v1/nodes", Authorization="Bearer agent")
-    assert (code, body["message"]) == (403, 'nodes is forbidden: User "agent" cannot list resource "nodes" in API group "" at the cluster scope')
+    assert (code, body["message"]) == (
+        403,
+        'nodes is forbidden: User "agent" cannot list resource "nodes" in API group "" at the cluster scope',
+    )
 
 
 def test_tokens_that_nobody_has_are_refused_where_there_is_a_list_of_them(server: RunningServer) -> None:
@@ -518,7 +660,9 @@ def test_every_answer_carries_the_servers_date_also_a_wrong_one(server: RunningS
     assert timedelta(days=9) < wrong - right < timedelta(days=11)
 
 
-@pytest.mark.parametrize("path", ["/api/v1/unicorns", "/apis/apps/v2/deployments", "/api/v1/nodes/n1/unknown", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/unicorns", "/apis/apps/v2/deployments", "/api/v1/nodes/n1/unknown", "/nothing"]
+)
 def test_a_path_that_leads_nowhere_is_404(server: RunningServer, path: str) -> None:
     assert raw(server, "GET", path)[0] == 404
 
@@ -528,7 +672,15 @@ def test_requests_are_written_down_with_who_what_and_the_answer(server: RunningS
     raw(server, "PATCH", "/api/v1/nodes/n1/status?dryRun=All", {}, MERGE, Authorization="Bearer agent-n1")
     raw(server, "GET", "/api/v1/nodes/n2")
     wrote, read = server.api.requests
-    assert (wrote.user, wrote.verb, wrote.resource, wrote.subresource, wrote.name, wrote.code, wrote.dry_run) == ("agent-n1", "patch", "nodes", "status", "n1", 200, True)
+    assert (wrote.user, wrote.verb, wrote.resource, wrote.subresource, wrote.name, wrote.code, wrote.dry_run) == (
+        "agent-n1",
+        "patch",
+        "nodes",
+        "status",
+        "n1",
+        200,
+        True,
+    )
     assert (read.user, read.verb, read.name, read.code) == ("system:anonymous", "get", "n2", 404)
 
 
@@ -541,7 +693,18 @@ def test_a_server_that_is_down_cuts_connections(server: RunningServer) -> None:
 
 
 def test_kubectl_gets_a_table_when_it_asks_for_one(server: RunningServer) -> None:
-    server.seed({**a_node("n1"), "spec": {"unschedulable": True}, "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"kubeletVersion": "v1.36.0"}}})
-    _, table, _ = raw(server, "GET", "/api/v1/nodes", Accept="application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
-    assert (table["kind"], [c["name"] for c in table["columnDefinitions"] if not c["priority"]]) == ("Table", ["Name", "Status", "Roles", "Age", "Version"])
+    server.seed(
+        {
+            **a_node("n1"),
+            "spec": {"unschedulable": True},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"kubeletVersion": "v1.36.0"}},
+        }
+    )
+    _, table, _ = raw(
+        server, "GET", "/api/v1/nodes", Accept="application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+    )
+    assert (table["kind"], [c["name"] for c in table["columnDefinitions"] if not c["priority"]]) == (
+        "Table",
+        ["Name", "Status", "Roles", "Age", "Version"],
+    )
     assert table["rows"][0]["cells"][:3] == ["n1", "Ready,SchedulingDisabled", "<none>"]

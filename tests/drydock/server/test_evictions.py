@@ -16,32 +16,68 @@ from drydock.server.verbs import DeleteOptions, Verbs
 PODS, BUDGETS = ("", "pods"), ("policy", "poddisruptionbudgets")
 
 
-def a_cluster(*, phase: str = "Running", ready: bool = True, going: bool = False, budgets: int = 1, generation: int = 0, **status: Any) -> Verbs:
-    verbs = Verbs(Store(clock=lambda: 0.0), wall_clock=lambda: datetime(2026, 1, 1, tzinfo=UTC), chance=random.Random(1))
+def a_cluster(
+    *,
+    phase: str = "Running",
+    ready: bool = True,
+    going: bool = False,
+    budgets: int = 1,
+    generation: int = 0,
+    **status: Any,
+) -> Verbs:
+    verbs = Verbs(
+        Store(clock=lambda: 0.0), wall_clock=lambda: datetime(2026, 1, 1, tzinfo=UTC), chance=random.Random(1)
+    )
     metadata: dict[str, Any] = {"name": "p", "namespace": "default", "uid": "u", "labels": {"app": "web"}}
     if going:
         metadata.update(deletionTimestamp="2026-01-01T00:00:30Z", deletionGracePeriodSeconds=30)
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": "n", "containers": []},
-           "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True" if ready else "False"}]}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": "n", "containers": []},
+        "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
+    }
     verbs.store.put(PODS, ("default", "p"), pod, actor="seed", verb="create")
     for index in range(budgets):
         spec = {"selector": {"matchLabels": {"app": "web"}}, **status.get("spec", {})}
         found = {k: v for k, v in status.items() if k != "spec"}
-        budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": f"b{index}", "namespace": "default", "uid": f"b{index}", "generation": generation}, "spec": spec, "status": found}
+        budget = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": f"b{index}", "namespace": "default", "uid": f"b{index}", "generation": generation},
+            "spec": spec,
+            "status": found,
+        }
         verbs.store.put(BUDGETS, ("default", f"b{index}"), budget, actor="seed", verb="create")
     return verbs
 
 
-@pytest.mark.parametrize("options", [
-    pytest.param({"disruptionsAllowed": 1}, id="a budget with room"),
-    pytest.param({"budgets": 0}, id="no budget"),
-    pytest.param({"disruptionsAllowed": 0, "phase": "Pending"}, id="a pending pod needs no budget"),
-    pytest.param({"disruptionsAllowed": 0, "phase": "Failed"}, id="nor a finished one"),
-    pytest.param({"disruptionsAllowed": 0, "going": True}, id="nor one that goes already"),
-    pytest.param({"disruptionsAllowed": 0, "ready": False, "currentHealthy": 2, "desiredHealthy": 2}, id="an unready pod of a healthy budget"),
-    pytest.param({"disruptionsAllowed": 0, "ready": False, "currentHealthy": 0, "desiredHealthy": 2, "spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}}, id="an unready pod of a lenient budget"),
-    pytest.param({"disruptionsAllowed": 1, "budgets": 2, "phase": "Pending"}, id="two budgets and a pending pod"),
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"disruptionsAllowed": 1}, id="a budget with room"),
+        pytest.param({"budgets": 0}, id="no budget"),
+        pytest.param({"disruptionsAllowed": 0, "phase": "Pending"}, id="a pending pod needs no budget"),
+        pytest.param({"disruptionsAllowed": 0, "phase": "Failed"}, id="nor a finished one"),
+        pytest.param({"disruptionsAllowed": 0, "going": True}, id="nor one that goes already"),
+        pytest.param(
+            {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 2, "desiredHealthy": 2},
+            id="an unready pod of a healthy budget",
+        ),
+        pytest.param(
+            {
+                "disruptionsAllowed": 0,
+                "ready": False,
+                "currentHealthy": 0,
+                "desiredHealthy": 2,
+                "spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"},
+            },
+            id="an unready pod of a lenient budget",
+        ),
+        pytest.param({"disruptionsAllowed": 1, "budgets": 2, "phase": "Pending"}, id="two budgets and a pending pod"),
+    ],
+)
 def test_it_is_granted(options: dict[str, Any]) -> None:
     verbs = a_cluster(**options)
     evict(verbs, "default", "p", DeleteOptions(), actor="me")
@@ -49,15 +85,38 @@ def test_it_is_granted(options: dict[str, Any]) -> None:
     assert pod is None or "deletionTimestamp" in pod.content["metadata"]
 
 
-@pytest.mark.parametrize(("options", "code", "retry_after"), [
-    pytest.param({"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1}, 429, None, id="no room"),
-    pytest.param({"disruptionsAllowed": 1, "generation": 2, "observedGeneration": 1}, 429, "10", id="a budget not yet counted"),
-    pytest.param({"disruptionsAllowed": 0, "ready": False, "currentHealthy": 1, "desiredHealthy": 2}, 429, None, id="an unready pod of a budget below its minimum"),
-    pytest.param({"disruptionsAllowed": 0, "ready": False, "currentHealthy": 0, "desiredHealthy": 0}, 429, None, id="an unready pod of a budget that wants nothing"),
-    pytest.param({"disruptionsAllowed": -1}, 403, None, id="a negative allowance"),
-    pytest.param({"disruptionsAllowed": 1, "disruptedPods": {f"p{i}": "t" for i in range(2001)}}, 403, None, id="too many unconfirmed evictions"),
-    pytest.param({"disruptionsAllowed": 1, "budgets": 2}, 500, None, id="two budgets"),
-])
+@pytest.mark.parametrize(
+    ("options", "code", "retry_after"),
+    [
+        pytest.param({"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1}, 429, None, id="no room"),
+        pytest.param(
+            {"disruptionsAllowed": 1, "generation": 2, "observedGeneration": 1},
+            429,
+            "10",
+            id="a budget not yet counted",
+        ),
+        pytest.param(
+            {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 1, "desiredHealthy": 2},
+            429,
+            None,
+            id="an unready pod of a budget below its minimum",
+        ),
+        pytest.param(
+            {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 0, "desiredHealthy": 0},
+            429,
+            None,
+            id="an unready pod of a budget that wants nothing",
+        ),
+        pytest.param({"disruptionsAllowed": -1}, 403, None, id="a negative allowance"),
+        pytest.param(
+            {"disruptionsAllowed": 1, "disruptedPods": {f"p{i}": "t" for i in range(2001)}},
+            403,
+            None,
+            id="too many unconfirmed evictions",
+        ),
+        pytest.param({"disruptionsAllowed": 1, "budgets": 2}, 500, None, id="two budgets"),
+    ],
+)
 def test_it_is_refused_and_the_pod_stays(options: dict[str, Any], code: int, retry_after: str | None) -> None:
     verbs = a_cluster(**options)
     version = verbs.store.version
@@ -78,7 +137,10 @@ def test_the_pod_says_that_it_was_evicted() -> None:
     verbs = a_cluster(disruptionsAllowed=1)
     evict(verbs, "default", "p", DeleteOptions(), actor="me")
     conditions = {c["type"]: c for c in verbs.store.items(PODS)[0].content["status"]["conditions"]}
-    assert (conditions["DisruptionTarget"]["status"], conditions["DisruptionTarget"]["reason"]) == ("True", "EvictionByEvictionAPI")
+    assert (conditions["DisruptionTarget"]["status"], conditions["DisruptionTarget"]["reason"]) == (
+        "True",
+        "EvictionByEvictionAPI",
+    )
     assert verbs.store.journal[-1].verb == "evict"
 
 

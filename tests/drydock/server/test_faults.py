@@ -37,25 +37,43 @@ def test_only_those_who_should_suffer_do() -> None:
     assert {plan(asked("patch"), "person", False) for _ in range(400)} == {None}
 
 
-@pytest.mark.parametrize(("verb", "never"), [
-    ("get", {FaultKind.LOST_AFTER, FaultKind.LATE, FaultKind.ERROR_AFTER, FaultKind.CONFLICT, FaultKind.STALE_LIST}),
-    ("list", {FaultKind.LOST_AFTER, FaultKind.LATE, FaultKind.ERROR_AFTER, FaultKind.CONFLICT, FaultKind.STALE_LIST}),
-    ("create", {FaultKind.CONFLICT, FaultKind.STALE_LIST}),
-    ("patch", {FaultKind.STALE_LIST}),
-])
+@pytest.mark.parametrize(
+    ("verb", "never"),
+    [
+        (
+            "get",
+            {FaultKind.LOST_AFTER, FaultKind.LATE, FaultKind.ERROR_AFTER, FaultKind.CONFLICT, FaultKind.STALE_LIST},
+        ),
+        (
+            "list",
+            {FaultKind.LOST_AFTER, FaultKind.LATE, FaultKind.ERROR_AFTER, FaultKind.CONFLICT, FaultKind.STALE_LIST},
+        ),
+        ("create", {FaultKind.CONFLICT, FaultKind.STALE_LIST}),
+        ("patch", {FaultKind.STALE_LIST}),
+    ],
+)
 def test_each_kind_comes_only_where_a_real_server_could_commit_it(verb: str, never: set[FaultKind]) -> None:
     kinds = {fault.kind for fault in drawn(3, verb, 3000) if fault is not None}
     assert kinds == set(FaultKind) - never
 
 
 def test_rates_are_kept() -> None:
-    faults = drawn(5, "patch", 5000, rates=FaultRates(slow=0, lost_before=0, lost_after=0.5, late=0, error_after=0, conflict=0, throttled=0, server_error=0))
+    faults = drawn(
+        5,
+        "patch",
+        5000,
+        rates=FaultRates(
+            slow=0, lost_before=0, lost_after=0.5, late=0, error_after=0, conflict=0, throttled=0, server_error=0
+        ),
+    )
     assert 2300 < sum(fault is not None for fault in faults) < 2700
 
 
 def request(server: RunningServer, method: str, path: str, body: Any = None) -> tuple[int, Any, Any]:
     data = None if body is None else json.dumps(body).encode()
-    made = urllib.request.Request(server.url + path, data=data, method=method, headers={"Content-Type": "application/merge-patch+json"})
+    made = urllib.request.Request(
+        server.url + path, data=data, method=method, headers={"Content-Type": "application/merge-patch+json"}
+    )
     try:
         with urllib.request.urlopen(made) as answer:
             return answer.status, json.loads(answer.read()), answer.headers
@@ -68,7 +86,9 @@ LABEL = {"metadata": {"labels": {"x": "1"}}}
 
 
 @pytest.mark.parametrize(("kind", "is_written"), [(FaultKind.LOST_BEFORE, False), (FaultKind.LOST_AFTER, True)])
-def test_a_lost_answer_leaves_the_write_undone_or_done(server: RunningServer, kind: FaultKind, is_written: bool) -> None:
+def test_a_lost_answer_leaves_the_write_undone_or_done(
+    server: RunningServer, kind: FaultKind, is_written: bool
+) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=kind)
     with pytest.raises((urllib.error.URLError, ConnectionError)):
@@ -94,7 +114,12 @@ def test_a_late_write_that_names_an_older_version_is_refused_though_nobody_hears
     (stored,) = server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)
     with pytest.raises((urllib.error.URLError, ConnectionError)):
-        request(server, "PATCH", "/api/v1/nodes/n1", {"metadata": {"resourceVersion": str(stored.version), "labels": {"late": "1"}}})
+        request(
+            server,
+            "PATCH",
+            "/api/v1/nodes/n1",
+            {"metadata": {"resourceVersion": str(stored.version), "labels": {"late": "1"}}},
+        )
     server.api.plan = no_faults
     assert request(server, "PATCH", "/api/v1/nodes/n1", LABEL)[0] == 200
     wait_until(lambda: not server.api._late)
@@ -108,17 +133,24 @@ def test_an_error_after_the_write_leaves_it_done(server: RunningServer) -> None:
     assert (server.get("nodes", "n1") or {})["metadata"]["labels"] == {"x": "1"}
 
 
-@pytest.mark.parametrize(("fault", "code", "reason"), [
-    (Fault(kind=FaultKind.CONFLICT), 409, "Conflict"),
-    (Fault(kind=FaultKind.THROTTLED, seconds=2), 429, "TooManyRequests"),
-    (Fault(kind=FaultKind.SERVER_ERROR, code=503), 503, "ServiceUnavailable"),
-    (Fault(kind=FaultKind.SERVER_ERROR, code=500), 500, "InternalError"),
-])
+@pytest.mark.parametrize(
+    ("fault", "code", "reason"),
+    [
+        (Fault(kind=FaultKind.CONFLICT), 409, "Conflict"),
+        (Fault(kind=FaultKind.THROTTLED, seconds=2), 429, "TooManyRequests"),
+        (Fault(kind=FaultKind.SERVER_ERROR, code=503), 503, "ServiceUnavailable"),
+        (Fault(kind=FaultKind.SERVER_ERROR, code=500), 500, "InternalError"),
+    ],
+)
 def test_a_refusal_on_purpose_changes_nothing(server: RunningServer, fault: Fault, code: int, reason: str) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: fault
     answer = request(server, "PATCH", "/api/v1/nodes/n1", LABEL)
-    assert (answer[0], answer[1]["reason"], answer[2].get("Retry-After")) == (code, reason, "2" if code == 429 else None)
+    assert (answer[0], answer[1]["reason"], answer[2].get("Retry-After")) == (
+        code,
+        reason,
+        "2" if code == 429 else None,
+    )
     assert "labels" not in (server.get("nodes", "n1") or {})["metadata"]
 
 
@@ -136,6 +168,10 @@ def test_a_stale_list_is_offered_only_to_those_who_take_one(server: RunningServe
     server.seed(NODE)
     clock[0] = 100.0
     server.seed({**NODE, "metadata": {"name": "n2"}})
-    server.api.plan = lambda _info, _user, may_be_stale: Fault(kind=FaultKind.STALE_LIST, seconds=10) if may_be_stale else None
-    assert [n["metadata"]["name"] for n in request(server, "GET", "/api/v1/nodes?resourceVersion=0")[1]["items"]] == ["n1"]
+    server.api.plan = lambda _info, _user, may_be_stale: (
+        Fault(kind=FaultKind.STALE_LIST, seconds=10) if may_be_stale else None
+    )
+    assert [n["metadata"]["name"] for n in request(server, "GET", "/api/v1/nodes?resourceVersion=0")[1]["items"]] == [
+        "n1"
+    ]
     assert [n["metadata"]["name"] for n in request(server, "GET", "/api/v1/nodes")[1]["items"]] == ["n1", "n2"]

@@ -19,7 +19,13 @@ def a_store(history_length: int = 100) -> Store:
 
 def put(store: Store, name: str, **content: Any) -> int:
     metadata = {"name": name}
-    return store.put(NODES, ("", name), {"kind": "Node", "apiVersion": "v1", "metadata": metadata, **content}, actor="me", verb="update").version
+    return store.put(
+        NODES,
+        ("", name),
+        {"kind": "Node", "apiVersion": "v1", "metadata": metadata, **content},
+        actor="me",
+        verb="update",
+    ).version
 
 
 def test_one_counter_serves_all_kinds_and_stands_in_the_object() -> None:

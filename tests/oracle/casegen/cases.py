@@ -25,7 +25,11 @@ def large_case(seed: int, number: int, size: int) -> dict[str, Any]:
     """A case of `size` nodes, of any flavour but with fewer pods on each node."""
     d = Draw(f"{seed}:large:{number}")
     name, flavour = d.choice([(name, flavour) for name, flavour in FLAVOURS.items() if flavour.nodes[1] > 2])
-    return build(d, replace(flavour, nodes=(size, size), pods_per_node=min(flavour.pods_per_node, 0.5)), f"large-{name}-{seed}-{number:05}")
+    return build(
+        d,
+        replace(flavour, nodes=(size, size), pods_per_node=min(flavour.pods_per_node, 0.5)),
+        f"large-{name}-{seed}-{number:05}",
+    )
 
 
 def build(d: Draw, flavour: Flavour, name: str) -> dict[str, Any]:
@@ -42,8 +46,11 @@ def build(d: Draw, flavour: Flavour, name: str) -> dict[str, Any]:
         if d.maybe(flavour.claims):
             claimed += claims.give_claim(d, pod, node_names)
     nominated = _nominated(d, flavour, storage, node_names, pending)
-    found: dict[str, Any] = {"id": name, "objects": nodes + _surroundings(d) + storage.objects + claimed + placed + nominated + pending,
-                             "pods": [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pending]}
+    found: dict[str, Any] = {
+        "id": name,
+        "objects": nodes + _surroundings(d) + storage.objects + claimed + placed + nominated + pending,
+        "pods": [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pending],
+    }
     if d.maybe(flavour.without_plugins):
         found["config"] = configurations.without_plugins(d)
     elif d.maybe(flavour.configuration):
@@ -58,13 +65,20 @@ def _placed(d: Draw, flavour: Flavour, storage: Storage, nodes: list[dict[str, A
     names = [node["metadata"]["name"] for node in nodes]
     found = []
     for i in range(round(flavour.pods_per_node * len(nodes) * d.uniform(0.3, 1.7))):
-        one = pods.settle(d, pods.pod(d, flavour, storage, f"run{i}", names, placed=True), d.choice(names) if not d.maybe(0.01) else "gone")
+        one = pods.settle(
+            d,
+            pods.pod(d, flavour, storage, f"run{i}", names, placed=True),
+            d.choice(names) if not d.maybe(0.01) else "gone",
+        )
         if d.maybe(flavour.resize):
             pods.resized(d, one)
         found.append(one)
     if flavour.full and d.maybe(flavour.full):
         found += _fillers(d, nodes)
-        found += [pods.settle(d, pods.pod(d, flavour, storage, f"odd{i}", names, placed=True), d.choice(names)) for i in range(len(nodes) // 3)]
+        found += [
+            pods.settle(d, pods.pod(d, flavour, storage, f"odd{i}", names, placed=True), d.choice(names))
+            for i in range(len(nodes) // 3)
+        ]
     return found
 
 
@@ -75,11 +89,21 @@ def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for i, node in enumerate(nodes):
         room = node["status"]["allocatable"].get("cpu", "1")
         share = (int(room[:-1]) if room.endswith("m") else int(float(room) * 1000)) // per_node
-        found += [pods.filler(d, f"fill{k * len(nodes) + i}", node["metadata"]["name"], {"cpu": f"{share - d.choice((0, 0, 50))}m", "memory": "256Mi"}) for k in range(per_node)]
+        found += [
+            pods.filler(
+                d,
+                f"fill{k * len(nodes) + i}",
+                node["metadata"]["name"],
+                {"cpu": f"{share - d.choice((0, 0, 50))}m", "memory": "256Mi"},
+            )
+            for k in range(per_node)
+        ]
     return found
 
 
-def _nominated(d: Draw, flavour: Flavour, storage: Storage, nodes: list[str], pending: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _nominated(
+    d: Draw, flavour: Flavour, storage: Storage, nodes: list[str], pending: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Pending pods nobody asks about that hold a place, and nominations of the asked pods themselves."""
     for pod in pending:
         if d.maybe(flavour.nominated * 0.5):
@@ -98,7 +122,13 @@ def _surroundings(d: Draw) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for namespace in word.NAMESPACES:
         labels = d.choice(({"team": "red"}, {"team": "blue"}, {}))
-        found.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace} | ({"labels": labels} if labels else {})})
+        found.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": namespace} | ({"labels": labels} if labels else {}),
+            }
+        )
         for app in word.APPS:
             if d.maybe(0.2):
                 found.append(_service(d, namespace, app))
@@ -111,17 +141,38 @@ def _service(d: Draw, namespace: str, app: str) -> dict[str, Any]:
     spec: dict[str, Any] = {"selector": {"app": app} | ({"tier": "x"} if d.maybe(0.2) else {})}
     if d.maybe(0.06):
         spec = d.choice(({}, {"selector": {}}))
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"svc-{app}", "namespace": namespace}, "spec": spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": f"svc-{app}", "namespace": namespace},
+        "spec": spec,
+    }
 
 
 def _controller(d: Draw, namespace: str, app: str) -> dict[str, Any]:
     api, kind = d.choice((("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("v1", "ReplicationController")))
     selector: Any = {"app": app}
     if kind != "ReplicationController":
-        selector = {"matchLabels": selector} if d.maybe(0.8) else {"matchExpressions": [{"key": "app", "operator": "In", "values": [app]}, {"key": "track", "operator": "DoesNotExist"}]}
+        selector = (
+            {"matchLabels": selector}
+            if d.maybe(0.8)
+            else {
+                "matchExpressions": [
+                    {"key": "app", "operator": "In", "values": [app]},
+                    {"key": "track", "operator": "DoesNotExist"},
+                ]
+            }
+        )
     template = {"metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
-    spec = {"replicas": 2, "selector": selector, "template": template} | ({"serviceName": "s"} if kind == "StatefulSet" else {})
-    return {"apiVersion": api, "kind": kind, "metadata": {"name": f"own-{app}", "namespace": namespace, "uid": f"{kind}-{namespace}-{app}"}, "spec": spec}
+    spec = {"replicas": 2, "selector": selector, "template": template} | (
+        {"serviceName": "s"} if kind == "StatefulSet" else {}
+    )
+    return {
+        "apiVersion": api,
+        "kind": kind,
+        "metadata": {"name": f"own-{app}", "namespace": namespace, "uid": f"{kind}-{namespace}-{app}"},
+        "spec": spec,
+    }
 
 
 def _budget(d: Draw, name: str) -> dict[str, Any]:
@@ -129,7 +180,18 @@ def _budget(d: Draw, name: str) -> dict[str, Any]:
     selector = word.label_selector(d)
     if selector is not None:
         spec["selector"] = selector
-    status: dict[str, Any] = {"disruptionsAllowed": d.choice((0, 0, 1, 2)), "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3}
+    status: dict[str, Any] = {
+        "disruptionsAllowed": d.choice((0, 0, 1, 2)),
+        "currentHealthy": 3,
+        "desiredHealthy": 2,
+        "expectedPods": 3,
+    }
     if d.maybe(0.15):
         status["disruptedPods"] = {f"fill{d.randint(0, 9)}": "2026-01-01T02:00:00Z"}
-    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name, "namespace": d.often(("default",), word.NAMESPACES, 0.4)}, "spec": spec, "status": status}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": d.often(("default",), word.NAMESPACES, 0.4)},
+        "spec": spec,
+        "status": status,
+    }

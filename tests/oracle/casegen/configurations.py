@@ -10,9 +10,33 @@ from tests.oracle.casegen import vocabulary as word
 from tests.oracle.casegen.draw import Draw
 
 API = "kubescheduler.config.k8s.io/v1"
-SCORERS = ("TaintToleration", "NodeAffinity", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity", "NodeResourcesBalancedAllocation", "ImageLocality", "VolumeBinding", "DynamicResources")
-FILTERS = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone",
-           "PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures")
+SCORERS = (
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+    "VolumeBinding",
+    "DynamicResources",
+)
+FILTERS = (
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "NodeDeclaredFeatures",
+)
 
 
 def without_plugins(d: Draw) -> dict[str, Any]:
@@ -21,12 +45,15 @@ def without_plugins(d: Draw) -> dict[str, Any]:
     _without(d, profile, [])
     return {"apiVersion": API, "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
 
-# The other filters end the cycle in an error without their PreFilter, or not, depending on which nodes come so far and in which order.
+
+# The other filters end the cycle in an error without their PreFilter, or not, depending on which nodes come so
+# far and in which order.
 PREPARE_LATE = ("NodeAffinity", "VolumeZone", "NodeVolumeLimits")
 
 
 def configuration(d: Draw, nodes: list[str], *, whole_plugins: bool = False) -> dict[str, Any]:
-    """One configuration; mostly one profile with one or two changes. With `whole_plugins` none is left out altogether."""
+    """One configuration; mostly one profile with one or two changes. With `whole_plugins` none is left out
+    altogether."""
     profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
     for change in d.some([one for one in CHANGES if not (whole_plugins and one in (_bare, _without))], 2):
         change(d, profile, nodes)
@@ -55,7 +82,9 @@ def _fit_strategy(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
         strategy["resources"] = _resources(d)
     if strategy["type"] == "RequestedToCapacityRatio":
         steps = sorted(d.some(range(101), 4, least=2))
-        strategy["requestedToCapacityRatio"] = {"shape": [{"utilization": step, "score": d.randint(0, 10)} for step in steps]}
+        strategy["requestedToCapacityRatio"] = {
+            "shape": [{"utilization": step, "score": d.randint(0, 10)} for step in steps]
+        }
     _arguments(profile, "NodeResourcesFit", scoringStrategy=strategy)
 
 
@@ -85,9 +114,18 @@ def _added_affinity(d: Draw, profile: dict[str, Any], nodes: list[str]) -> None:
 def _make_valid(term: dict[str, Any]) -> None:
     """The validation of arguments refuses what a pod may well carry."""
     for field in ("matchExpressions", "matchFields"):
-        term[field] = [e for e in term.get(field, []) if e["operator"] != "Near" and " " not in e["key"] and not (field == "matchFields" and e["operator"] == "Exists")
-                       and (e["operator"] in ("Exists", "DoesNotExist") or (e.get("values") and not any("!" in value for value in e["values"])))
-                       and (e["operator"] not in ("Gt", "Lt") or (e["values"][0].isdigit() and int(e["values"][0]) < 2**63))]
+        term[field] = [
+            e
+            for e in term.get(field, [])
+            if e["operator"] != "Near"
+            and " " not in e["key"]
+            and not (field == "matchFields" and e["operator"] == "Exists")
+            and (
+                e["operator"] in ("Exists", "DoesNotExist")
+                or (e.get("values") and not any("!" in value for value in e["values"]))
+            )
+            and (e["operator"] not in ("Gt", "Lt") or (e["values"][0].isdigit() and int(e["values"][0]) < 2**63))
+        ]
         if not term[field]:
             del term[field]
 
@@ -105,13 +143,22 @@ def _spreading(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
         return
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for _ in range(d.choice((0, 1, 1, 2, 3))):
-        one = {"maxSkew": d.randint(1, 3), "topologyKey": d.often(word.TOPOLOGY_KEYS, ("disk",), 0.1), "whenUnsatisfiable": d.choice(("ScheduleAnyway", "DoNotSchedule"))}
+        one = {
+            "maxSkew": d.randint(1, 3),
+            "topologyKey": d.often(word.TOPOLOGY_KEYS, ("disk",), 0.1),
+            "whenUnsatisfiable": d.choice(("ScheduleAnyway", "DoNotSchedule")),
+        }
         found[one["topologyKey"], one["whenUnsatisfiable"]] = one
     _arguments(profile, "PodTopologySpread", defaultingType="List", defaultConstraints=list(found.values()))
 
 
 def _preemption(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
-    _arguments(profile, "DefaultPreemption", minCandidateNodesPercentage=d.choice((0, 10, 50, 100)), minCandidateNodesAbsolute=d.choice((1, 2, 5, 100)))
+    _arguments(
+        profile,
+        "DefaultPreemption",
+        minCandidateNodesPercentage=d.choice((0, 10, 50, 100)),
+        minCandidateNodesAbsolute=d.choice((1, 2, 5, 100)),
+    )
 
 
 def _timeouts(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
@@ -129,7 +176,10 @@ def _weights(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 def _fewer_scores(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
     if d.maybe(0.3):
         kept = d.some(SCORERS[:7], 2, least=0)
-        _points(profile)["score"] = {"disabled": [{"name": "*"}], "enabled": [{"name": name, "weight": 2} for name in kept]}
+        _points(profile)["score"] = {
+            "disabled": [{"name": "*"}],
+            "enabled": [{"name": name, "weight": 2} for name in kept],
+        }
     else:
         _points(profile)["score"] = {"disabled": [{"name": name} for name in d.some(SCORERS, 3)]}
 
@@ -144,8 +194,17 @@ def _no_preemption(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 
 def _without(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
     """Whole plugins taken out; the ones behind them then say what they would never get to say."""
-    names = d.choice((["VolumeBinding", "VolumeRestrictions"], ["VolumeBinding"], ["VolumeRestrictions", "VolumeBinding", "NodeVolumeLimits"],
-                      ["VolumeRestrictions", "VolumeBinding", "VolumeZone"], ["VolumeZone"], ["DynamicResources"], d.some(FILTERS, 2)))
+    names = d.choice(
+        (
+            ["VolumeBinding", "VolumeRestrictions"],
+            ["VolumeBinding"],
+            ["VolumeRestrictions", "VolumeBinding", "NodeVolumeLimits"],
+            ["VolumeRestrictions", "VolumeBinding", "VolumeZone"],
+            ["VolumeZone"],
+            ["DynamicResources"],
+            d.some(FILTERS, 2),
+        )
+    )
     _points(profile)["multiPoint"] = {"disabled": [{"name": name} for name in names]}
 
 
@@ -159,7 +218,13 @@ def _unprepared(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
 def _bare(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
     """Nothing but a few plugins, named for all their points at once."""
     kept = ["PrioritySort", "DefaultBinder", *d.some(sorted({*FILTERS, *SCORERS, "DefaultPreemption"}), 8, least=2)]
-    _points(profile)["multiPoint"] = {"disabled": [{"name": "*"}], "enabled": [{"name": name, "weight": d.choice((1, 2, 4))} if name in SCORERS and d.maybe(0.5) else {"name": name} for name in kept]}
+    _points(profile)["multiPoint"] = {
+        "disabled": [{"name": "*"}],
+        "enabled": [
+            {"name": name, "weight": d.choice((1, 2, 4))} if name in SCORERS and d.maybe(0.5) else {"name": name}
+            for name in kept
+        ],
+    }
 
 
 def _reordered(d: Draw, profile: dict[str, Any], _nodes: list[str]) -> None:
@@ -173,5 +238,23 @@ def _points(profile: dict[str, Any]) -> dict[str, Any]:
 
 
 CHANGES: tuple[Callable[[Draw, dict[str, Any], list[str]], None], ...] = (
-    _fit_strategy, _fit_strategy, _fit_ignored, _balanced, _added_affinity, _neighbours, _spreading, _spreading, _preemption, _timeouts, _weights, _weights,
-    _fewer_scores, _fewer_filters, _no_preemption, _without, _reordered, _unprepared, _bare)
+    _fit_strategy,
+    _fit_strategy,
+    _fit_ignored,
+    _balanced,
+    _added_affinity,
+    _neighbours,
+    _spreading,
+    _spreading,
+    _preemption,
+    _timeouts,
+    _weights,
+    _weights,
+    _fewer_scores,
+    _fewer_filters,
+    _no_preemption,
+    _without,
+    _reordered,
+    _unprepared,
+    _bare,
+)

@@ -8,9 +8,14 @@ from tests.oracle.casegen import vocabulary as word
 from tests.oracle.casegen.draw import Draw
 
 IMAGES = {  # sizes below, between and above what ImageLocality tells apart
-    "registry.example/web:v1": 31457280, "registry.example/cache:v1": 94371840, "registry.example/db:v1": 419430400,
-    "registry.example/queue:v1": 943718400, "registry.example/ml:v1": 3145728000, "registry.example/plain:latest": 262144000,
-    "docker.io/library/busybox@sha256:" + "ab" * 32: 734003200, "localhost:5000/tool:latest": 157286400,
+    "registry.example/web:v1": 31457280,
+    "registry.example/cache:v1": 94371840,
+    "registry.example/db:v1": 419430400,
+    "registry.example/queue:v1": 943718400,
+    "registry.example/ml:v1": 3145728000,
+    "registry.example/plain:latest": 262144000,
+    "docker.io/library/busybox@sha256:" + "ab" * 32: 734003200,
+    "localhost:5000/tool:latest": 157286400,
 }
 DECLARED = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport", "UnknownFeature")
 
@@ -32,7 +37,13 @@ def node(d: Draw, name: str, *, tidy: bool = False) -> dict[str, Any]:
         status["images"] = _images(d)
     if d.maybe(0.2):
         status["declaredFeatures"] = sorted(d.some(DECLARED, 3))
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": "node-" + name} | ({"labels": labels} if labels else {}), "spec": spec, "status": status}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": "node-" + name} | ({"labels": labels} if labels else {}),
+        "spec": spec,
+        "status": status,
+    }
 
 
 def _labels(d: Draw, name: str, gap: float) -> dict[str, str]:
@@ -57,12 +68,21 @@ def _taints(d: Draw) -> list[dict[str, Any]]:
     taints = []
     for key in ("dedicated", "spot", "flaky"):
         if d.maybe(0.14):
-            taint = {"key": key, "effect": d.choice(("NoSchedule", "PreferNoSchedule", "NoExecute", "PreferNoSchedule"))}
+            taint = {
+                "key": key,
+                "effect": d.choice(("NoSchedule", "PreferNoSchedule", "NoExecute", "PreferNoSchedule")),
+            }
             if d.maybe(0.7):
                 taint["value"] = d.choice("ab")
             taints.append(taint)
     if d.maybe(0.04):
-        taints.append({"key": "node.kubernetes.io/not-ready", "effect": d.choice(("NoSchedule", "NoExecute")), "timeAdded": "2026-01-01T00:00:00Z"})
+        taints.append(
+            {
+                "key": "node.kubernetes.io/not-ready",
+                "effect": d.choice(("NoSchedule", "NoExecute")),
+                "timeAdded": "2026-01-01T00:00:00Z",
+            }
+        )
     return taints
 
 

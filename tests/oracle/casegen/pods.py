@@ -18,8 +18,12 @@ def pod(d: Draw, flavour: Flavour, storage: Storage, name: str, nodes: list[str]
     """A pod with everything the flavour calls for; `placed` ones have run for a while."""
     namespace = d.often(word.NAMESPACES[:1], word.NAMESPACES[1:], 0.4) if not d.maybe(0.02) else "nowhere"
     labels = word.pod_labels(d)
-    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": f"pod-{namespace}-{name}",
-                                "creationTimestamp": f"2026-01-01T00:{d.randint(0, 59):02}:00Z"}
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": f"pod-{namespace}-{name}",
+        "creationTimestamp": f"2026-01-01T00:{d.randint(0, 59):02}:00Z",
+    }
     if labels:
         metadata["labels"] = labels
     owners = _owner(d, namespace, labels)
@@ -49,27 +53,54 @@ def settle(d: Draw, manifest: dict[str, Any], node: str) -> dict[str, Any]:
     if d.maybe(0.06):
         manifest["metadata"] |= {"deletionTimestamp": "2026-01-01T02:00:00Z", "deletionGracePeriodSeconds": 30}
         if d.maybe(0.3):
-            status["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": d.choice(("PreemptionByScheduler", "EvictionByEvictionAPI")),
-                                     "lastTransitionTime": "2026-01-01T02:00:00Z"}]
+            status["conditions"] = [
+                {
+                    "type": "DisruptionTarget",
+                    "status": "True",
+                    "reason": d.choice(("PreemptionByScheduler", "EvictionByEvictionAPI")),
+                    "lastTransitionTime": "2026-01-01T02:00:00Z",
+                }
+            ]
     return manifest
 
 
 def filler(d: Draw, name: str, node: str, request: dict[str, str]) -> dict[str, Any]:
     """A plain pod of low priority that makes a node full."""
     namespace = d.often(word.NAMESPACES[:1], word.NAMESPACES[1:], 0.4)
-    manifest = {"apiVersion": "v1", "kind": "Pod",
-                "metadata": {"name": name, "namespace": namespace, "uid": f"pod-{namespace}-{name}", "labels": word.pod_labels(d)},
-                "spec": {"containers": [{"name": "c", "image": "x", "resources": {"requests": request}}], "priority": d.choice((-10, -5, 0, 0, 5, 50, 500))},
-                "status": {"phase": "Pending"}}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"pod-{namespace}-{name}",
+            "labels": word.pod_labels(d),
+        },
+        "spec": {
+            "containers": [{"name": "c", "image": "x", "resources": {"requests": request}}],
+            "priority": d.choice((-10, -5, 0, 0, 5, 50, 500)),
+        },
+        "status": {"phase": "Pending"},
+    }
     return settle(d, manifest, node)
 
 
 def _owner(d: Draw, namespace: str, labels: dict[str, str]) -> list[dict[str, Any]]:
     if "app" not in labels or not d.maybe(0.35):
         return []
-    api, kind = d.choice((("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("v1", "ReplicationController"), ("batch/v1", "Job"), ("apps/v1beta1", "StatefulSet")))
+    api, kind = d.choice(
+        (
+            ("apps/v1", "ReplicaSet"),
+            ("apps/v1", "StatefulSet"),
+            ("v1", "ReplicationController"),
+            ("batch/v1", "Job"),
+            ("apps/v1beta1", "StatefulSet"),
+        )
+    )
     app = labels["app"]
-    return [{"apiVersion": api, "kind": kind, "name": f"own-{app}", "uid": f"{kind}-{namespace}-{app}", "controller": True}]
+    return [
+        {"apiVersion": api, "kind": kind, "name": f"own-{app}", "uid": f"{kind}-{namespace}-{app}", "controller": True}
+    ]
 
 
 def _resources(d: Draw, flavour: Flavour) -> dict[str, Any]:
@@ -110,7 +141,12 @@ def _containers(d: Draw, flavour: Flavour, placed: bool) -> dict[str, Any]:
         spec["resources"] = {"requests": _pod_level(d)}
     if d.maybe(flavour.declared):
         if d.maybe(0.5):
-            spec["containers"][0]["restartPolicyRules"] = [{"action": d.choice(("RestartAllContainers", "Restart")), "exitCodes": {"operator": "In", "values": [1]}}]
+            spec["containers"][0]["restartPolicyRules"] = [
+                {
+                    "action": d.choice(("RestartAllContainers", "Restart")),
+                    "exitCodes": {"operator": "In", "values": [1]},
+                }
+            ]
         else:
             spec |= {"hostNetwork": d.maybe(0.8), "hostUsers": d.maybe(0.3)}
     return spec
@@ -128,7 +164,11 @@ def _pod_level(d: Draw) -> dict[str, str]:
 
 
 def _container(d: Draw, flavour: Flavour, name: str) -> dict[str, Any]:
-    image = d.often(tuple(IMAGES), ("registry.example/rare:v9", "registry.example/plain", "mirror.example/web:v1", "localhost:5000/tool"), 0.3)
+    image = d.often(
+        tuple(IMAGES),
+        ("registry.example/rare:v9", "registry.example/plain", "mirror.example/web:v1", "localhost:5000/tool"),
+        0.3,
+    )
     return {"name": name, "image": image, "resources": _resources(d, flavour)}
 
 
@@ -143,7 +183,9 @@ def _port(d: Draw) -> dict[str, Any]:
     return port
 
 
-def _demands(d: Draw, flavour: Flavour, spec: dict[str, Any], labels: dict[str, str], nodes: list[str]) -> dict[str, Any]:
+def _demands(
+    d: Draw, flavour: Flavour, spec: dict[str, Any], labels: dict[str, str], nodes: list[str]
+) -> dict[str, Any]:
     """What only a pod asks that still seeks a node; returns its node affinity."""
     if d.maybe(0.12):
         spec["preemptionPolicy"] = d.choice(("Never", "Never", "PreemptLowerPriority"))
@@ -170,8 +212,18 @@ def resized(d: Draw, manifest: dict[str, Any]) -> None:
         for container in spec.get(field, []):
             if not d.maybe(0.8):
                 continue
-            actual = {key: d.choice((value, "1750m" if key == "cpu" else value)) for key, value in container["resources"].get("requests", {}).items()}
-            one = {"name": container["name"], "image": container["image"], "imageID": "", "ready": True, "restartCount": 0, "resources": {"requests": actual} if d.maybe(0.85) else {}}
+            actual = {
+                key: d.choice((value, "1750m" if key == "cpu" else value))
+                for key, value in container["resources"].get("requests", {}).items()
+            }
+            one = {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": True,
+                "restartCount": 0,
+                "resources": {"requests": actual} if d.maybe(0.85) else {},
+            }
             if d.maybe(0.7):
                 one["allocatedResources"] = dict(actual) | ({"memory": "3Gi"} if d.maybe(0.2) else {})
             seen.append(one)
@@ -180,8 +232,14 @@ def resized(d: Draw, manifest: dict[str, Any]) -> None:
     for field, seen in statuses:
         status["containerStatuses" if field == "containers" else "initContainerStatuses"] = seen
     if d.maybe(0.6):
-        status.setdefault("conditions", []).append({"type": d.choice(("PodResizePending", "PodResizeInProgress")), "status": d.often(("True",), ("False",), 0.1),
-                                                    "reason": d.choice(("Infeasible", "Deferred", "")), "lastTransitionTime": "2026-01-01T01:30:00Z"})
+        status.setdefault("conditions", []).append(
+            {
+                "type": d.choice(("PodResizePending", "PodResizeInProgress")),
+                "status": d.often(("True",), ("False",), 0.1),
+                "reason": d.choice(("Infeasible", "Deferred", "")),
+                "lastTransitionTime": "2026-01-01T01:30:00Z",
+            }
+        )
     if "resources" in spec and d.maybe(0.7):
         status["resources"] = {"requests": {"cpu": d.choice(("1", "5")), "memory": "6Gi"}}
         if d.maybe(0.6):

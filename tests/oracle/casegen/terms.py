@@ -14,7 +14,11 @@ def tolerations(d: Draw) -> list[dict[str, Any]]:
         return [{"operator": "Exists"}]
     found = []
     for _ in range(d.randint(0, 3)):
-        one: dict[str, Any] = {"key": d.choice(("dedicated", "spot", "flaky", "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready"))}
+        one: dict[str, Any] = {
+            "key": d.choice(
+                ("dedicated", "spot", "flaky", "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready")
+            )
+        }
         if d.maybe(0.5):
             one["operator"] = "Exists"
         else:
@@ -26,9 +30,20 @@ def tolerations(d: Draw) -> list[dict[str, Any]]:
             one["tolerationSeconds"] = 30
         found.append(one)
     if d.maybe(0.04):  # an empty key with Equal is against the API's rules, and compares values alone
-        found.append(d.choice(({"operator": "Equal", "value": "a"}, {"operator": "Exists", "effect": "PreferNoSchedule"}, {"key": "", "operator": "Exists", "effect": "NoSchedule"}, {})))
+        found.append(
+            d.choice(
+                (
+                    {"operator": "Equal", "value": "a"},
+                    {"operator": "Exists", "effect": "PreferNoSchedule"},
+                    {"key": "", "operator": "Exists", "effect": "NoSchedule"},
+                    {},
+                )
+            )
+        )
     if d.maybe(0.03):
-        found.append({"key": "spot", "operator": d.choice(("Gt", "Lt")), "value": "3"})  # alpha operators: no match by default
+        found.append(
+            {"key": "spot", "operator": d.choice(("Gt", "Lt")), "value": "3"}
+        )  # alpha operators: no match by default
     return found
 
 
@@ -38,12 +53,20 @@ def node_term(d: Draw, nodes: list[str]) -> dict[str, Any]:
     if kind < 0.04:
         return {}
     if kind < 0.14:
-        fields = [{"key": "metadata.name", "operator": d.often(("In", "NotIn"), ("Exists",), 0.05), "values": d.some([*nodes, "nowhere"], 1)}]
+        fields = [
+            {
+                "key": "metadata.name",
+                "operator": d.often(("In", "NotIn"), ("Exists",), 0.05),
+                "values": d.some([*nodes, "nowhere"], 1),
+            }
+        ]
         term: dict[str, Any] = {"matchFields": fields}
         if d.maybe(0.3):
             term["matchExpressions"] = [word.node_expression(d)]
         return term
-    return {"matchExpressions": [word.node_expression(d, parsable=not d.maybe(0.06)) for _ in range(d.choice((1, 1, 2)))]}
+    return {
+        "matchExpressions": [word.node_expression(d, parsable=not d.maybe(0.06)) for _ in range(d.choice((1, 1, 2)))]
+    }
 
 
 def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) -> dict[str, Any]:
@@ -51,7 +74,10 @@ def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) 
     affinity: dict[str, Any] = {}
     if d.maybe(required):
         if d.maybe(0.15):  # every term pins names: the plugin answers with a set of nodes
-            terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [d.choice(nodes)]}]} for _ in range(d.randint(1, 2))]
+            terms = [
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [d.choice(nodes)]}]}
+                for _ in range(d.randint(1, 2))
+            ]
             if d.maybe(0.3):
                 terms[0]["matchFields"].append({"key": "metadata.name", "operator": "In", "values": [d.choice(nodes)]})
         else:
@@ -59,28 +85,44 @@ def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) 
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
     if d.maybe(preferred):
         affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
-            {"weight": d.often(tuple(range(1, 101)), (0,), 0.03), "preference": {} if d.maybe(0.04) else {"matchExpressions": [word.node_expression(d)]}}
-            for _ in range(d.randint(1, 3))]
+            {
+                "weight": d.often(tuple(range(1, 101)), (0,), 0.03),
+                "preference": {} if d.maybe(0.04) else {"matchExpressions": [word.node_expression(d)]},
+            }
+            for _ in range(d.randint(1, 3))
+        ]
     return affinity
 
 
 def pod_term(d: Draw, labels: dict[str, str]) -> dict[str, Any]:
     """One pod affinity term with every way to say where it looks."""
-    term: dict[str, Any] = {"topologyKey": d.often(word.TOPOLOGY_KEYS, ("disk", "absent"), 0.06),
-                            "labelSelector": word.label_selector(d, labels.get("app") if d.maybe(0.5) else None)}
+    term: dict[str, Any] = {
+        "topologyKey": d.often(word.TOPOLOGY_KEYS, ("disk", "absent"), 0.06),
+        "labelSelector": word.label_selector(d, labels.get("app") if d.maybe(0.5) else None),
+    }
     where = d.random()
     if where < 0.2:
         term["namespaces"] = d.some(word.NAMESPACES, 2)
     if 0.12 < where < 0.4:
-        term["namespaceSelector"] = d.choice((
-            {}, {"matchLabels": {"team": "red"}}, {"matchExpressions": [{"key": "team", "operator": "Exists"}]},
-            {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["red"]}]},
-            {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}, {"matchLabels": {"team": "nobody"}}))
-    if labels and term["labelSelector"] and d.maybe(0.08):  # as the API server stores it: already merged into the selector
+        term["namespaceSelector"] = d.choice(
+            (
+                {},
+                {"matchLabels": {"team": "red"}},
+                {"matchExpressions": [{"key": "team", "operator": "Exists"}]},
+                {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["red"]}]},
+                {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
+                {"matchLabels": {"team": "nobody"}},
+            )
+        )
+    if (
+        labels and term["labelSelector"] and d.maybe(0.08)
+    ):  # as the API server stores it: already merged into the selector
         key = d.choice(sorted(labels))
         field, operator = d.choice((("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")))
         term[field] = [key]
-        term["labelSelector"].setdefault("matchExpressions", []).append({"key": key, "operator": operator, "values": [labels[key]]})
+        term["labelSelector"].setdefault("matchExpressions", []).append(
+            {"key": key, "operator": operator, "values": [labels[key]]}
+        )
     return without_none(term)
 
 
@@ -90,10 +132,14 @@ def pod_affinity(d: Draw, labels: dict[str, str], strength: float) -> dict[str, 
     for field, required in (("podAffinity", strength * 0.6), ("podAntiAffinity", strength)):
         part: dict[str, Any] = {}
         if d.maybe(required):
-            part["requiredDuringSchedulingIgnoredDuringExecution"] = [pod_term(d, labels) for _ in range(d.choice((1, 1, 2)))]
+            part["requiredDuringSchedulingIgnoredDuringExecution"] = [
+                pod_term(d, labels) for _ in range(d.choice((1, 1, 2)))
+            ]
         if d.maybe(strength):
             part["preferredDuringSchedulingIgnoredDuringExecution"] = [
-                {"weight": d.randint(1, 100), "podAffinityTerm": pod_term(d, labels)} for _ in range(d.choice((1, 1, 2)))]
+                {"weight": d.randint(1, 100), "podAffinityTerm": pod_term(d, labels)}
+                for _ in range(d.choice((1, 1, 2)))
+            ]
         if part:
             affinity[field] = part
     return affinity
@@ -108,8 +154,12 @@ def spread(d: Draw, labels: dict[str, str]) -> list[dict[str, Any]]:
         if (key, when) in taken:
             continue  # the API refuses the pair twice
         taken.add((key, when))
-        one: dict[str, Any] = {"maxSkew": d.choice((1, 1, 2, 3)), "topologyKey": key, "whenUnsatisfiable": when,
-                               "labelSelector": word.label_selector(d, labels.get("app") if d.maybe(0.75) else None)}
+        one: dict[str, Any] = {
+            "maxSkew": d.choice((1, 1, 2, 3)),
+            "topologyKey": key,
+            "whenUnsatisfiable": when,
+            "labelSelector": word.label_selector(d, labels.get("app") if d.maybe(0.75) else None),
+        }
         if when == "DoNotSchedule" and d.maybe(0.25):
             one["minDomains"] = d.randint(1, 5)
         for policy, chance in (("nodeAffinityPolicy", 0.3), ("nodeTaintsPolicy", 0.3)):

@@ -20,12 +20,35 @@ TOPOLOGY_KEYS = (HOSTNAME, ZONE, "rack")
 CPU = ("100m", "250m", "500m", "1", "1500m", "2", "3")
 ODD_CPU = ("0", "0.1", "1.1", "100u", "1n", "0.0005", "1e0", "2500e-3", ".5", "1.", "0.01k", "33333u", "+1", "1e-3")
 MEMORY = ("64Mi", "128Mi", "256Mi", "1Gi", "2G", "500M", "4Gi")
-ODD_MEMORY = ("0", "1.5Gi", "1e9", "100k", "123456789", "0.1Gi", "128974848000m", "3E-3", "1E8", "12345.6789Mi", "1",
-              "0.5", "1000000u", "123456789123n", "+64Mi", "64.5Ki")
+ODD_MEMORY = (
+    "0",
+    "1.5Gi",
+    "1e9",
+    "100k",
+    "123456789",
+    "0.1Gi",
+    "128974848000m",
+    "3E-3",
+    "1E8",
+    "12345.6789Mi",
+    "1",
+    "0.5",
+    "1000000u",
+    "123456789123n",
+    "+64Mi",
+    "64.5Ki",
+)
 STORAGE = ("1Gi", "5Gi", "20Gi")
 
-SCALARS = ("example.com/gpu", "example.com/fpga", "hugepages-2Mi", "hugepages-1Gi", "attachable-volumes-x",
-           "batch.kubernetes.io/slot", "other.example/gpu")
+SCALARS = (
+    "example.com/gpu",
+    "example.com/fpga",
+    "hugepages-2Mi",
+    "hugepages-1Gi",
+    "attachable-volumes-x",
+    "batch.kubernetes.io/slot",
+    "other.example/gpu",
+)
 
 
 def cpu(d: Draw) -> str:
@@ -92,9 +115,22 @@ def node_expression(d: Draw, parsable: bool = True) -> dict[str, Any]:
     if operator in ("Exists", "DoesNotExist"):
         return {"key": key, "operator": operator}
     if operator in ("Gt", "Lt"):
-        value = d.often(("0", "1", "2", "5"), ("-1",) if d.maybe(0.1) else ("1.5", "x", "", "9223372036854775808") if not parsable else ("03",))
+        value = d.often(
+            ("0", "1", "2", "5"),
+            ("-1",) if d.maybe(0.1) else ("1.5", "x", "", "9223372036854775808") if not parsable else ("03",),
+        )
         return {"key": "gen" if d.maybe(0.8) else key, "operator": operator, "values": [value]}
-    values = {"disk": ("ssd", "hdd"), "gen": ("1", "2", "3", "x"), "pool": ("a", "b"), ZONE: ZONES, "rack": ("r1", "r2", "r3")}
+    values = {
+        "disk": ("ssd", "hdd"),
+        "gen": ("1", "2", "3", "x"),
+        "pool": ("a", "b"),
+        ZONE: ZONES,
+        "rack": ("r1", "r2", "r3"),
+    }
     if not parsable and d.maybe(0.3):
-        return {"key": d.choice((key, "bad key!")), "operator": d.choice((operator, "Near")), "values": d.choice(([], ["bad value!"]))}
+        return {
+            "key": d.choice((key, "bad key!")),
+            "operator": d.choice((operator, "Near")),
+            "values": d.choice(([], ["bad value!"])),
+        }
     return {"key": key, "operator": operator, "values": d.some(values.get(key, ("z",)), 2)}

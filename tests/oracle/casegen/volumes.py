@@ -15,15 +15,37 @@ CLASSES: dict[str, dict[str, Any]] = {
     "wait": {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"},
     "now": {"provisioner": DRIVER, "volumeBindingMode": "Immediate"},
     "static": {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"},
-    "zonal": {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer",
-              "allowedTopologies": [{"matchLabelExpressions": [{"key": word.ZONE, "values": ["za", "zb"]}]}]},
+    "zonal": {
+        "provisioner": DRIVER,
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": [{"matchLabelExpressions": [{"key": word.ZONE, "values": ["za", "zb"]}]}],
+    },
     "tracked": {"provisioner": TRACKED, "volumeBindingMode": "WaitForFirstConsumer"},
     "modeless": {"provisioner": DRIVER},
     "cloud": {"provisioner": "kubernetes.io/aws-ebs", "volumeBindingMode": "WaitForFirstConsumer"},
 }
 # State of a claim -> how often a pod's claim is in it.
-STATES = {"bound": 40, "waiting": 10, "static": 14, "zonal": 6, "tracked": 10, "selected": 4, "unbound": 3, "missing": 2, "lost": 2, "leaving": 2,
-          "orphaned": 3, "exclusive": 8, "halfbound": 2, "classless": 1, "unknown-class": 1, "modeless": 1, "in-tree": 5, "shared": 10, "nameless": 0}
+STATES = {
+    "bound": 40,
+    "waiting": 10,
+    "static": 14,
+    "zonal": 6,
+    "tracked": 10,
+    "selected": 4,
+    "unbound": 3,
+    "missing": 2,
+    "lost": 2,
+    "leaving": 2,
+    "orphaned": 3,
+    "exclusive": 8,
+    "halfbound": 2,
+    "classless": 1,
+    "unknown-class": 1,
+    "modeless": 1,
+    "in-tree": 5,
+    "shared": 10,
+    "nameless": 0,
+}
 BOUND = ("bound", "shared", "exclusive", "orphaned", "lost", "leaving", "halfbound", "in-tree")
 
 
@@ -41,7 +63,8 @@ class Storage:
     """Everything about storage in one case; grows as pods ask for volumes."""
 
     def __init__(self, d: Draw, nodes: list[dict[str, Any]], *, wanted: bool, odd: bool = False) -> None:
-        """`nodes` are the manifests of the case; without `wanted` there are no classes either, with `odd` every state is as likely."""
+        """`nodes` are the manifests of the case; without `wanted` there are no classes either, with `odd` every
+        state is as likely."""
         self.odds = [1] * len(STATES) if odd else list(STATES.values())
         self.nodes = [node["metadata"]["name"] for node in nodes]
         self.objects: list[dict[str, Any]] = []
@@ -55,13 +78,17 @@ class Storage:
             self._free_volume(d, f"free{i}")
         self._drivers(d)
 
-    def volumes_for(self, d: Draw, flavour: Flavour, namespace: str, pod: str, uid: str, *, placed: bool) -> list[dict[str, Any]]:
+    def volumes_for(
+        self, d: Draw, flavour: Flavour, namespace: str, pod: str, uid: str, *, placed: bool
+    ) -> list[dict[str, Any]]:
         """The volumes of one pod; their claims and volumes join the case."""
         volumes = []
         if d.maybe(flavour.disks):
             volumes.append(_disk(d))
         if d.maybe(flavour.volumes):
-            volumes += [self._claim_volume(d, Owner(namespace, pod, uid, placed)) for _ in range(d.choice((1, 1, 2, 3)))]
+            volumes += [
+                self._claim_volume(d, Owner(namespace, pod, uid, placed)) for _ in range(d.choice((1, 1, 2, 3)))
+            ]
         if d.maybe(0.03):
             volumes.append({"name": f"e{next(self.numbers)}", "emptyDir": {}})
         if d.maybe(0.02):
@@ -72,7 +99,11 @@ class Storage:
         number = next(self.numbers)
         if d.maybe(0.12):
             return self._ephemeral(d, owner, f"v{number}")
-        state = d.choices(list(STATES), self.odds)[0] if not owner.placed else d.choice(("bound", "bound", "shared", "exclusive", "waiting", "in-tree", "missing"))
+        state = (
+            d.choices(list(STATES), self.odds)[0]
+            if not owner.placed
+            else d.choice(("bound", "bound", "shared", "exclusive", "waiting", "in-tree", "missing"))
+        )
         if state == "shared" and self.claims:
             shared = [claim for ns, claim in self.claims if ns == owner.namespace]
             if shared:
@@ -86,15 +117,34 @@ class Storage:
 
     def _ephemeral(self, d: Draw, owner: Owner, volume: str) -> dict[str, Any]:
         if owner.placed or not d.maybe(0.2):  # else the controller has not made the claim yet
-            reference = {"apiVersion": "v1", "kind": "Pod", "name": owner.pod, "uid": owner.uid if owner.placed or d.maybe(0.85) else "another", "controller": True}
+            reference = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": owner.pod,
+                "uid": owner.uid if owner.placed or d.maybe(0.85) else "another",
+                "controller": True,
+            }
             self._claim(d, owner.namespace, f"{owner.pod}-{volume}", d.choice(("bound", "waiting")), owners=[reference])
-        return {"name": volume, "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}}
+        return {
+            "name": volume,
+            "ephemeral": {
+                "volumeClaimTemplate": {
+                    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+                }
+            },
+        }
 
-    def _claim(self, d: Draw, namespace: str, name: str, state: str, owners: list[dict[str, Any]] | None = None) -> None:
+    def _claim(
+        self, d: Draw, namespace: str, name: str, state: str, owners: list[dict[str, Any]] | None = None
+    ) -> None:
         metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": f"pvc-{namespace}-{name}"}
         if owners:
             metadata["ownerReferences"] = owners
-        spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": d.choice(("1Gi", "3Gi", "8Gi", "5Gi", "1500M"))}}, "storageClassName": "wait"}
+        spec: dict[str, Any] = {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": d.choice(("1Gi", "3Gi", "8Gi", "5Gi", "1500M"))}},
+            "storageClassName": "wait",
+        }
         status = {"phase": "Pending"}
         if state in BOUND:
             spec["volumeName"] = f"pv-{name}"
@@ -118,16 +168,41 @@ class Storage:
         source: dict[str, Any] = {"csi": {"driver": DRIVER, "volumeHandle": name if d.maybe(0.9) else "shared-handle"}}
         labels = {}
         if in_tree:
-            source = d.choice(({"awsElasticBlockStore": {"volumeID": f"vol-{claim}"}}, {"gcePersistentDisk": {"pdName": claim}}, {"nfs": {"server": "s", "path": "/"}}))
-        if "gcePersistentDisk" not in source and d.maybe(0.25):  # GCE's translation knows no zone that is not written as GCE writes it
+            source = d.choice(
+                (
+                    {"awsElasticBlockStore": {"volumeID": f"vol-{claim}"}},
+                    {"gcePersistentDisk": {"pdName": claim}},
+                    {"nfs": {"server": "s", "path": "/"}},
+                )
+            )
+        if "gcePersistentDisk" not in source and d.maybe(
+            0.25
+        ):  # GCE's translation knows no zone that is not written as GCE writes it
             labels[d.often((word.ZONE,), (word.BETA_ZONE,), 0.3)] = d.choice((*word.ZONES, "za__zb"))
         if d.maybe(0.06):
             labels[d.choice((word.REGION, word.BETA_REGION))] = "r1"
-        spec = {"capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "wait", "persistentVolumeReclaimPolicy": "Delete",
-                "claimRef": {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim, "uid": f"pvc-{namespace}-{claim}"}, **source}
+        spec = {
+            "capacity": {"storage": "10Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "wait",
+            "persistentVolumeReclaimPolicy": "Delete",
+            "claimRef": {
+                "kind": "PersistentVolumeClaim",
+                "namespace": namespace,
+                "name": claim,
+                "uid": f"pvc-{namespace}-{claim}",
+            },
+            **source,
+        }
         if d.maybe(0.5):
             spec["nodeAffinity"] = self._reach(d)
-        self._add("v1", "PersistentVolume", without_none({"name": name, "labels": labels or None}), spec=spec, status={"phase": "Bound"})
+        self._add(
+            "v1",
+            "PersistentVolume",
+            without_none({"name": name, "labels": labels or None}),
+            spec=spec,
+            status={"phase": "Bound"},
+        )
 
     def _reach(self, d: Draw) -> dict[str, Any]:
         if d.maybe(0.5):
@@ -140,8 +215,13 @@ class Storage:
         return {"required": {"nodeSelectorTerms": terms}}
 
     def _free_volume(self, d: Draw, name: str) -> None:
-        spec: dict[str, Any] = {"capacity": {"storage": d.choice(("1Gi", "5Gi", "10Gi", "4Gi"))}, "accessModes": d.choice((["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"], ["ReadWriteMany"])),
-                                "storageClassName": d.often(("static",), ("wait", "zonal")), "csi": {"driver": DRIVER, "volumeHandle": name}, "persistentVolumeReclaimPolicy": "Delete"}
+        spec: dict[str, Any] = {
+            "capacity": {"storage": d.choice(("1Gi", "5Gi", "10Gi", "4Gi"))},
+            "accessModes": d.choice((["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"], ["ReadWriteMany"])),
+            "storageClassName": d.often(("static",), ("wait", "zonal")),
+            "csi": {"driver": DRIVER, "volumeHandle": name},
+            "persistentVolumeReclaimPolicy": "Delete",
+        }
         if d.maybe(0.6):
             spec["nodeAffinity"] = self._reach(d)
         if d.maybe(0.1):
@@ -149,35 +229,80 @@ class Storage:
         if d.maybe(0.1):
             spec["volumeAttributesClassName"] = "gold"
         if d.maybe(0.1):
-            spec["claimRef"] = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": f"claim{d.randint(1, 9)}"}
+            spec["claimRef"] = {
+                "kind": "PersistentVolumeClaim",
+                "namespace": "default",
+                "name": f"claim{d.randint(1, 9)}",
+            }
         metadata: dict[str, Any] = {"name": name}
         if d.maybe(0.4):
             metadata["labels"] = {"kind": d.choice(("fast", "slow"))}
-        self._add("v1", "PersistentVolume", metadata, spec=spec, status={"phase": d.often(("Available",), ("Released", "Pending", "Failed"), 0.1)})
+        self._add(
+            "v1",
+            "PersistentVolume",
+            metadata,
+            spec=spec,
+            status={"phase": d.often(("Available",), ("Released", "Pending", "Failed"), 0.1)},
+        )
 
     def _drivers(self, d: Draw) -> None:
         for node in self.nodes:
             if d.maybe(0.5):
-                drivers = [{"name": DRIVER, "nodeID": node, "topologyKeys": [word.ZONE], "allocatable": {"count": d.choice((1, 2, 3, 3))}}]
+                drivers = [
+                    {
+                        "name": DRIVER,
+                        "nodeID": node,
+                        "topologyKeys": [word.ZONE],
+                        "allocatable": {"count": d.choice((1, 2, 3, 3))},
+                    }
+                ]
                 if d.maybe(0.15):
                     del drivers[0]["allocatable"]
                 metadata: dict[str, Any] = {"name": node}
                 if d.maybe(0.5):
-                    drivers.append({"name": d.choice(("ebs.csi.aws.com", "pd.csi.storage.gke.io")), "nodeID": node, "topologyKeys": [], "allocatable": {"count": d.choice((1, 1, 2))}})
-                    metadata["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs,kubernetes.io/gce-pd"}
+                    drivers.append(
+                        {
+                            "name": d.choice(("ebs.csi.aws.com", "pd.csi.storage.gke.io")),
+                            "nodeID": node,
+                            "topologyKeys": [],
+                            "allocatable": {"count": d.choice((1, 1, 2))},
+                        }
+                    )
+                    metadata["annotations"] = {
+                        "storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs,kubernetes.io/gce-pd"
+                    }
                 self._add("storage.k8s.io/v1", "CSINode", metadata, spec={"drivers": drivers})
             if d.maybe(0.1):
                 source = {"persistentVolumeName": d.choice(("free0", "free1", "elsewhere"))}
-                self._add("storage.k8s.io/v1", "VolumeAttachment", {"name": f"attach-{node}"}, spec={"attacher": DRIVER, "nodeName": node, "source": source}, status={"attached": True})
+                self._add(
+                    "storage.k8s.io/v1",
+                    "VolumeAttachment",
+                    {"name": f"attach-{node}"},
+                    spec={"attacher": DRIVER, "nodeName": node, "source": source},
+                    status={"attached": True},
+                )
         if d.maybe(0.85):
             self._add("storage.k8s.io/v1", "CSIDriver", {"name": TRACKED}, spec={"storageCapacity": d.maybe(0.9)})
         for i in range(d.randint(0, 4)):
-            reach = d.choice(({"matchLabels": {word.ZONE: d.choice(word.ZONES)}}, {"matchExpressions": [{"key": "rack", "operator": "In", "values": d.some(("r1", "r2", "r3"), 2)}]}, {}, None))
+            reach = d.choice(
+                (
+                    {"matchLabels": {word.ZONE: d.choice(word.ZONES)}},
+                    {"matchExpressions": [{"key": "rack", "operator": "In", "values": d.some(("r1", "r2", "r3"), 2)}]},
+                    {},
+                    None,
+                )
+            )
             sizes: dict[str, Any] = {"capacity": d.choice(("2Gi", "100Gi", "6Gi"))} if d.maybe(0.9) else {}
             if d.maybe(0.4):
                 sizes["maximumVolumeSize"] = d.choice(("1Gi", "4Gi", "50Gi"))
-            self._add("storage.k8s.io/v1", "CSIStorageCapacity", {"name": f"capacity{i}", "namespace": "default"}, storageClassName=d.often(("tracked",), ("wait",)),
-                      **without_none({"nodeTopology": reach}), **sizes)
+            self._add(
+                "storage.k8s.io/v1",
+                "CSIStorageCapacity",
+                {"name": f"capacity{i}", "namespace": "default"},
+                storageClassName=d.often(("tracked",), ("wait",)),
+                **without_none({"nodeTopology": reach}),
+                **sizes,
+            )
 
     def _add(self, api: str, kind: str, metadata: dict[str, Any], **fields: Any) -> None:
         self.objects.append({"apiVersion": api, "kind": kind, "metadata": metadata, **fields})
@@ -201,7 +326,9 @@ def _class_of(d: Draw, state: str, metadata: dict[str, Any], spec: dict[str, Any
 
 def _choosy(d: Draw, spec: dict[str, Any]) -> None:
     if d.maybe(0.2):
-        spec["selector"] = d.choice(({"matchLabels": {"kind": "fast"}}, {"matchExpressions": [{"key": "kind", "operator": "Exists"}]}))
+        spec["selector"] = d.choice(
+            ({"matchLabels": {"kind": "fast"}}, {"matchExpressions": [{"key": "kind", "operator": "Exists"}]})
+        )
     if d.maybe(0.1):
         spec["volumeMode"] = "Block"
     if d.maybe(0.1):
@@ -213,9 +340,28 @@ def _choosy(d: Draw, spec: dict[str, Any]) -> None:
 def _disk(d: Draw) -> dict[str, Any]:
     """A volume of the old kinds that VolumeRestrictions knows."""
     read_only = d.maybe(0.4)
-    return {"name": "disk", **d.choice((
-        {"gcePersistentDisk": {"pdName": d.choice(("disk1", "disk2")), "readOnly": read_only}},
-        {"awsElasticBlockStore": {"volumeID": d.choice(("vol1", "vol2")), "readOnly": read_only}},
-        {"iscsi": {"targetPortal": d.choice(("a", "b")), "iqn": d.choice(("iqn.1", "iqn.2")), "lun": d.randint(0, 1), "readOnly": read_only}},
-        {"rbd": {"monitors": d.some(("m1", "m2", "m3"), 2), "pool": "p", "image": d.choice(("i1", "i2")), "readOnly": read_only}},
-    ))}
+    return {
+        "name": "disk",
+        **d.choice(
+            (
+                {"gcePersistentDisk": {"pdName": d.choice(("disk1", "disk2")), "readOnly": read_only}},
+                {"awsElasticBlockStore": {"volumeID": d.choice(("vol1", "vol2")), "readOnly": read_only}},
+                {
+                    "iscsi": {
+                        "targetPortal": d.choice(("a", "b")),
+                        "iqn": d.choice(("iqn.1", "iqn.2")),
+                        "lun": d.randint(0, 1),
+                        "readOnly": read_only,
+                    }
+                },
+                {
+                    "rbd": {
+                        "monitors": d.some(("m1", "m2", "m3"), 2),
+                        "pool": "p",
+                        "image": d.choice(("i1", "i2")),
+                        "readOnly": read_only,
+                    }
+                },
+            )
+        ),
+    }

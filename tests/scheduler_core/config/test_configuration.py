@@ -38,15 +38,35 @@ def test_the_defaults_are_those_of_kube_scheduler() -> None:
 
 
 def test_a_profile_is_found_by_its_name_and_its_percentage_wins_even_when_zero() -> None:
-    configuration = Configuration.from_mapping({"percentageOfNodesToScore": 40, "profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "percentageOfNodesToScore": 0}]})
+    configuration = Configuration.from_mapping(
+        {
+            "percentageOfNodesToScore": 40,
+            "profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "percentageOfNodesToScore": 0}],
+        }
+    )
     a, b = configuration.profile("a"), configuration.profile("b")
     assert a is not None
     assert b is not None
-    assert (configuration.nodes_percentage(a), configuration.nodes_percentage(b), configuration.profile("default-scheduler")) == (40, 0, None)
+    assert (
+        configuration.nodes_percentage(a),
+        configuration.nodes_percentage(b),
+        configuration.profile("default-scheduler"),
+    ) == (40, 0, None)
 
 
 def test_plugin_arguments_are_typed_and_absent_ones_defaulted() -> None:
-    configuration = Configuration.from_mapping({"profiles": [{"pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 5}}, {"name": "Mine", "args": {"x": 1}}]}]})
+    configuration = Configuration.from_mapping(
+        {
+            "profiles": [
+                {
+                    "pluginConfig": [
+                        {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 5}},
+                        {"name": "Mine", "args": {"x": 1}},
+                    ]
+                }
+            ]
+        }
+    )
     profile = configuration.profiles[0]
     assert profile.plugin_args("InterPodAffinity", NOW) == InterPodAffinityArgs(hard_pod_affinity_weight=5)
     assert profile.plugin_args("NodeResourcesFit", NOW) == NodeResourcesFitArgs()
@@ -54,7 +74,16 @@ def test_plugin_arguments_are_typed_and_absent_ones_defaulted() -> None:
 
 
 def test_plugin_sets_are_kept_point_by_point() -> None:
-    mapping = {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Mine", "weight": 2}]}, "score": {"disabled": [{"name": "*"}]}}}]}
+    mapping = {
+        "profiles": [
+            {
+                "plugins": {
+                    "multiPoint": {"enabled": [{"name": "Mine", "weight": 2}]},
+                    "score": {"disabled": [{"name": "*"}]},
+                }
+            }
+        ]
+    }
     plugins = Configuration.from_mapping(mapping).profiles[0].plugins
     assert plugins.at("multiPoint") == PluginSelection(enabled=(EnabledPlugin(name="Mine", weight=2),))
     assert plugins.at("score") == PluginSelection(disabled=("*",))
@@ -71,7 +100,14 @@ def test_an_extender_is_read_with_all_its_settings() -> None:
         "bindVerb": "bind",
         "weight": 3,
         "enableHTTPS": True,
-        "tlsConfig": {"insecure": False, "serverName": "extender", "certFile": "/c", "keyFile": "/k", "caFile": "/a", "caData": base64.b64encode(pem).decode()},
+        "tlsConfig": {
+            "insecure": False,
+            "serverName": "extender",
+            "certFile": "/c",
+            "keyFile": "/k",
+            "caFile": "/a",
+            "caData": base64.b64encode(pem).decode(),
+        },
         "httpTimeout": "1m",
         "nodeCacheCapable": True,
         "managedResources": [{"name": "example.com/fpga", "ignoredByScheduler": True}],
@@ -86,7 +122,9 @@ def test_an_extender_is_read_with_all_its_settings() -> None:
             bind_verb="bind",
             weight=3,
             enable_https=True,
-            tls=ExtenderTls(server_name="extender", certificate_file="/c", key_file="/k", authority_file="/a", authority_pem=pem),
+            tls=ExtenderTls(
+                server_name="extender", certificate_file="/c", key_file="/k", authority_file="/a", authority_pem=pem
+            ),
             timeout_seconds=60.0,
             node_cache_capable=True,
             managed_resources=(ManagedResource(name="example.com/fpga", ignored_by_scheduler=True),),
@@ -100,14 +138,38 @@ def test_an_extender_without_timeout_has_five_seconds() -> None:
 
 
 def test_ignorable_extenders_are_asked_last() -> None:
-    extenders = [{"urlPrefix": "http://a", "ignorable": True}, {"urlPrefix": "http://b"}, {"urlPrefix": "http://c", "ignorable": True}, {"urlPrefix": "http://d"}]
-    assert [e.url_prefix for e in Configuration.from_mapping({"extenders": extenders}).extenders] == ["http://b", "http://d", "http://a", "http://c"]
+    extenders = [
+        {"urlPrefix": "http://a", "ignorable": True},
+        {"urlPrefix": "http://b"},
+        {"urlPrefix": "http://c", "ignorable": True},
+        {"urlPrefix": "http://d"},
+    ]
+    assert [e.url_prefix for e in Configuration.from_mapping({"extenders": extenders}).extenders] == [
+        "http://b",
+        "http://d",
+        "http://a",
+        "http://c",
+    ]
 
 
 def test_what_an_extender_wants_ignored_replaces_the_list_of_node_resources_fit() -> None:
     mapping = {
-        "profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/old"], "ignoredResourceGroups": ["example.org"]}}]}],
-        "extenders": [{"urlPrefix": "http://e", "managedResources": [{"name": "example.com/a", "ignoredByScheduler": True}, {"name": "example.com/b"}]}],
+        "profiles": [
+            {
+                "pluginConfig": [
+                    {
+                        "name": "NodeResourcesFit",
+                        "args": {"ignoredResources": ["example.com/old"], "ignoredResourceGroups": ["example.org"]},
+                    }
+                ]
+            }
+        ],
+        "extenders": [
+            {
+                "urlPrefix": "http://e",
+                "managedResources": [{"name": "example.com/a", "ignoredByScheduler": True}, {"name": "example.com/b"}],
+            }
+        ],
     }
     fit = Configuration.from_mapping(mapping).profiles[0].plugin_args("NodeResourcesFit", NOW)
     assert fit == NodeResourcesFitArgs(ignored_resources=("example.com/a",), ignored_resource_groups=("example.org",))
@@ -116,51 +178,120 @@ def test_what_an_extender_wants_ignored_replaces_the_list_of_node_resources_fit(
 @pytest.mark.parametrize(
     ("mapping", "expected"),
     [
-        ({"apiVersion": "kubescheduler.config.k8s.io/v1beta3"}, ["apiVersion: kubescheduler.config.k8s.io/v1beta3 is not supported; write kubescheduler.config.k8s.io/v1"]),
+        (
+            {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"},
+            ["apiVersion: kubescheduler.config.k8s.io/v1beta3 is not supported; write kubescheduler.config.k8s.io/v1"],
+        ),
         ({"kind": "Policy"}, ["kind: must be KubeSchedulerConfiguration, not Policy"]),
         ({"paralelism": 3}, ["paralelism: unknown field"]),
         ({"parallelism": 0}, ["parallelism: 0: should be an integer value greater than zero"]),
         ({"percentageOfNodesToScore": 101}, ["percentageOfNodesToScore: 101: not in valid range [0-100]"]),
         ({"podInitialBackoffSeconds": 0}, ["podInitialBackoffSeconds: 0: must be greater than 0"]),
-        ({"podInitialBackoffSeconds": 20}, ["podMaxBackoffSeconds: 10: must be greater than or equal to podInitialBackoffSeconds"]),
-        ({"profiles": [{"percentageOfNodesToScore": -1}]}, ["profiles[0].percentageOfNodesToScore: -1: not in valid range [0-100]"]),
-        ({"profiles": [{"schedulerName": "a"}, {}]}, ["profiles[1].schedulerName: must be given when there are several profiles, and must not be empty"]),
-        ({"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}, ["profiles[1].schedulerName: 'a' already names another profile"]),
-        ({"profiles": [{"pluginConfig": [{"name": "X"}, {"name": "X"}]}]}, ["profiles[0].pluginConfig[1].name: 'X' is configured twice"]),
+        (
+            {"podInitialBackoffSeconds": 20},
+            ["podMaxBackoffSeconds: 10: must be greater than or equal to podInitialBackoffSeconds"],
+        ),
+        (
+            {"profiles": [{"percentageOfNodesToScore": -1}]},
+            ["profiles[0].percentageOfNodesToScore: -1: not in valid range [0-100]"],
+        ),
+        (
+            {"profiles": [{"schedulerName": "a"}, {}]},
+            ["profiles[1].schedulerName: must be given when there are several profiles, and must not be empty"],
+        ),
+        (
+            {"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]},
+            ["profiles[1].schedulerName: 'a' already names another profile"],
+        ),
+        (
+            {"profiles": [{"pluginConfig": [{"name": "X"}, {"name": "X"}]}]},
+            ["profiles[0].pluginConfig[1].name: 'X' is configured twice"],
+        ),
         (
             {"profiles": [{"pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 999}}]}]},
             ["profiles[0].pluginConfig[0].args.hardPodAffinityWeight: 999: not in valid range [0, 100]"],
         ),
-        ({"profiles": [{"plugins": {"filter": {"enabled": [{"name": "EBSLimits"}]}}}]}, ["profiles[0].plugins.filter.enabled[0].name: EBSLimits was removed from Kubernetes; NodeVolumeLimits counts these volumes"]),
-        ({"profiles": [{"plugins": {"fliter": {}}}]}, ["profiles[0].plugins.fliter: unknown field"]),
-        ({"profiles": [{"plugins": {"queueSort": {"enabled": [{"name": "A"}, {"name": "B"}]}}}]}, ["profiles[0].plugins.queueSort.enabled: only one queue sort plugin can be enabled"]),
         (
-            {"profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": {"queueSort": {"enabled": [{"name": "B"}]}}}]},
+            {"profiles": [{"plugins": {"filter": {"enabled": [{"name": "EBSLimits"}]}}}]},
+            [
+                (
+                    "profiles[0].plugins.filter.enabled[0].name: EBSLimits was removed from Kubernetes; "
+                    "NodeVolumeLimits counts these volumes"
+                )
+            ],
+        ),
+        ({"profiles": [{"plugins": {"fliter": {}}}]}, ["profiles[0].plugins.fliter: unknown field"]),
+        (
+            {"profiles": [{"plugins": {"queueSort": {"enabled": [{"name": "A"}, {"name": "B"}]}}}]},
+            ["profiles[0].plugins.queueSort.enabled: only one queue sort plugin can be enabled"],
+        ),
+        (
+            {
+                "profiles": [
+                    {"schedulerName": "a"},
+                    {"schedulerName": "b", "plugins": {"queueSort": {"enabled": [{"name": "B"}]}}},
+                ]
+            },
             ["profiles[1].plugins.queueSort: must be the same for all profiles"],
         ),
         (
             {
                 "profiles": [
-                    {"schedulerName": name, "plugins": {"queueSort": {"enabled": [{"name": "Mine"}]}}, "pluginConfig": [{"name": "Mine", "args": {"by": name}}]}
+                    {
+                        "schedulerName": name,
+                        "plugins": {"queueSort": {"enabled": [{"name": "Mine"}]}},
+                        "pluginConfig": [{"name": "Mine", "args": {"by": name}}],
+                    }
                     for name in ("a", "b")
                 ]
             },
             ["profiles[1].pluginConfig: the arguments of Mine must be the same for all profiles"],
         ),
         ({"extenders": [{}]}, ["extenders[0].urlPrefix: must say where the extender answers"]),
-        ({"extenders": [{"urlPrefix": "http://e", "prioritizeVerb": "p"}]}, ["extenders[0].weight: 0: must have a positive weight applied to it"]),
-        ({"extenders": [{"urlPrefix": "http://e", "bindVerb": "b"}] * 2}, ["extenders: found 2 extenders implementing bind, only one can"]),
         (
-            {"extenders": [{"urlPrefix": "http://e", "managedResources": [{"name": name} for name in ("cpu", "storage.kubernetes.io/x", "requests.example.com/x", "bad name/x")]}]},
+            {"extenders": [{"urlPrefix": "http://e", "prioritizeVerb": "p"}]},
+            ["extenders[0].weight: 0: must have a positive weight applied to it"],
+        ),
+        (
+            {"extenders": [{"urlPrefix": "http://e", "bindVerb": "b"}] * 2},
+            ["extenders: found 2 extenders implementing bind, only one can"],
+        ),
+        (
+            {
+                "extenders": [
+                    {
+                        "urlPrefix": "http://e",
+                        "managedResources": [
+                            {"name": name}
+                            for name in ("cpu", "storage.kubernetes.io/x", "requests.example.com/x", "bad name/x")
+                        ],
+                    }
+                ]
+            },
             [
-                "extenders[0].managedResources[0].name: 'cpu' is not an extended resource: it needs a domain of its own before '/', outside kubernetes.io",
-                "extenders[0].managedResources[1].name: 'storage.kubernetes.io/x' is not an extended resource: it needs a domain of its own before '/', outside kubernetes.io",
-                "extenders[0].managedResources[2].name: 'requests.example.com/x' is not an extended resource: it needs a domain of its own before '/', outside kubernetes.io",
+                (
+                    "extenders[0].managedResources[0].name: 'cpu' is not an extended resource: it needs a domain "
+                    "of its own before '/', outside kubernetes.io"
+                ),
+                (
+                    "extenders[0].managedResources[1].name: 'storage.kubernetes.io/x' is not an extended "
+                    "resource: it needs a domain of its own before '/', outside kubernetes.io"
+                ),
+                (
+                    "extenders[0].managedResources[2].name: 'requests.example.com/x' is not an extended resource: "
+                    "it needs a domain of its own before '/', outside kubernetes.io"
+                ),
                 "extenders[0].managedResources[3].name: 'bad name/x' is not a valid resource name",
             ],
         ),
-        ({"extenders": [{"urlPrefix": "http://e", "managedResources": [{"name": "a.com/x"}, {"name": "a.com/x"}]}]}, ["extenders[0].managedResources[1].name: 'a.com/x' is already managed by an extender"]),
-        ({"extenders": [{"urlPrefix": "http://e", "tlsConfig": {"caData": "%%"}}]}, ["extenders[0].tlsConfig.caData: is not base64"]),
+        (
+            {"extenders": [{"urlPrefix": "http://e", "managedResources": [{"name": "a.com/x"}, {"name": "a.com/x"}]}]},
+            ["extenders[0].managedResources[1].name: 'a.com/x' is already managed by an extender"],
+        ),
+        (
+            {"extenders": [{"urlPrefix": "http://e", "tlsConfig": {"caData": "%%"}}]},
+            ["extenders[0].tlsConfig.caData: is not base64"],
+        ),
     ],
 )
 def test_each_problem_is_told_with_the_path_of_its_field(mapping: dict[str, Any], expected: list[str]) -> None:
@@ -172,11 +303,18 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 def test_settings_of_the_real_scheduler_alone_are_skipped() -> None:
-    mapping = {"leaderElection": {"leaderElect": False}, "clientConnection": {"kubeconfig": "/k"}, "enableProfiling": True, "enableContentionProfiling": False}
+    mapping = {
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": "/k"},
+        "enableProfiling": True,
+        "enableContentionProfiling": False,
+    }
     assert Configuration.from_mapping(mapping) == Configuration(profiles=(Profile(),))
 
 
-@pytest.mark.parametrize(("parsed", "kind"), [("just text", "a string"), ([1], "a list"), (7, "an integer"), (None, "NoneType")])
+@pytest.mark.parametrize(
+    ("parsed", "kind"), [("just text", "a string"), ([1], "a list"), (7, "an integer"), (None, "NoneType")]
+)
 def test_what_is_no_mapping_at_all_is_refused_with_a_sentence(parsed: Any, kind: str) -> None:
     with pytest.raises(ConfigurationError, match=f"a KubeSchedulerConfiguration is a mapping, this is {kind}"):
         Configuration.from_mapping(parsed)

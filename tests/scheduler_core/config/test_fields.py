@@ -11,7 +11,20 @@ def section(**values: Any) -> Section:
     return Section(values=values, path="profiles[0]", problems=[])
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("5s", 5.0), ("1m30s", 90.0), ("500ms", 0.5), ("1.5h", 5400.0), (".5s", 0.5), ("-2s", -2.0), ("0", 0.0), ("10us", 1e-05), ("1h0m1s", 3601.0)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5s", 5.0),
+        ("1m30s", 90.0),
+        ("500ms", 0.5),
+        ("1.5h", 5400.0),
+        (".5s", 0.5),
+        ("-2s", -2.0),
+        ("0", 0.0),
+        ("10us", 1e-05),
+        ("1h0m1s", 3601.0),
+    ],
+)
 def test_a_go_duration_is_read_in_seconds(text: str, seconds: float) -> None:
     assert parse_duration_seconds(text) == seconds
 
@@ -39,7 +52,13 @@ def test_a_wrong_kind_is_told_with_its_path(read: Any, problem: str) -> None:
 
 def test_an_integer_must_be_a_whole_number_in_range() -> None:
     fields = section(a=16.0, b="16", c=True, d=2**31, e=2**31)
-    assert [fields.integer("a", 1), fields.integer("b", 1), fields.integer("c", 1), fields.integer("d", 1), fields.integer("e", 1, bits=64)] == [16, 1, 1, 1, 2**31]
+    assert [
+        fields.integer("a", 1),
+        fields.integer("b", 1),
+        fields.integer("c", 1),
+        fields.integer("d", 1),
+        fields.integer("e", 1, bits=64),
+    ] == [16, 1, 1, 1, 2**31]
     assert fields.problems == [
         "profiles[0].b: must be an integer, not a string",
         "profiles[0].c: must be an integer, not a boolean",
@@ -49,14 +68,22 @@ def test_an_integer_must_be_a_whole_number_in_range() -> None:
 
 def test_null_counts_as_absent() -> None:
     fields = section(x=None)
-    assert (fields.text("x", "default"), fields.has("x"), fields.optional_integer("x"), fields.problems) == ("default", False, None, [])
+    assert (fields.text("x", "default"), fields.has("x"), fields.optional_integer("x"), fields.problems) == (
+        "default",
+        False,
+        None,
+        [],
+    )
 
 
 def test_elements_of_a_list_are_told_by_their_index() -> None:
     fields = section(names=["a", 2], things=[{}, "b"])
     fields.texts("names")
     fields.sections("things")
-    assert fields.problems == ["profiles[0].names[1]: must be a string, not an integer", "profiles[0].things[1]: must be a mapping, not a string"]
+    assert fields.problems == [
+        "profiles[0].names[1]: must be a string, not an integer",
+        "profiles[0].things[1]: must be a mapping, not a string",
+    ]
 
 
 def test_a_field_that_nobody_read_is_unknown() -> None:

@@ -46,7 +46,9 @@ def test_an_older_behaviour_ends_with_its_release(behaviour: str, minor: int) ->
     assert getattr(version(minor), behaviour) is (minor <= LAST_RELEASE_WITH[behaviour])
 
 
-@pytest.mark.parametrize(("minor", "rule"), [(32, "random"), (33, "random"), (34, "random"), (35, "heap"), (36, "heap"), (37, "heap")])
+@pytest.mark.parametrize(
+    ("minor", "rule"), [(32, "random"), (33, "random"), (34, "random"), (35, "heap"), (36, "heap"), (37, "heap")]
+)
 def test_equal_totals_are_told_apart_at_random_until_1_34_and_by_heap_order_since(minor: int, rule: str) -> None:
     assert version(minor).tie_break == rule
 

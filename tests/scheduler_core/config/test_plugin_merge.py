@@ -1,7 +1,7 @@
 """Defaults, enabled, disabled and MultiPoint become one ordered list per point.
 
-The plugins here are invented; each serves the points after its name, so that a row shows everything its outcome depends on.
-"""
+The plugins here are invented; each serves the points after its name, so that a row shows everything its outcome
+depends on."""
 
 from typing import Any
 
@@ -25,11 +25,19 @@ SERVES = {
     "Own": {"filter", "score"},
     "OtherOrder": {"queueSort"},
 }
-DEFAULTS = (EnabledPlugin(name="Order"), EnabledPlugin(name="A", weight=3), EnabledPlugin(name="B"), EnabledPlugin(name="C"), EnabledPlugin(name="Bind"))
+DEFAULTS = (
+    EnabledPlugin(name="Order"),
+    EnabledPlugin(name="A", weight=3),
+    EnabledPlugin(name="B"),
+    EnabledPlugin(name="C"),
+    EnabledPlugin(name="Bind"),
+)
 
 
 def selection(*enabled: str, disabled: tuple[str, ...] = (), weight: int = 0) -> PluginSelection:
-    return PluginSelection(enabled=tuple(EnabledPlugin(name=name, weight=weight) for name in enabled), disabled=disabled)
+    return PluginSelection(
+        enabled=tuple(EnabledPlugin(name=name, weight=weight) for name in enabled), disabled=disabled
+    )
 
 
 def rules(**selections: PluginSelection) -> PluginRules:
@@ -37,29 +45,96 @@ def rules(**selections: PluginSelection) -> PluginRules:
 
 
 def effective(**selections: PluginSelection) -> Any:
-    return effective_plugins(rules(**selections), DEFAULTS, lambda plugin, point: point in SERVES.get(plugin, ()), where="profiles[0].plugins")
+    return effective_plugins(
+        rules(**selections),
+        DEFAULTS,
+        lambda plugin, point: point in SERVES.get(plugin, ()),
+        where="profiles[0].plugins",
+    )
 
 
 @pytest.mark.parametrize(
     ("own", "filters", "scorers", "weights"),
     [
         pytest.param({}, "ABC", "AB", {"A": 3, "B": 1}, id="nothing written: the defaults"),
-        pytest.param({"multiPoint": selection("Own")}, ("A", "B", "C", "Own"), ("A", "B", "Own"), {"A": 3, "B": 1, "Own": 1}, id="a new plugin comes last everywhere"),
-        pytest.param({"multiPoint": selection("B", weight=9)}, "ABC", "AB", {"A": 3, "B": 9}, id="a default enabled again keeps its place and takes the weight"),
-        pytest.param({"multiPoint": selection(disabled=("A",))}, "BC", "B", {"B": 1}, id="disabled in MultiPoint: gone everywhere"),
-        pytest.param({"multiPoint": selection("A", disabled=("A",))}, "BCA", "BA", {"A": 1, "B": 1}, id="disabled and enabled: moved to the end"),
-        pytest.param({"score": selection(disabled=("A",))}, "ABC", "B", {"B": 1}, id="disabled at a point: gone from that point only"),
+        pytest.param(
+            {"multiPoint": selection("Own")},
+            ("A", "B", "C", "Own"),
+            ("A", "B", "Own"),
+            {"A": 3, "B": 1, "Own": 1},
+            id="a new plugin comes last everywhere",
+        ),
+        pytest.param(
+            {"multiPoint": selection("B", weight=9)},
+            "ABC",
+            "AB",
+            {"A": 3, "B": 9},
+            id="a default enabled again keeps its place and takes the weight",
+        ),
+        pytest.param(
+            {"multiPoint": selection(disabled=("A",))},
+            "BC",
+            "B",
+            {"B": 1},
+            id="disabled in MultiPoint: gone everywhere",
+        ),
+        pytest.param(
+            {"multiPoint": selection("A", disabled=("A",))},
+            "BCA",
+            "BA",
+            {"A": 1, "B": 1},
+            id="disabled and enabled: moved to the end",
+        ),
+        pytest.param(
+            {"score": selection(disabled=("A",))},
+            "ABC",
+            "B",
+            {"B": 1},
+            id="disabled at a point: gone from that point only",
+        ),
         pytest.param({"score": selection(disabled=("*",))}, "ABC", "", {}, id="a star at a point empties it"),
-        pytest.param({"score": selection("B", disabled=("*",))}, "ABC", "B", {"B": 1}, id="a star and one enabled: that one alone"),
-        pytest.param({"filter": selection("C")}, "CAB", "AB", {"A": 3, "B": 1}, id="a default named at a point comes first there"),
-        pytest.param({"filter": selection("Own", "C")}, ("C", "A", "B", "Own"), "AB", {"A": 3, "B": 1}, id="a stranger named at a point comes after MultiPoint's"),
-        pytest.param({"score": selection("B", weight=7)}, "ABC", "BA", {"A": 3, "B": 7}, id="the weight at the point wins over MultiPoint's"),
-        pytest.param({"score": selection("A")}, "ABC", "AB", {"A": 1, "B": 1}, id="named at the point without weight: weight 1, not MultiPoint's"),
+        pytest.param(
+            {"score": selection("B", disabled=("*",))},
+            "ABC",
+            "B",
+            {"B": 1},
+            id="a star and one enabled: that one alone",
+        ),
+        pytest.param(
+            {"filter": selection("C")}, "CAB", "AB", {"A": 3, "B": 1}, id="a default named at a point comes first there"
+        ),
+        pytest.param(
+            {"filter": selection("Own", "C")},
+            ("C", "A", "B", "Own"),
+            "AB",
+            {"A": 3, "B": 1},
+            id="a stranger named at a point comes after MultiPoint's",
+        ),
+        pytest.param(
+            {"score": selection("B", weight=7)},
+            "ABC",
+            "BA",
+            {"A": 3, "B": 7},
+            id="the weight at the point wins over MultiPoint's",
+        ),
+        pytest.param(
+            {"score": selection("A")},
+            "ABC",
+            "AB",
+            {"A": 1, "B": 1},
+            id="named at the point without weight: weight 1, not MultiPoint's",
+        ),
     ],
 )
-def test_the_order_and_weights_are_those_of_kube_scheduler(own: dict[str, PluginSelection], filters: str, scorers: str, weights: dict[str, int]) -> None:
+def test_the_order_and_weights_are_those_of_kube_scheduler(
+    own: dict[str, PluginSelection], filters: str, scorers: str, weights: dict[str, int]
+) -> None:
     plugins = effective(**own)
-    assert (plugins.by_point["filter"], plugins.by_point["score"], plugins.weights) == (tuple(filters), tuple(scorers), weights)
+    assert (plugins.by_point["filter"], plugins.by_point["score"], plugins.weights) == (
+        tuple(filters),
+        tuple(scorers),
+        weights,
+    )
 
 
 def test_a_star_in_multi_point_leaves_only_what_is_enabled_there() -> None:
@@ -68,7 +143,14 @@ def test_a_star_in_multi_point_leaves_only_what_is_enabled_there() -> None:
 
 
 def test_merging_keeps_a_plugin_that_was_enabled_twice_so_that_it_can_be_refused() -> None:
-    assert [plugin.name for plugin in merge_with_defaults(DEFAULTS, selection("B", "B"))] == ["Order", "A", "B", "C", "Bind", "B"]
+    assert [plugin.name for plugin in merge_with_defaults(DEFAULTS, selection("B", "B"))] == [
+        "Order",
+        "A",
+        "B",
+        "C",
+        "Bind",
+        "B",
+    ]
 
 
 def test_the_plugins_to_build_are_those_of_every_point() -> None:
@@ -79,14 +161,26 @@ def test_the_plugins_to_build_are_those_of_every_point() -> None:
 @pytest.mark.parametrize(
     ("own", "problem"),
     [
-        ({"queueSort": selection("OtherOrder")}, "profiles[0].plugins.queueSort: exactly one plugin must order the queue, found 2"),
-        ({"queueSort": selection(disabled=("*",))}, "profiles[0].plugins.queueSort: exactly one plugin must order the queue, found 0"),
+        (
+            {"queueSort": selection("OtherOrder")},
+            "profiles[0].plugins.queueSort: exactly one plugin must order the queue, found 2",
+        ),
+        (
+            {"queueSort": selection(disabled=("*",))},
+            "profiles[0].plugins.queueSort: exactly one plugin must order the queue, found 0",
+        ),
         ({"bind": selection(disabled=("*",))}, "profiles[0].plugins.bind: at least one plugin must bind"),
         ({"score": selection("A", "C")}, "profiles[0].plugins.score.enabled[1]: plugin C does not serve score"),
         ({"filter": selection("C", "A", "C")}, "profiles[0].plugins.filter.enabled[2]: plugin C is enabled twice"),
-        ({"multiPoint": selection("Own", "Own")}, "profiles[0].plugins.multiPoint.enabled: plugin Own is enabled twice"),
+        (
+            {"multiPoint": selection("Own", "Own")},
+            "profiles[0].plugins.multiPoint.enabled: plugin Own is enabled twice",
+        ),
         ({"score": selection("A", "B", weight=2**31 - 1)}, None),
-        ({"score": selection("A", weight=2**60)}, "profiles[0].plugins.score: the weights are so large that a total could overflow"),
+        (
+            {"score": selection("A", weight=2**60)},
+            "profiles[0].plugins.score: the weights are so large that a total could overflow",
+        ),
     ],
 )
 def test_a_set_that_cannot_run_is_refused_with_its_path(own: dict[str, PluginSelection], problem: str | None) -> None:
@@ -99,7 +193,9 @@ def test_a_set_that_cannot_run_is_refused_with_its_path(own: dict[str, PluginSel
 
 
 def test_a_plugin_that_does_not_exist_is_refused_in_multi_point_too() -> None:
-    with pytest.raises(ConfigurationError, match=r"profiles\[0\]\.plugins\.multiPoint\.enabled\[1\]: plugin Misspelt does not exist"):
+    with pytest.raises(
+        ConfigurationError, match=r"profiles\[0\]\.plugins\.multiPoint\.enabled\[1\]: plugin Misspelt does not exist"
+    ):
         effective(multiPoint=selection("Own", "Misspelt"))
 
 

@@ -52,7 +52,11 @@ class ExtenderServer:
                 outer.requests.append((self.path, self.headers["Content-Type"], body))
                 time.sleep(outer.delay_seconds)
                 answer = outer.answers[self.path.rpartition("/")[2]]
-                status, payload = (answer, b"") if isinstance(answer, int) else (200, answer if isinstance(answer, bytes) else json.dumps(answer(body)).encode())
+                status, payload = (
+                    (answer, b"")
+                    if isinstance(answer, int)
+                    else (200, answer if isinstance(answer, bytes) else json.dumps(answer(body)).encode())
+                )
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(payload)))
                 with suppress(OSError):  # the client may have given up

@@ -51,7 +51,10 @@ def test_each_extender_is_asked_about_the_survivors_of_the_one_before(servers: A
     second, second_settings = servers({"filter": only("n1")}, filter_verb="filter", node_cache_capable=True)
     survivors = chain(first_settings, second_settings).filter(POD, NODES)
     assert [node.name for node in survivors.nodes] == ["n1"]
-    assert [body["NodeNames"] for body in (*first.asked("filter"), *second.asked("filter"))] == [["n1", "n2", "n3"], ["n3", "n1"]]
+    assert [body["NodeNames"] for body in (*first.asked("filter"), *second.asked("filter"))] == [
+        ["n1", "n2", "n3"],
+        ["n3", "n1"],
+    ]
 
 
 def test_nobody_is_asked_once_no_node_is_left(servers: Any) -> None:
@@ -63,7 +66,13 @@ def test_nobody_is_asked_once_no_node_is_left(servers: Any) -> None:
 
 def test_refusals_say_whether_preemption_may_help_and_for_good_wins(servers: Any) -> None:
     _, settings = servers(
-        {"filter": lambda _: {"NodeNames": ["n1"], "FailedNodes": {"n2": "busy", "n3": "busy"}, "FailedAndUnresolvableNodes": {"n3": "broken"}}},
+        {
+            "filter": lambda _: {
+                "NodeNames": ["n1"],
+                "FailedNodes": {"n2": "busy", "n3": "busy"},
+                "FailedAndUnresolvableNodes": {"n3": "broken"},
+            }
+        },
         filter_verb="filter",
         node_cache_capable=True,
     )
@@ -75,7 +84,9 @@ def test_refusals_say_whether_preemption_may_help_and_for_good_wins(servers: Any
 
 
 def test_an_extender_without_a_cache_gets_the_nodes_and_answers_with_nodes(servers: Any) -> None:
-    server, settings = servers({"filter": lambda body: {"Nodes": {"items": body["Nodes"]["items"][1:]}}}, filter_verb="filter")
+    server, settings = servers(
+        {"filter": lambda body: {"Nodes": {"items": body["Nodes"]["items"][1:]}}}, filter_verb="filter"
+    )
     assert [node.name for node in chain(settings).filter(POD, NODES).nodes] == ["n2", "n3"]
     (asked,) = server.asked("filter")
     assert asked["NodeNames"] is None
@@ -97,7 +108,9 @@ def test_an_error_ends_the_cycle_unless_the_extender_may_be_ignored(servers: Any
 
 def test_an_error_the_extender_reports_itself_counts_like_any_other(servers: Any) -> None:
     server, settings = servers({"filter": lambda _: {"Error": "no licence"}}, filter_verb="filter")
-    assert chain(settings).filter(POD, NODES) == Survivors(nodes=(), refusals={}, problem=error(f"extender {server.url}: no licence"))
+    assert chain(settings).filter(POD, NODES) == Survivors(
+        nodes=(), refusals={}, problem=error(f"extender {server.url}: no licence")
+    )
 
 
 def test_an_extender_without_a_filter_lets_all_nodes_pass(servers: Any) -> None:
@@ -121,8 +134,15 @@ def asking_for(*, requests: tuple[str, ...] = (), limits: tuple[str, ...] = (), 
         (asking_for(requests=("example.com/fpga",), in_init=True), True),
     ],
 )
-def test_an_extender_that_manages_resources_is_asked_about_pods_that_want_one(servers: Any, pod: Pod, is_asked: bool) -> None:
-    server, settings = servers({"filter": only("n1")}, filter_verb="filter", node_cache_capable=True, managed_resources=(ManagedResource(name="example.com/fpga"),))
+def test_an_extender_that_manages_resources_is_asked_about_pods_that_want_one(
+    servers: Any, pod: Pod, is_asked: bool
+) -> None:
+    server, settings = servers(
+        {"filter": only("n1")},
+        filter_verb="filter",
+        node_cache_capable=True,
+        managed_resources=(ManagedResource(name="example.com/fpga"),),
+    )
     assert len(chain(settings).filter(pod, NODES).nodes) == (1 if is_asked else 3)
     assert bool(server.requests) is is_asked
 
@@ -131,8 +151,16 @@ def test_an_extender_that_manages_resources_is_asked_about_pods_that_want_one(se
 
 
 def test_scores_are_weighted_and_scaled_from_ten_to_a_hundred_and_added_up(servers: Any) -> None:
-    _, one = servers({"prioritize": lambda _: [{"Host": "n1", "Score": 3}, {"Host": "n2", "Score": 10}]}, prioritize_verb="prioritize", weight=2)
-    _, other = servers({"prioritize": lambda _: [{"Host": "n2", "Score": 1}, {"Host": "stranger", "Score": 9}]}, prioritize_verb="prioritize", weight=1)
+    _, one = servers(
+        {"prioritize": lambda _: [{"Host": "n1", "Score": 3}, {"Host": "n2", "Score": 10}]},
+        prioritize_verb="prioritize",
+        weight=2,
+    )
+    _, other = servers(
+        {"prioritize": lambda _: [{"Host": "n2", "Score": 1}, {"Host": "stranger", "Score": 9}]},
+        prioritize_verb="prioritize",
+        weight=1,
+    )
     assert chain(one, other).prioritize(POD, NODES) == {"n1": 60, "n2": 210, "stranger": 90}
 
 
@@ -155,14 +183,23 @@ PODS_ON = {"n1": (MID, LOW), "n2": (LOW,), "n3": ()}
 
 
 def remain(**nodes: list[str]) -> Answer:
-    return lambda _: {"NodeNameToMetaVictims": {name: {"Pods": [{"UID": uid} for uid in uids]} for name, uids in nodes.items()}}
+    return lambda _: {
+        "NodeNameToMetaVictims": {name: {"Pods": [{"UID": uid} for uid in uids]} for name, uids in nodes.items()}
+    }
 
 
 def test_extenders_narrow_the_candidates_one_after_the_other(servers: Any) -> None:
-    first, first_settings = servers({"preempt": remain(n1=["uid-low"], n2=["uid-low"])}, preempt_verb="preempt", node_cache_capable=True)
+    first, first_settings = servers(
+        {"preempt": remain(n1=["uid-low"], n2=["uid-low"])}, preempt_verb="preempt", node_cache_capable=True
+    )
     second, second_settings = servers({"preempt": remain(n1=["uid-low"])}, preempt_verb="preempt")
-    assert chain(first_settings, second_settings).narrow_preemption(POD, CANDIDATES, PODS_ON) == {"n1": Victims(pods=(LOW,))}
-    assert first.asked("preempt")[0]["NodeNameToMetaVictims"]["n1"] == {"Pods": [{"UID": "uid-mid"}, {"UID": "uid-low"}], "NumPDBViolations": 1}
+    assert chain(first_settings, second_settings).narrow_preemption(POD, CANDIDATES, PODS_ON) == {
+        "n1": Victims(pods=(LOW,))
+    }
+    assert first.asked("preempt")[0]["NodeNameToMetaVictims"]["n1"] == {
+        "Pods": [{"UID": "uid-mid"}, {"UID": "uid-low"}],
+        "NumPDBViolations": 1,
+    }
     assert [p["metadata"]["name"] for p in second.asked("preempt")[0]["NodeNameToVictims"]["n1"]["Pods"]] == ["low"]
 
 
@@ -176,7 +213,11 @@ def test_extenders_that_do_not_preempt_are_not_asked(servers: Any) -> None:
 def test_a_node_left_without_victims_is_dropped_or_an_error(servers: Any, ignorable: bool) -> None:
     server, settings = servers({"preempt": remain(n1=[], n2=["uid-low"])}, preempt_verb="preempt", ignorable=ignorable)
     answer = chain(settings).narrow_preemption(POD, CANDIDATES, PODS_ON)
-    assert answer == ({"n2": Victims(pods=(LOW,))} if ignorable else error(f'extender {server.url}: expected at least one victim pod on node "n1"'))
+    assert answer == (
+        {"n2": Victims(pods=(LOW,))}
+        if ignorable
+        else error(f'extender {server.url}: expected at least one victim pod on node "n1"')
+    )
 
 
 def test_an_extender_that_fails_to_preempt_fails_the_search_unless_it_may_be_ignored() -> None:

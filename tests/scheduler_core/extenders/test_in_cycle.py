@@ -30,7 +30,9 @@ def extender() -> Iterator[Any]:
 def cycle(*extenders: dict[str, Any], pod: Any = None, nodes: Any = None) -> CycleResult:
     asked = pod or a_pod("new")
     snapshot = load_objects([*(nodes or NODES), asked.manifest])
-    return Scheduler(Configuration.from_mapping({"extenders": list(extenders)})).schedule(snapshot, snapshot.pod("default/new"))
+    return Scheduler(Configuration.from_mapping({"extenders": list(extenders)})).schedule(
+        snapshot, snapshot.pod("default/new")
+    )
 
 
 def passing(*names: str, **more: Any) -> Answer:
@@ -59,7 +61,9 @@ def test_refusals_of_extenders_stand_in_the_diagnosis_and_in_the_sentence(extend
 
 def test_scores_of_extenders_are_added_to_the_total(extender: Any) -> None:
     plain = cycle()
-    result = cycle(extender({"prioritize": lambda _: [{"Host": "n2", "Score": 7}]}, prioritizeVerb="prioritize", weight=3)[1])
+    result = cycle(
+        extender({"prioritize": lambda _: [{"Host": "n2", "Score": 7}]}, prioritizeVerb="prioritize", weight=3)[1]
+    )
     assert (result.node, result.best) == ("n2", ("n2",))
     assert result.scores["n2"].total == plain.scores["n2"].total + 210
     assert result.scores["n2"].by_plugin["Extender"] == 210
@@ -86,7 +90,10 @@ def test_the_nominated_node_is_put_to_extenders_alone_and_first(extender: Any) -
 
 def test_a_nominated_node_that_an_extender_refuses_has_no_first_refusal(extender: Any) -> None:
     nominated = a_pod("new").with_field("status.nominatedNodeName", "n2")
-    server, settings = extender({"filter": lambda body: {"NodeNames": [name for name in body["NodeNames"] if name != "n2"]}}, filterVerb="filter")
+    server, settings = extender(
+        {"filter": lambda body: {"NodeNames": [name for name in body["NodeNames"] if name != "n2"]}},
+        filterVerb="filter",
+    )
     assert cycle(settings, pod=nominated).best == ("n1", "n3")
     assert [body["NodeNames"] for body in server.asked("filter")] == [["n2"], ["n1", "n2", "n3"]]
 
@@ -94,5 +101,8 @@ def test_a_nominated_node_that_an_extender_refuses_has_no_first_refusal(extender
 def test_a_resource_that_an_extender_manages_alone_is_not_looked_for_on_nodes(extender: Any) -> None:
     pod = a_pod("new").with_container({"name": "c", "resources": {"requests": {"example.com/fpga": "1"}}})
     managed = [{"name": "example.com/fpga", "ignoredByScheduler": True}]
-    assert cycle(extender({"filter": passing("n2")}, filterVerb="filter", managedResources=managed)[1], pod=pod).node == "n2"
+    assert (
+        cycle(extender({"filter": passing("n2")}, filterVerb="filter", managedResources=managed)[1], pod=pod).node
+        == "n2"
+    )
     assert cycle(pod=pod).node is None

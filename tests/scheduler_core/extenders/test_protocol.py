@@ -36,19 +36,36 @@ def test_an_extender_without_a_cache_is_sent_whole_nodes() -> None:
 
 
 def test_an_extender_with_a_cache_is_sent_names() -> None:
-    assert json.loads(nodes_request(POD, names=["n1", "n2"], nodes=None)) == {"Pod": POD, "Nodes": None, "NodeNames": ["n1", "n2"]}
+    assert json.loads(nodes_request(POD, names=["n1", "n2"], nodes=None)) == {
+        "Pod": POD,
+        "Nodes": None,
+        "NodeNames": ["n1", "n2"],
+    }
 
 
 def test_victims_are_sent_whole_or_by_uid() -> None:
     candidates = {"n1": Victims(pods=(VICTIM,), budget_violations=2)}
     whole = json.loads(preemption_request(POD, candidates, {"uid-v": {"metadata": {"name": "v"}}}))
     by_uid = json.loads(preemption_request(POD, candidates, None))
-    assert whole == {"Pod": POD, "NodeNameToVictims": {"n1": {"Pods": [{"metadata": {"name": "v"}}], "NumPDBViolations": 2}}, "NodeNameToMetaVictims": None}
-    assert by_uid == {"Pod": POD, "NodeNameToVictims": None, "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-v"}], "NumPDBViolations": 2}}}
+    assert whole == {
+        "Pod": POD,
+        "NodeNameToVictims": {"n1": {"Pods": [{"metadata": {"name": "v"}}], "NumPDBViolations": 2}},
+        "NodeNameToMetaVictims": None,
+    }
+    assert by_uid == {
+        "Pod": POD,
+        "NodeNameToVictims": None,
+        "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-v"}], "NumPDBViolations": 2}},
+    }
 
 
 def test_a_binding_names_pod_and_node() -> None:
-    assert json.loads(binding_request(Pod(name="p", namespace="ns", uid="u"), "n1")) == {"PodName": "p", "PodNamespace": "ns", "PodUID": "u", "Node": "n1"}
+    assert json.loads(binding_request(Pod(name="p", namespace="ns", uid="u"), "n1")) == {
+        "PodName": "p",
+        "PodNamespace": "ns",
+        "PodUID": "u",
+        "Node": "n1",
+    }
 
 
 # ---- what comes back ----
@@ -57,13 +74,34 @@ def test_a_binding_names_pod_and_node() -> None:
 @pytest.mark.parametrize(
     ("answer", "by_name", "expected"),
     [
-        pytest.param({"NodeNames": ["n2", "n1"]}, True, FilterAnswer(passed=("n2", "n1")), id="names, in the extender's order"),
-        pytest.param({"nodenames": ["n1"]}, True, FilterAnswer(passed=("n1",)), id="keys in any case, as Go reads them"),
-        pytest.param({"NodeNames": ["n1"]}, False, FilterAnswer(passed=()), id="names from an extender that has no cache are not looked at"),
-        pytest.param({"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}, False, FilterAnswer(passed=("n1",)), id="whole nodes"),
-        pytest.param({"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}, True, FilterAnswer(passed=("n1",)), id="whole nodes even from one with a cache"),
+        pytest.param(
+            {"NodeNames": ["n2", "n1"]}, True, FilterAnswer(passed=("n2", "n1")), id="names, in the extender's order"
+        ),
+        pytest.param(
+            {"nodenames": ["n1"]}, True, FilterAnswer(passed=("n1",)), id="keys in any case, as Go reads them"
+        ),
+        pytest.param(
+            {"NodeNames": ["n1"]},
+            False,
+            FilterAnswer(passed=()),
+            id="names from an extender that has no cache are not looked at",
+        ),
+        pytest.param(
+            {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}, False, FilterAnswer(passed=("n1",)), id="whole nodes"
+        ),
+        pytest.param(
+            {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}},
+            True,
+            FilterAnswer(passed=("n1",)),
+            id="whole nodes even from one with a cache",
+        ),
         pytest.param({}, True, FilterAnswer(passed=()), id="neither: nobody passes"),
-        pytest.param({"Nodes": None, "NodeNames": [], "FailedNodes": None, "Error": ""}, True, FilterAnswer(passed=()), id="nulls"),
+        pytest.param(
+            {"Nodes": None, "NodeNames": [], "FailedNodes": None, "Error": ""},
+            True,
+            FilterAnswer(passed=()),
+            id="nulls",
+        ),
         pytest.param(
             {"NodeNames": [], "FailedNodes": {"n1": "busy"}, "FailedAndUnresolvableNodes": {"n2": "broken"}},
             True,
@@ -95,25 +133,40 @@ def test_a_filter_answer_that_cannot_be_used_is_an_error(body: bytes, problem: s
 
 
 def test_priorities_are_read_in_their_order_and_repetitions_stay() -> None:
-    assert read_priorities(encoded([{"Host": "n1", "Score": 3}, {"host": "n2"}, {"Host": "n1", "Score": 11}])) == [("n1", 3), ("n2", 0), ("n1", 11)]
+    assert read_priorities(encoded([{"Host": "n1", "Score": 3}, {"host": "n2"}, {"Host": "n1", "Score": 11}])) == [
+        ("n1", 3),
+        ("n2", 0),
+        ("n1", 11),
+    ]
 
 
-@pytest.mark.parametrize("body", [{"Host": "n1"}, [{"Host": "n1", "Score": 1.5}], [{"Host": 1, "Score": 1}], [{"Host": "n1", "Score": True}], [3]])
+@pytest.mark.parametrize(
+    "body",
+    [{"Host": "n1"}, [{"Host": "n1", "Score": 1.5}], [{"Host": 1, "Score": 1}], [{"Host": "n1", "Score": True}], [3]],
+)
 def test_priorities_that_cannot_be_used_are_an_error(body: Any) -> None:
     with pytest.raises(ExtenderError):
         read_priorities(encoded(body))
 
 
 def test_remaining_victims_are_found_by_uid_on_their_node() -> None:
-    answer = {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-v"}], "NumPDBViolations": 1}, "n2": {"Pods": None}}}
-    assert read_preemption_answer(encoded(answer), {"n1": [VICTIM], "n2": []}) == {"n1": Victims(pods=(VICTIM,), budget_violations=1), "n2": Victims(pods=())}
+    answer = {
+        "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-v"}], "NumPDBViolations": 1}, "n2": {"Pods": None}}
+    }
+    assert read_preemption_answer(encoded(answer), {"n1": [VICTIM], "n2": []}) == {
+        "n1": Victims(pods=(VICTIM,), budget_violations=1),
+        "n2": Victims(pods=()),
+    }
 
 
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
         ({"NodeNameToMetaVictims": {"n9": {}}}, 'nodeinfo not found for node name "n9"'),
-        ({"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "x"}]}}}, "claims to preempt pod (UID: x) on node: n1, but the pod is not found on that node"),
+        (
+            {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "x"}]}}},
+            "claims to preempt pod (UID: x) on node: n1, but the pod is not found on that node",
+        ),
     ],
 )
 def test_a_preemption_answer_about_strangers_is_an_error(answer: dict[str, Any], problem: str) -> None:

@@ -41,13 +41,19 @@ def test_a_server_that_is_not_there_is_an_error() -> None:
 
 
 def test_an_answer_that_comes_too_late_is_an_error() -> None:
-    with ExtenderServer({"filter": echo}, delay_seconds=3).running() as server, pytest.raises(ExtenderError, match=r"no answer within 0\.1 s"):
+    with (
+        ExtenderServer({"filter": echo}, delay_seconds=3).running() as server,
+        pytest.raises(ExtenderError, match=r"no answer within 0\.1 s"),
+    ):
         transport(server.url, timeout_seconds=0.1).post("filter", b"{}")
 
 
 def test_an_answer_that_trickles_in_is_given_up_at_the_deadline() -> None:
     # Each byte comes in time for itself: only a deadline for the whole ends this before some 17 s.
-    with ExtenderServer({"filter": echo}, trickle_seconds=0.3).running() as server, pytest.raises(ExtenderError, match=r"no answer within 0\.7 s"):
+    with (
+        ExtenderServer({"filter": echo}, trickle_seconds=0.3).running() as server,
+        pytest.raises(ExtenderError, match=r"no answer within 0\.7 s"),
+    ):
         transport(server.url, timeout_seconds=0.7).post("filter", b'{"a": "a long long long long long long word"}')
 
 
@@ -76,7 +82,9 @@ def test_a_server_is_checked_against_the_given_root_and_name(certificates: Any) 
 
 
 def test_the_root_may_be_given_as_text(certificates: Any) -> None:
-    tls = ExtenderTls(authority_pem=certificates.authority.read_bytes(), authority_file="/nowhere", server_name="extender.test")
+    tls = ExtenderTls(
+        authority_pem=certificates.authority.read_bytes(), authority_file="/nowhere", server_name="extender.test"
+    )
     with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:
         assert transport(server.url, enable_https=True, tls=tls).post("filter", b"1") == b'{"echo": 1}'
 
@@ -84,12 +92,23 @@ def test_the_root_may_be_given_as_text(certificates: Any) -> None:
 @pytest.mark.parametrize(
     ("tls", "why"),
     [
-        pytest.param(lambda c: ExtenderTls(authority_file=str(c.authority)), "certificate is not valid for '127.0.0.1'|IP address mismatch", id="another name"),
-        pytest.param(lambda c: ExtenderTls(authority_file=str(c.stranger), server_name="extender.test"), "certificate verify failed", id="another root"),
+        pytest.param(
+            lambda c: ExtenderTls(authority_file=str(c.authority)),
+            "certificate is not valid for '127.0.0.1'|IP address mismatch",
+            id="another name",
+        ),
+        pytest.param(
+            lambda c: ExtenderTls(authority_file=str(c.stranger), server_name="extender.test"),
+            "certificate verify failed",
+            id="another root",
+        ),
     ],
 )
 def test_a_server_that_cannot_be_trusted_is_an_error(certificates: Any, tls: Any, why: str) -> None:
-    with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server, pytest.raises(ExtenderError, match=why):
+    with (
+        ExtenderServer({"filter": echo}).running(server_side(certificates)) as server,
+        pytest.raises(ExtenderError, match=why),
+    ):
         transport(server.url, enable_https=True, tls=tls(certificates)).post("filter", b"1")
     assert server.requests == []
 
@@ -102,7 +121,9 @@ def test_a_server_that_cannot_be_trusted_is_an_error(certificates: Any, tls: Any
         pytest.param({"enable_https": False}, True, id="an https address alone is verified against the system's roots"),
     ],
 )
-def test_whether_a_server_is_verified_without_a_root_certificate(certificates: Any, settings: dict[str, Any], is_verified: bool) -> None:
+def test_whether_a_server_is_verified_without_a_root_certificate(
+    certificates: Any, settings: dict[str, Any], is_verified: bool
+) -> None:
     with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:
         asked = transport(server.url, **settings)
         if is_verified:
@@ -116,7 +137,9 @@ def test_whether_a_server_is_verified_without_a_root_certificate(certificates: A
 def test_a_client_certificate_is_shown_to_a_server_that_asks_for_one(certificates: Any, as_text: bool) -> None:
     base = ExtenderTls(authority_file=str(certificates.authority), server_name="extender.test")
     if as_text:
-        tls = replace(base, certificate_pem=certificates.client.read_bytes(), key_pem=certificates.client_key.read_bytes())
+        tls = replace(
+            base, certificate_pem=certificates.client.read_bytes(), key_pem=certificates.client_key.read_bytes()
+        )
     else:
         tls = replace(base, certificate_file=str(certificates.client), key_file=str(certificates.client_key))
     with ExtenderServer({"filter": echo}).running(server_side(certificates, asks_for_client=True)) as server:
@@ -127,10 +150,13 @@ def test_a_client_certificate_is_shown_to_a_server_that_asks_for_one(certificate
 
 def test_a_root_certificate_together_with_insecure_is_refused(certificates: Any) -> None:
     with pytest.raises(ExtenderError, match="a root certificate together with insecure is not allowed"):
-        transport("https://extender", enable_https=True, tls=ExtenderTls(insecure=True, authority_file=str(certificates.authority)))
+        transport(
+            "https://extender",
+            enable_https=True,
+            tls=ExtenderTls(insecure=True, authority_file=str(certificates.authority)),
+        )
 
 
 def test_a_certificate_that_cannot_be_read_is_named() -> None:
     with pytest.raises(ExtenderError, match=r"tlsConfig: caFile /nowhere/ca\.pem cannot be used"):
         transport("https://extender", enable_https=True, tls=ExtenderTls(authority_file="/nowhere/ca.pem"))
-

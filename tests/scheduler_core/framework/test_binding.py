@@ -64,7 +64,17 @@ def spies(**answers: dict[str, Verdict]) -> tuple[list[str], Spy, Spy]:
 def test_all_points_are_run_in_order_and_the_first_binder_binds() -> None:
     calls, a, b = spies()
     assert run(cycle_of(a, b)) == Progress(stage=Stage.BOUND)
-    assert calls == ["A.reserve", "B.reserve", "A.permit", "B.permit", "A.pre_bind", "B.pre_bind", "A.bind", "A.post_bind", "B.post_bind"]
+    assert calls == [
+        "A.reserve",
+        "B.reserve",
+        "A.permit",
+        "B.permit",
+        "A.pre_bind",
+        "B.pre_bind",
+        "A.bind",
+        "A.post_bind",
+        "B.post_bind",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -74,10 +84,17 @@ def test_all_points_are_run_in_order_and_the_first_binder_binds() -> None:
         ("reserve", error("broken"), Stage.RESERVED, Verdict(Code.ERROR, ('running Reserve plugin "B": broken',), "B")),
         ("permit", unresolvable("no"), Stage.PERMITTED, Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("no",), "B")),
         ("permit", error("broken"), Stage.PERMITTED, Verdict(Code.ERROR, ('running Permit plugin "B": broken',), "B")),
-        ("pre_bind", error("no volume"), Stage.PREPARED, Verdict(Code.ERROR, ('running PreBind plugin "B": no volume',), "B")),
+        (
+            "pre_bind",
+            error("no volume"),
+            Stage.PREPARED,
+            Verdict(Code.ERROR, ('running PreBind plugin "B": no volume',), "B"),
+        ),
     ],
 )
-def test_a_failure_gives_everything_back_last_plugin_first(point: str, answer: Verdict, stage: Stage, verdict: Verdict) -> None:
+def test_a_failure_gives_everything_back_last_plugin_first(
+    point: str, answer: Verdict, stage: Stage, verdict: Verdict
+) -> None:
     calls, a, b = spies(b={point: answer})
     assert run(cycle_of(a, b)) == Progress(stage=stage, verdict=verdict)
     assert calls[-2:] == ["B.unreserve", "A.unreserve"]
@@ -86,7 +103,9 @@ def test_a_failure_gives_everything_back_last_plugin_first(point: str, answer: V
 
 def test_a_binding_that_fails_gives_everything_back() -> None:
     calls, a, b = spies(a={"bind": error("conflict")})
-    assert run(cycle_of(a, b)) == Progress(stage=Stage.BOUND, verdict=Verdict(Code.ERROR, ('running Bind plugin "A": conflict',), "A"))
+    assert run(cycle_of(a, b)) == Progress(
+        stage=Stage.BOUND, verdict=Verdict(Code.ERROR, ('running Bind plugin "A": conflict',), "A")
+    )
     assert calls[-3:] == ["A.bind", "B.unreserve", "A.unreserve"]
 
 

@@ -7,7 +7,13 @@ from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.testing.builders import PodBuilder, a_node, a_pod, manifests
 
-NODES = [a_node("cordoned").cordoned(), a_node("small").offering(cpu="1"), a_node("tight").offering(cpu="2"), a_node("fits"), a_node("tainted").tainted("x")]
+NODES = [
+    a_node("cordoned").cordoned(),
+    a_node("small").offering(cpu="1"),
+    a_node("tight").offering(cpu="2"),
+    a_node("fits"),
+    a_node("tainted").tainted("x"),
+]
 FILLER = a_pod("filler").requesting(cpu="1").on("tight")
 
 
@@ -19,7 +25,13 @@ def test_every_node_has_the_verdict_of_the_first_plugin_that_refused_it() -> Non
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     said = [(verdict.plugin, verdict.code.value) for verdict in map(diagnosis.verdict, range(5))]
     for_good = "UnschedulableAndUnresolvable"
-    assert said == [("NodeUnschedulable", for_good), ("NodeResourcesFit", for_good), ("NodeResourcesFit", "Unschedulable"), ("", "Success"), ("TaintToleration", for_good)]
+    assert said == [
+        ("NodeUnschedulable", for_good),
+        ("NodeResourcesFit", for_good),
+        ("NodeResourcesFit", "Unschedulable"),
+        ("", "Success"),
+        ("TaintToleration", for_good),
+    ]
     assert diagnosis.passed.tolist() == [3]
 
 
@@ -29,9 +41,17 @@ def test_only_nodes_where_evicting_may_help_are_offered_to_preemption() -> None:
 
 def test_refusals_are_counted_by_verdict_and_plugins_named_once() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="9"))
-    assert {verdict.reasons: count for verdict, count in diagnosis.verdict_counts().items()} == {("node(s) were unschedulable",): 1, ("Insufficient cpu",): 3, ("node(s) had untolerated taint(s)",): 1}
+    assert {verdict.reasons: count for verdict, count in diagnosis.verdict_counts().items()} == {
+        ("node(s) were unschedulable",): 1,
+        ("Insufficient cpu",): 3,
+        ("node(s) had untolerated taint(s)",): 1,
+    }
     assert diagnosis.refusing_plugins() == {"NodeUnschedulable", "NodeResourcesFit", "TaintToleration"}
-    assert diagnosis.sentence("and so on") == "0/5 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 3 Insufficient cpu. and so on"
+    assert (
+        diagnosis.sentence("and so on")
+        == "0/5 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 3 "
+        "Insufficient cpu. and so on"
+    )
 
 
 def test_the_first_verdict_of_a_code_is_found_wherever_it_was_said() -> None:
@@ -44,13 +64,18 @@ def test_the_first_verdict_of_a_code_is_found_wherever_it_was_said() -> None:
 
 def test_a_verdict_that_was_replaced_is_not_found() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
-    diagnosis.replaced[2] = unresolvable("for good").by("Extender")     # the only one that eviction could have helped
+    diagnosis.replaced[2] = unresolvable("for good").by("Extender")  # the only one that eviction could have helped
     assert diagnosis.first_of(Code.UNSCHEDULABLE) is None
 
 
 def test_the_sentence_counts_reasons_not_verdicts() -> None:
-    """"3 Insufficient cpu" may be made of verdicts with and without a second reason; they are sorted as text, 10 before 2."""
-    nodes = [*[a_node(f"n{i}").offering(cpu="1") for i in range(10)], a_node("full").offering(cpu="1", pods="0"), a_node("full2").offering(cpu="9", pods="0")]
+    """ "3 Insufficient cpu" may be made of verdicts with and without a second reason; they are sorted as text,
+    10 before 2."""
+    nodes = [
+        *[a_node(f"n{i}").offering(cpu="1") for i in range(10)],
+        a_node("full").offering(cpu="1", pods="0"),
+        a_node("full2").offering(cpu="9", pods="0"),
+    ]
     pod = a_pod().requesting(cpu="2").with_field("spec.preemptionPolicy", "Never")
     result = Scheduler().schedule(load_objects(manifests(nodes)), pod.build())
     assert result.sentence.startswith("0/12 nodes are available: 11 Insufficient cpu, 2 Too many pods.")
@@ -69,11 +94,16 @@ def test_a_refusal_at_a_stroke_is_everybodys() -> None:
 
 
 def test_later_verdicts_replace_the_filters() -> None:
-    """What nominated pods and extenders add: it counts in the sentence, among those preemption may help, and against passing."""
+    """What nominated pods and extenders add: it counts in the sentence, among those preemption may help, and
+    against passing."""
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     diagnosis.replaced[3] = unschedulable("an extender said no").by("Extender")
     diagnosis.replaced[2] = unresolvable("for good").by("Extender")
     assert diagnosis.passed.tolist() == []
     assert diagnosis.rows_that_may_be_helped.tolist() == [3]
     assert diagnosis.verdict(3) == Verdict(diagnosis.verdict(3).code, ("an extender said no",), "Extender")
-    assert diagnosis.sentence() == "0/5 nodes are available: 1 Insufficient cpu, 1 an extender said no, 1 for good, 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable."
+    assert (
+        diagnosis.sentence()
+        == "0/5 nodes are available: 1 Insufficient cpu, 1 an extender said no, 1 for good, 1 node(s) had "
+        "untolerated taint(s), 1 node(s) were unschedulable."
+    )

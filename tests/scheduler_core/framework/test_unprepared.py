@@ -16,24 +16,50 @@ API = "kubescheduler.config.k8s.io/v1"
 
 def node(name: str, **labels: str) -> dict[str, Any]:
     room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": {"allocatable": room}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": room},
+    }
 
 
 def pod(**spec: Any) -> dict[str, Any]:
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": {"containers": [container], **spec}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default", "uid": "u"},
+        "spec": {"containers": [container], **spec},
+    }
 
 
 def scheduled(manifest: dict[str, Any], *objects: dict[str, Any], **disabled: str) -> CycleResult:
     plugins = {point: {"disabled": [{"name": name}]} for point, name in disabled.items()}
-    written = {"apiVersion": API, "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}]}
+    written = {
+        "apiVersion": API,
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
+    }
     return Scheduler(Configuration.from_mapping(written)).schedule(load_objects(objects), pod_from_manifest(manifest))
 
 
 NODES = (node("a", zone="1"), node("b", zone="2"))
 
 
-@pytest.mark.parametrize("plugin", ["NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "VolumeBinding", "VolumeRestrictions", "NodeDeclaredFeatures", "DynamicResources"])
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        "NodeResourcesFit",
+        "NodePorts",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "VolumeBinding",
+        "VolumeRestrictions",
+        "NodeDeclaredFeatures",
+        "DynamicResources",
+    ],
+)
 def test_a_filter_without_its_preparation_ends_the_cycle_in_an_error_that_names_it(plugin: str) -> None:
     result = scheduled(pod(), *NODES, preFilter=plugin)
     assert result.node is None
@@ -48,9 +74,17 @@ def test_a_score_without_its_preparation_ends_the_cycle_in_an_error_that_names_i
 
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"])
 def test_scores_that_prepare_late_are_what_they_were(plugin: str) -> None:
-    wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["2"]}]}}]}}
+    wish = {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 5, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["2"]}]}}
+            ]
+        }
+    }
     usual, late = scheduled(pod(affinity=wish), *NODES), scheduled(pod(affinity=wish), *NODES, preScore=plugin)
-    assert {name: dict(score.by_plugin) for name, score in late.scores.items()} == {name: dict(score.by_plugin) for name, score in usual.scores.items()}
+    assert {name: dict(score.by_plugin) for name, score in late.scores.items()} == {
+        name: dict(score.by_plugin) for name, score in usual.scores.items()
+    }
 
 
 def test_a_best_effort_pods_balance_is_zero_instead_of_left_out_when_prepared_late() -> None:
@@ -63,10 +97,27 @@ def test_a_best_effort_pods_balance_is_zero_instead_of_left_out_when_prepared_la
 def test_a_volumes_zone_refuses_nodes_also_when_prepared_late() -> None:
     zone = "topology.kubernetes.io/zone"
     nodes = (node("a", **{zone: "1"}), node("b", **{zone: "2"}))
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default", "uid": "c", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-             "spec": {"volumeName": "v", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
-    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v", "labels": {zone: "2"}},
-              "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "d", "volumeHandle": "h"}}}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "c",
+            "namespace": "default",
+            "uid": "c",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        },
+        "spec": {"volumeName": "v", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v", "labels": {zone: "2"}},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "csi": {"driver": "d", "volumeHandle": "h"},
+        },
+    }
     with_volume = pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}])
     late = scheduled(with_volume, *nodes, claim, volume, preFilter="VolumeZone")
     assert late.node == "b"
@@ -75,7 +126,18 @@ def test_a_volumes_zone_refuses_nodes_also_when_prepared_late() -> None:
 
 def test_a_late_preparation_that_refuses_refuses_every_node_by_that_plugin() -> None:
     lost = pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "nowhere"}}])
-    plugins = {"multiPoint": {"disabled": [{"name": "VolumeBinding"}, {"name": "VolumeRestrictions"}, {"name": "NodeVolumeLimits"}]}, "preFilter": {"disabled": [{"name": "VolumeZone"}]}}
-    written = {"apiVersion": API, "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}]}
+    plugins = {
+        "multiPoint": {
+            "disabled": [{"name": "VolumeBinding"}, {"name": "VolumeRestrictions"}, {"name": "NodeVolumeLimits"}]
+        },
+        "preFilter": {"disabled": [{"name": "VolumeZone"}]},
+    }
+    written = {
+        "apiVersion": API,
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
+    }
     result = Scheduler(Configuration.from_mapping(written)).schedule(load_objects(NODES), pod_from_manifest(lost))
-    assert {name: (verdict.plugin, verdict.reasons) for name, verdict in result.statuses.items()} == dict.fromkeys(("a", "b"), ("VolumeZone", ('persistentvolumeclaim "nowhere" not found',)))
+    assert {name: (verdict.plugin, verdict.reasons) for name, verdict in result.statuses.items()} == dict.fromkeys(
+        ("a", "b"), ("VolumeZone", ('persistentvolumeclaim "nowhere" not found',))
+    )

@@ -26,7 +26,14 @@ def answers(text: str) -> dict[str, dict[str, Any]]:
 def test_a_pod_that_fits_one_node() -> None:
     assert answers(line(a_node("n1"), a_node("n2").cordoned(), a_pod("p"), pods=["default/p"])) == {
         "default/p": {
-            "nodes": {"n1": {"code": "Success"}, "n2": {"code": "UnschedulableAndUnresolvable", "plugin": "NodeUnschedulable", "reasons": ["node(s) were unschedulable"]}},
+            "nodes": {
+                "n1": {"code": "Success"},
+                "n2": {
+                    "code": "UnschedulableAndUnresolvable",
+                    "plugin": "NodeUnschedulable",
+                    "reasons": ["node(s) were unschedulable"],
+                },
+            },
             "best": ["n1"],
         }
     }
@@ -35,27 +42,39 @@ def test_a_pod_that_fits_one_node() -> None:
 def test_a_pod_that_fits_two_has_scores() -> None:
     answer = answers(line(a_node("n1"), a_node("n2"), a_pod("p"), pods=["default/p"]))["default/p"]
     assert answer["best"] == ["n1", "n2"]
-    assert answer["scores"]["n1"] == {"total": 397, "plugins": {"TaintToleration": 300, "NodeResourcesFit": 97, "DynamicResources": 0, "ImageLocality": 0}}
+    assert answer["scores"]["n1"] == {
+        "total": 397,
+        "plugins": {"TaintToleration": 300, "NodeResourcesFit": 97, "DynamicResources": 0, "ImageLocality": 0},
+    }
     assert "fit_error" not in answer
 
 
 def test_a_prefilter_refusal_has_no_nodes() -> None:
     pod = a_pod("p").with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nope"}}])
     answer = answers(line(a_node("n1"), pod, pods=["default/p"]))["default/p"]
-    assert answer["prefilter"] == {"code": "UnschedulableAndUnresolvable", "plugin": "VolumeRestrictions", "reasons": ['persistentvolumeclaim "nope" not found']}
+    assert answer["prefilter"] == {
+        "code": "UnschedulableAndUnresolvable",
+        "plugin": "VolumeRestrictions",
+        "reasons": ['persistentvolumeclaim "nope" not found'],
+    }
     assert answer["fit_error"].startswith('0/1 nodes are available: persistentvolumeclaim "nope" not found.')
     assert "nodes" not in answer
 
 
 def test_preemption_names_node_and_victims() -> None:
     low = a_pod("low").requesting(cpu="3").with_priority(0).on("n1")
-    answer = answers(line(a_node("n1"), low, a_pod("p").requesting(cpu="3").with_priority(9), pods=["default/p"]))["default/p"]
+    answer = answers(line(a_node("n1"), low, a_pod("p").requesting(cpu="3").with_priority(9), pods=["default/p"]))[
+        "default/p"
+    ]
     assert answer["preemption"] == {"node": "n1", "victims": ["default/low"]}
 
 
 def test_judged_pods_do_not_see_one_another_even_when_they_name_a_node() -> None:
     pods = [a_pod(name).requesting(cpu="3").with_field("spec.nodeName", "n1") for name in ("a", "b")]
-    assert {key: answer["best"] for key, answer in answers(line(a_node("n1"), pods, pods=["default/a", "default/b"])).items()} == {"default/a": ["n1"], "default/b": ["n1"]}
+    assert {
+        key: answer["best"]
+        for key, answer in answers(line(a_node("n1"), pods, pods=["default/a", "default/b"])).items()
+    } == {"default/a": ["n1"], "default/b": ["n1"]}
 
 
 def test_waiting_pods_with_a_promise_hold_their_room_and_the_judged_ones_promise_is_nothing() -> None:
@@ -67,15 +86,33 @@ def test_waiting_pods_with_a_promise_hold_their_room_and_the_judged_ones_promise
 
 def test_a_gated_pod_is_not_judged_further() -> None:
     pod = a_pod("p").with_field("spec.schedulingGates", [{"name": "wait"}])
-    assert answers(line(a_node("n1"), pod, pods=["default/p"])) == {"default/p": {"preenqueue": {"code": "UnschedulableAndUnresolvable", "plugin": "SchedulingGates", "reasons": ["waiting for scheduling gates: [wait]"]}}}
+    assert answers(line(a_node("n1"), pod, pods=["default/p"])) == {
+        "default/p": {
+            "preenqueue": {
+                "code": "UnschedulableAndUnresolvable",
+                "plugin": "SchedulingGates",
+                "reasons": ["waiting for scheduling gates: [wait]"],
+            }
+        }
+    }
 
 
 def test_a_pod_that_cannot_be_judged_says_why_and_the_others_are_judged() -> None:
     bad = a_pod("bad").requesting(cpu="lots")
     other = a_pod("other").with_field("spec.schedulerName", "another")
-    got = answers(line(a_node("n1"), bad, other, a_pod("good"), pods=["default/bad", "default/good", "default/missing", "default/other"]))
+    got = answers(
+        line(
+            a_node("n1"),
+            bad,
+            other,
+            a_pod("good"),
+            pods=["default/bad", "default/good", "default/missing", "default/other"],
+        )
+    )
     assert got["default/good"]["best"] == ["n1"]
-    assert got["default/bad"]["error"].startswith("Pod default/bad: spec.containers[0].resources.requests.cpu: 'lots' is not a quantity")
+    assert got["default/bad"]["error"].startswith(
+        "Pod default/bad: spec.containers[0].resources.requests.cpu: 'lots' is not a quantity"
+    )
     assert got["default/missing"] == {"error": "the snapshot has no pod default/missing"}
     assert got["default/other"] == {"error": "pod default/other: no profile schedules for 'another'"}
 
@@ -84,18 +121,28 @@ def test_the_release_and_the_configuration_are_the_cases() -> None:
     tainted = a_node("n1").tainted("k", "v")
     old = answers(line(tainted, a_pod("p"), pods=["default/p"], kubeVersion="1.33"))["default/p"]
     assert old["nodes"]["n1"]["reasons"] == ["node(s) had untolerated taint {k: v}"]
-    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [{"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}]}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}],
+    }
     assert answers(line(tainted, a_pod("p"), pods=["default/p"], config=config))["default/p"]["best"] == ["n1"]
 
 
-@pytest.mark.parametrize("text", ["{}", "not json", '{"id": 7, "objects": [], "pods": []}', '{"id": "x", "objects": {}, "pods": []}'])
+@pytest.mark.parametrize(
+    "text", ["{}", "not json", '{"id": 7, "objects": [], "pods": []}', '{"id": "x", "objects": {}, "pods": []}']
+)
 def test_what_is_no_case_is_refused(text: str) -> None:
     with pytest.raises(CaseError, match=r"^not a case: "):
         read_case(text)
 
 
 def test_a_wrong_configuration_is_refused_with_its_path() -> None:
-    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "percentageOfNodesToScore": 101}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "percentageOfNodesToScore": 101,
+    }
     with pytest.raises(ConfigurationError, match="percentageOfNodesToScore"):
         read_case(line(pods=[], config=config))
 
@@ -104,7 +151,9 @@ def test_an_answer_is_one_line() -> None:
     assert write_answers("c", {"default/p": {"best": ["n1"]}}) == '{"id":"c","answers":{"default/p":{"best":["n1"]}}}'
 
 
-def test_the_command_goes_on_after_a_bad_line_and_ends_with_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_goes_on_after_a_bad_line_and_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     good = line(a_node("n1"), a_pod("p"), pods=["default/p"])
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{good}\n\nnonsense\n{good}\n"))
     assert main(["judge", "--processes", "1"]) == 2
@@ -113,14 +162,19 @@ def test_the_command_goes_on_after_a_bad_line_and_ends_with_2(monkeypatch: pytes
     assert said.err.startswith("case 2: not a case: ")
 
 
-def test_a_mistake_of_ours_in_one_case_does_not_cost_the_others_their_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_of_ours_in_one_case_does_not_cost_the_others_their_answers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken_for_three_nodes(case: Case) -> dict[str, dict[str, Any]]:
         if len(case.objects) == 4:
             raise KeyError("a bug")
         return judge(case)
 
     monkeypatch.setattr("scheduler_core.judge.answer.judge", broken_for_three_nodes)
-    good, bad = line(a_node("n1"), a_pod("p"), pods=["default/p"]), line(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p"), pods=["default/p"])
+    good, bad = (
+        line(a_node("n1"), a_pod("p"), pods=["default/p"]),
+        line(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p"), pods=["default/p"]),
+    )
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{good}\n{bad}\n{good}\n"))
     assert main(["judge", "--processes", "1"]) == 2
     said = capsys.readouterr()

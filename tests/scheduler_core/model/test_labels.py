@@ -86,7 +86,12 @@ def test_a_selector_that_cannot_be_read_selects_nothing_and_says_why(expression:
         (WireNodeTerm(None, (WireExpression("metadata.name", "NotIn", ("n",)),)), {}, "n", False),
         (WireNodeTerm(None, (WireExpression("metadata.name", "In", ("n", "m")),)), {}, "n", False),
         (WireNodeTerm(None, (WireExpression("metadata.name", "Exists"),)), {}, "n", False),
-        (WireNodeTerm((WireExpression("a", "Exists"),), (WireExpression("metadata.name", "In", ("m",)),)), {"a": "1"}, "n", False),
+        (
+            WireNodeTerm((WireExpression("a", "Exists"),), (WireExpression("metadata.name", "In", ("m",)),)),
+            {"a": "1"},
+            "n",
+            False,
+        ),
     ],
 )
 def test_a_node_selector_term(term: WireNodeTerm, labels: dict[str, str], name: str, chosen: bool) -> None:
@@ -99,23 +104,46 @@ def test_an_unreadable_expression_makes_only_its_own_term_useless() -> None:
     assert not term.matches({"a": "1"}, "n")
 
 
-@pytest.mark.parametrize(("text", "number"), [("7", 7), ("-7", -7), ("+7", 7), ("", None), ("7.0", None), (" 7", None), ("1_0", None), (None, None)])
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("7", 7), ("-7", -7), ("+7", 7), ("", None), ("7.0", None), (" 7", None), ("1_0", None), (None, None)],
+)
 def test_integers_are_read_as_go_reads_them(text: str | None, number: int | None) -> None:
     assert parse_int64(text) == number
 
 
-@pytest.mark.parametrize(("key", "fits"), [("app", True), ("a.b/c_d-e", True), ("/x", False), ("A.b/c", False), ("x" * 64, False), ("", False), ("a/b/c", False)])
+@pytest.mark.parametrize(
+    ("key", "fits"),
+    [
+        ("app", True),
+        ("a.b/c_d-e", True),
+        ("/x", False),
+        ("A.b/c", False),
+        ("x" * 64, False),
+        ("", False),
+        ("a/b/c", False),
+    ],
+)
 def test_what_may_be_a_label_key(key: str, fits: bool) -> None:
     assert is_label_key(key) is fits
 
 
-@pytest.mark.parametrize(("value", "fits"), [("", True), ("a-b", True), ("-a", False), ("x" * 64, False), ("a b", False)])
+@pytest.mark.parametrize(
+    ("value", "fits"), [("", True), ("a-b", True), ("-a", False), ("x" * 64, False), ("a b", False)]
+)
 def test_what_may_be_a_label_value(value: str, fits: bool) -> None:
     assert is_label_value(value) is fits
 
 
 def test_a_spread_constraint_honours_affinity_and_ignores_taints_unless_told_otherwise() -> None:
     plain = spread_constraint_from_manifest({"maxSkew": 2, "topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway"})
-    assert (plain.honors_affinity, plain.honors_taints, plain.min_domains, plain.selector) == (True, False, None, NOTHING)
-    other = spread_constraint_from_manifest({"maxSkew": 2, "topologyKey": "z", "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"})
+    assert (plain.honors_affinity, plain.honors_taints, plain.min_domains, plain.selector) == (
+        True,
+        False,
+        None,
+        NOTHING,
+    )
+    other = spread_constraint_from_manifest(
+        {"maxSkew": 2, "topologyKey": "z", "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}
+    )
     assert (other.honors_affinity, other.honors_taints) == (False, True)

@@ -49,22 +49,30 @@ def test_quantities_are_read_exactly_and_rounded_up(text: str, millis: int, unit
     assert (nanos_to_millis(parse_nanos(text)), nanos_to_units(parse_nanos(text))) == (millis, units)
 
 
-@pytest.mark.parametrize("text", ["", " ", "1 ", "1KB", "K1", "--1", "1e", "1e+", "0x10", "1.2.3", "NaN", "1,5", "1Mi5", "½", "٣"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "1 ", "1KB", "K1", "--1", "1e", "1e+", "0x10", "1.2.3", "NaN", "1,5", "1Mi5", "½", "٣"]
+)
 def test_what_is_no_quantity_is_refused_by_name(text: str) -> None:
     with pytest.raises(QuantityError, match="is not a quantity"):
         parse_nanos(text)
 
 
-@given(whole=st.integers(0, 10**7), fraction=st.text("0123456789", max_size=12), suffix=st.sampled_from(sorted(FACTORS)))
+@given(
+    whole=st.integers(0, 10**7), fraction=st.text("0123456789", max_size=12), suffix=st.sampled_from(sorted(FACTORS))
+)
 def test_every_suffix_follows_the_rule(whole: int, fraction: str, suffix: str) -> None:
     """Exact, but for what is finer than a nano-unit (rounded away from zero) or larger than 2⁶³−1 units."""
     exact = Fraction(f"{whole}.{fraction or '0'}") * FACTORS[suffix]
-    assert parse_nanos(f"{whole}.{fraction}{suffix}") == min(math.ceil(exact * NANOS_PER_UNIT), LARGEST * NANOS_PER_UNIT)
+    assert parse_nanos(f"{whole}.{fraction}{suffix}") == min(
+        math.ceil(exact * NANOS_PER_UNIT), LARGEST * NANOS_PER_UNIT
+    )
 
 
 @given(digits=st.integers(1, 10**6), exponent=st.integers(-12, 9), letter=st.sampled_from("eE"))
 def test_every_exponent_follows_the_rule(digits: int, exponent: int, letter: str) -> None:
-    assert parse_nanos(f"{digits}{letter}{exponent}") == math.ceil(Fraction(digits) * Fraction(10) ** exponent * NANOS_PER_UNIT)
+    assert parse_nanos(f"{digits}{letter}{exponent}") == math.ceil(
+        Fraction(digits) * Fraction(10) ** exponent * NANOS_PER_UNIT
+    )
 
 
 @given(st.lists(st.integers(0, 10**12), max_size=8))

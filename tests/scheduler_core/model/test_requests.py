@@ -24,8 +24,19 @@ def container(name: str = "c", cpu: str | None = None, memory: str | None = None
     return {"name": name, "resources": {"requests": {**requests, **more.pop("also", {})}}, **more}
 
 
-def pod(*containers: dict[str, Any], init: list[dict[str, Any]] | None = None, status: dict[str, Any] | None = None, **spec: Any) -> Pod:
-    return pod_from_manifest({"metadata": {"name": "p"}, "spec": {"containers": list(containers), "initContainers": init or [], **spec}, "status": status or {}})
+def pod(
+    *containers: dict[str, Any],
+    init: list[dict[str, Any]] | None = None,
+    status: dict[str, Any] | None = None,
+    **spec: Any,
+) -> Pod:
+    return pod_from_manifest(
+        {
+            "metadata": {"name": "p"},
+            "spec": {"containers": list(containers), "initContainers": init or [], **spec},
+            "status": status or {},
+        }
+    )
 
 
 def cpu_and_memory(requests: Requests) -> tuple[int, int]:
@@ -51,7 +62,10 @@ SIDECAR = {"restartPolicy": "Always"}
         (pod(container(cpu="100u"), container("d", cpu="901u")), (2, 0)),
         (pod(), (0, 0)),
     ],
-    ids=["summed", "the largest init container", "a sidecar is added", "a sidecar runs beside later init containers", "but not beside earlier ones", "overhead", "pod-level replaces", "overhead on top of pod-level", "pod-level only for what it names", "rounded once, not per container", "and up", "nothing"],
+    ids=["summed", "the largest init container", "a sidecar is added", ("a sidecar runs beside later init "
+                                                                        "containers"), ("but not beside earlier "
+                                                                                        "ones"), "overhead", "pod-level replaces", ("overhead on top of "
+                                                                                                                                    "pod-level"), "pod-level only for what it names", "rounded once, not per container", "and up", "nothing"],
 )  # fmt: skip
 def test_what_a_pod_requests(what: Pod, expected: tuple[int, int]) -> None:
     assert cpu_and_memory(incoming_requests(what.spec, CURRENT_RULES)) == expected
@@ -68,7 +82,15 @@ def test_what_a_pod_requests(what: Pod, expected: tuple[int, int]) -> None:
         (pod(container(), resources={"requests": {"cpu": "1"}}), 1000, 200),
         (pod(container(), resources={"requests": {"cpu": "1", "memory": "3Mi"}}), 1000, 3),
     ],
-    ids=["a silent container", "each silent container", "an explicit zero stands", "what is said stands", "init containers too", "a pod-level request silences its default", "both"],
+    ids=[
+        "a silent container",
+        "each silent container",
+        "an explicit zero stands",
+        "what is said stands",
+        "init containers too",
+        "a pod-level request silences its default",
+        "both",
+    ],
 )
 def test_scores_see_a_default_for_silent_containers(what: Pod, cpu: int, memory_mi: int) -> None:
     requests = incoming_requests(what.spec, CURRENT_RULES)
@@ -81,7 +103,9 @@ def test_the_fit_score_of_an_incoming_pod_overlooks_pod_level_requests() -> None
     assert scored_requests(what.spec)["cpu"] == 100
 
 
-RESIZED = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}]}
+RESIZED = {
+    "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}]
+}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +119,8 @@ RESIZED = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu":
         ({"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "9"}}]}, CURRENT_RULES, 1000),
         ({"containerStatuses": [{"name": "another", "resources": {"requests": {"cpu": "9"}}}]}, CURRENT_RULES, 1000),
     ],
-    ids=["the largest of three", "gate off", "shrinking keeps the old", "infeasible forgets the wish", "deferred does not", "no status.resources", "another container"],
+    ids=["the largest of three", "gate off", "shrinking keeps the old", ("infeasible forgets the "
+                                                                         "wish"), "deferred does not", "no status.resources", "another container"],
 )  # fmt: skip
 def test_a_running_pod_during_a_resize(status: dict[str, Any], rules: RequestRules, cpu: int) -> None:
     what = pod(container(cpu="1"), status=status)
@@ -104,23 +129,47 @@ def test_a_running_pod_during_a_resize(status: dict[str, Any], rules: RequestRul
 
 
 def test_pod_level_requests_follow_their_gates() -> None:
-    what = pod(container(cpu="1"), resources={"requests": {"cpu": "4"}}, status={"resources": {"requests": {"cpu": "6"}}, "allocatedResources": {"cpu": "5"}})
+    what = pod(
+        container(cpu="1"),
+        resources={"requests": {"cpu": "4"}},
+        status={"resources": {"requests": {"cpu": "6"}}, "allocatedResources": {"cpu": "5"}},
+    )
     assert running_requests(what, CURRENT_RULES).cpu == 6000
     assert running_requests(what, RequestRules(pod_level_resize=False)).cpu == 4000
     assert running_requests(what, RequestRules(pod_level=False)).cpu == 1000
 
 
 def test_scalars_are_counted_and_unknown_bare_names_are_not() -> None:
-    amounts = {"example.com/gpu": "2", "hugepages-2Mi": "4Mi", "attachable-volumes-x": "1", "batch.kubernetes.io/slot": "1", "bananas": "3", "requests.cpu/x": "1"}
+    amounts = {
+        "example.com/gpu": "2",
+        "hugepages-2Mi": "4Mi",
+        "attachable-volumes-x": "1",
+        "batch.kubernetes.io/slot": "1",
+        "bananas": "3",
+        "requests.cpu/x": "1",
+    }
     requests = incoming_requests(pod(container(also=amounts)).spec, CURRENT_RULES)
-    assert requests.scalars == {"attachable-volumes-x": 1, "batch.kubernetes.io/slot": 1, "example.com/gpu": 2, "hugepages-2Mi": 4 * MI}
+    assert requests.scalars == {
+        "attachable-volumes-x": 1,
+        "batch.kubernetes.io/slot": 1,
+        "example.com/gpu": 2,
+        "hugepages-2Mi": 4 * MI,
+    }
     assert requests.amount("example.com/gpu") == 2
     assert requests.amount("bananas") == 0
 
 
 @pytest.mark.parametrize(
     ("name", "extended", "scalar", "counted"),
-    [("cpu", False, False, True), ("example.com/gpu", True, True, True), ("hugepages-1Gi", False, True, True), ("kubernetes.io/x", False, True, True), ("pods", False, False, False), ("requests.a/b", False, False, False), ("a/b/c", False, False, False)],
+    [
+        ("cpu", False, False, True),
+        ("example.com/gpu", True, True, True),
+        ("hugepages-1Gi", False, True, True),
+        ("kubernetes.io/x", False, True, True),
+        ("pods", False, False, False),
+        ("requests.a/b", False, False, False),
+        ("a/b/c", False, False, False),
+    ],
 )
 def test_kinds_of_resources(name: str, extended: bool, scalar: bool, counted: bool) -> None:
     assert (is_extended(name), is_scalar(name), is_counted(name)) == (extended, scalar, counted)

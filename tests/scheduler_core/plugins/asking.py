@@ -13,7 +13,8 @@ SKIPPED = "skipped"
 
 
 def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
-    """PreFilter's refusal, or SKIPPED, or node name → the filter's verdict; the per-node and the all-nodes form must agree."""
+    """PreFilter's refusal, or SKIPPED, or node name → the filter's verdict; the per-node and the all-nodes form
+    must agree."""
     snapshot = load_objects(objects)
     assert not snapshot.problems, snapshot.problems
     nodes, state, asked = NodeList(snapshot), CycleState(), snapshot.pod(pod)
@@ -38,25 +39,86 @@ def refused(verdicts: Any) -> dict[str, tuple[str, ...]]:
 # ---- objects ----
 
 
-def claim(name: str = "data", *, bound_to: str = "", storage_class: str | None = "wait", size: str = "1Gi", **fields: Any) -> dict[str, Any]:
+def claim(
+    name: str = "data", *, bound_to: str = "", storage_class: str | None = "wait", size: str = "1Gi", **fields: Any
+) -> dict[str, Any]:
     """A claim of class `wait`; bound when `bound_to` names a volume."""
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if bound_to else {}
     annotations |= fields.pop("annotations", {})
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations, **fields.pop("metadata", {})}
-    spec = {"storageClassName": storage_class, "volumeName": bound_to, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **fields.pop("spec", {})}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec, "status": {"phase": "Bound" if bound_to else "Pending", **fields.pop("status", {})}}
+    meta = {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-{name}",
+        "annotations": annotations,
+        **fields.pop("metadata", {}),
+    }
+    spec = {
+        "storageClassName": storage_class,
+        "volumeName": bound_to,
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": size}},
+        **fields.pop("spec", {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": meta,
+        "spec": spec,
+        "status": {"phase": "Bound" if bound_to else "Pending", **fields.pop("status", {})},
+    }
 
 
-def volume(name: str = "pv", *, labels: dict[str, str] | None = None, zones: tuple[str, ...] = (), size: str = "1Gi", storage_class: str = "wait", **fields: Any) -> dict[str, Any]:
+def volume(
+    name: str = "pv",
+    *,
+    labels: dict[str, str] | None = None,
+    zones: tuple[str, ...] = (),
+    size: str = "1Gi",
+    storage_class: str = "wait",
+    **fields: Any,
+) -> dict[str, Any]:
     """An available volume of class `wait`; `zones` restrict where it can be reached."""
-    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": list(zones)}]}]}} if zones else None
-    spec = {"storageClassName": storage_class, "capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "nodeAffinity": affinity, **fields.pop("spec", {})}
+    affinity = (
+        {
+            "required": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": list(zones)}]}]
+            }
+        }
+        if zones
+        else None
+    )
+    spec = {
+        "storageClassName": storage_class,
+        "capacity": {"storage": size},
+        "accessModes": ["ReadWriteOnce"],
+        "nodeAffinity": affinity,
+        **fields.pop("spec", {}),
+    }
     meta = {"name": name, "labels": labels or {}, **fields.pop("metadata", {})}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": spec, "status": {"phase": "Available", **fields.pop("status", {})}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": meta,
+        "spec": spec,
+        "status": {"phase": "Available", **fields.pop("status", {})},
+    }
 
 
-def storage_class(name: str = "wait", *, mode: str | None = "WaitForFirstConsumer", provisioner: str = "kubernetes.io/no-provisioner", **fields: Any) -> dict[str, Any]:
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode, **fields}
+def storage_class(
+    name: str = "wait",
+    *,
+    mode: str | None = "WaitForFirstConsumer",
+    provisioner: str = "kubernetes.io/no-provisioner",
+    **fields: Any,
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+        **fields,
+    }
 
 
 def csi_volume(name: str, handle: str, driver: str = "csi.example") -> dict[str, Any]:
@@ -65,7 +127,12 @@ def csi_volume(name: str, handle: str, driver: str = "csi.example") -> dict[str,
 
 def csi_node(name: str, driver: str = "csi.example", limit: int | None = None, **metadata: Any) -> dict[str, Any]:
     allocatable = None if limit is None else {"count": limit}
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name, **metadata}, "spec": {"drivers": [{"name": driver, "nodeID": name, "allocatable": allocatable}]}}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": name, **metadata},
+        "spec": {"drivers": [{"name": driver, "nodeID": name, "allocatable": allocatable}]},
+    }
 
 
 def using(*claims: str) -> list[dict[str, Any]]:

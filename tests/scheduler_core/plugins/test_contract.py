@@ -1,4 +1,5 @@
-"""What every plugin in the tree keeps to: its two forms agree, it answers alike twice, it leaves the snapshot alone, it names its refusals."""
+"""What every plugin in the tree keeps to: its two forms agree, it answers alike twice, it leaves the snapshot
+alone, it names its refusals."""
 
 from __future__ import annotations
 
@@ -36,7 +37,12 @@ from tests.scheduler_core.drawn_clusters import clusters, pods
 
 VERSIONS = tuple(KubeVersion.parse(f"1.{minor}") for minor in range(32, 38))
 NEWEST = KubeVersion.parse("1.36")
-CASES = [json.loads(line) for line in gzip.decompress((Path(__file__).parents[2] / "conformance" / "cases.jsonl.gz").read_bytes()).splitlines()[::8]]
+CASES = [
+    json.loads(line)
+    for line in gzip.decompress(
+        (Path(__file__).parents[2] / "conformance" / "cases.jsonl.gz").read_bytes()
+    ).splitlines()[::8]
+]
 
 
 def built(name: str, version: KubeVersion = NEWEST) -> Any:
@@ -90,9 +96,14 @@ def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any,
 
 @settings(max_examples=80, deadline=None)
 @given(objects=clusters(), pending=pods("new"), version=st.sampled_from(VERSIONS), drawn=st.data())
-def test_both_forms_agree_on_drawn_clusters(objects: list[dict[str, Any]], pending: dict[str, Any], version: KubeVersion, drawn: st.DataObject) -> None:
+def test_both_forms_agree_on_drawn_clusters(
+    objects: list[dict[str, Any]], pending: dict[str, Any], version: KubeVersion, drawn: st.DataObject
+) -> None:
     snapshot, pod = load_objects(objects), pod_from_manifest(pending)
-    rows = drawn.draw(st.lists(st.integers(0, len(snapshot.nodes) - 1), min_size=1, unique=True).map(sorted), label="rows that passed the filters")
+    rows = drawn.draw(
+        st.lists(st.integers(0, len(snapshot.nodes) - 1), min_size=1, unique=True).map(sorted),
+        label="rows that passed the filters",
+    )
     for name in IN_TREE:
         plugin = built(name, version)
         note(name)

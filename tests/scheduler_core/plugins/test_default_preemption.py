@@ -21,14 +21,24 @@ NODES = [a_node(name).offering(cpu="1", memory="1Gi", pods="10").manifest for na
 
 def running(name: str, node: str, priority: int = 0, cpu: str = "1", **status: Any) -> dict[str, Any]:
     started = status.pop("started", "2026-01-01T00:00:00Z")
-    return a_pod(name).requesting(cpu=cpu).with_priority(priority).on(node).labelled(app=name).with_field("status.startTime", started).manifest
+    return (
+        a_pod(name)
+        .requesting(cpu=cpu)
+        .with_priority(priority)
+        .on(node)
+        .labelled(app=name)
+        .with_field("status.startTime", started)
+        .manifest
+    )
 
 
 def wanting(cpu: str = "1", priority: int = 100, **fields: Any) -> Any:
     return a_pod("new").requesting(cpu=cpu).with_priority(priority)
 
 
-def cycle(pod: Any, *objects: dict[str, Any], nodes: Any = None, configuration: Configuration | None = None, **settings: Any) -> CycleResult:
+def cycle(
+    pod: Any, *objects: dict[str, Any], nodes: Any = None, configuration: Configuration | None = None, **settings: Any
+) -> CycleResult:
     snapshot = load_objects([*(NODES if nodes is None else nodes), *objects, pod.manifest])
     assert not snapshot.problems, snapshot.problems
     return Scheduler(configuration, **settings).schedule(snapshot, snapshot.pod("default/new"))
@@ -49,37 +59,57 @@ def test_a_pod_that_is_going_already_is_awaited_and_not_evicted_again() -> None:
 
 
 def test_a_budget_weighs_more_than_priorities() -> None:
-    result = cycle(wanting(), running("a", "n1", 1), running("b", "n2", 50), a_budget().selecting(app="a").allowing(0).manifest)
+    result = cycle(
+        wanting(), running("a", "n1", 1), running("b", "n2", 50), a_budget().selecting(app="a").allowing(0).manifest
+    )
     assert result.preemption == Nomination(node="n2", victims=("default/b",))
 
 
 def test_nobody_to_evict_is_said_node_by_node_and_the_nomination_is_cleared() -> None:
     result = cycle(wanting(), running("a", "n1", 100), running("b", "n2", 500))
-    assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    assert (
+        result.sentence
+        == "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes "
+        "are available: 2 No preemption victims found for incoming pod."
+    )
     assert result.nomination == Nomination(clears=True)
     assert result.preemption is None
 
 
 def test_a_node_refused_for_good_is_not_tried() -> None:
     result = cycle(wanting(cpu="2"), running("a", "n1"), running("b", "n2"))
-    assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    assert (
+        result.sentence
+        == "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes "
+        "are available: 2 Preemption is not helpful for scheduling."
+    )
 
 
 def test_until_1_33_a_request_that_no_empty_node_could_serve_was_tried_all_the_same() -> None:
     result = cycle(wanting(cpu="2"), running("a", "n1"), running("b", "n2"), kube_version="1.33")
-    assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Insufficient cpu."
+    assert (
+        result.sentence
+        == "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Insufficient cpu."
+    )
 
 
 def test_different_answers_of_the_nodes_are_counted_in_one_sentence() -> None:
     nodes = [*NODES, a_node("n3").offering(cpu="1", memory="1Gi", pods="10").tainted("gpu").manifest]
     # n1 keeps a pod as important as the newcomer; on n2 nobody is less important; n3 is tainted.
-    result = cycle(wanting(), running("a", "n1", 0, "500m"), running("x", "n1", 100, "500m"), running("b", "n2", 100), nodes=nodes)
-    assert result.sentence.endswith("preemption: 0/3 nodes are available: 1 Insufficient cpu, 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.")
+    result = cycle(
+        wanting(), running("a", "n1", 0, "500m"), running("x", "n1", 100, "500m"), running("b", "n2", 100), nodes=nodes
+    )
+    assert result.sentence.endswith(
+        "preemption: 0/3 nodes are available: 1 Insufficient cpu, 1 No preemption victims found for incoming "
+        "pod, 1 Preemption is not helpful for scheduling."
+    )
 
 
 def test_a_policy_of_never_is_said_and_leaves_a_nomination_alone() -> None:
     result = cycle(wanting().with_field("spec.preemptionPolicy", "Never"), running("a", "n1"), running("b", "n2"))
-    assert result.sentence.endswith("no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.")
+    assert result.sentence.endswith(
+        "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+    )
     assert result.nomination is None
 
 
@@ -107,8 +137,18 @@ def test_room_promised_to_a_less_important_pod_may_be_taken() -> None:
 
 
 def test_an_exclusive_claim_can_be_taken_from_its_holder() -> None:
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "pv"}}
-    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": {"accessModes": ["ReadWriteOncePod"]}}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "c", "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "pv"},
+    }
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
+        "spec": {"accessModes": ["ReadWriteOncePod"]},
+    }
     uses = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
     holder = a_pod("holder").with_priority(1).on("n1").with_field("spec.volumes", uses).manifest
     result = cycle(wanting().with_field("spec.volumes", uses), holder, claim, volume)
@@ -124,7 +164,11 @@ def test_an_exclusive_claim_can_be_taken_from_its_holder() -> None:
         (DefaultPreemptionArgs(), 50, 50),
         (DefaultPreemptionArgs(), 500, 100),
         (DefaultPreemptionArgs(), 5000, 500),
-        (DefaultPreemptionArgs(min_candidate_nodes_absolute=3), 100, 100),  # few nodes: all are looked at, whatever the settings
+        (
+            DefaultPreemptionArgs(min_candidate_nodes_absolute=3),
+            100,
+            100,
+        ),  # few nodes: all are looked at, whatever the settings
         (DefaultPreemptionArgs(min_candidate_nodes_absolute=3), 110, 11),
         (DefaultPreemptionArgs(min_candidate_nodes_absolute=30), 110, 30),
         (DefaultPreemptionArgs(min_candidate_nodes_absolute=0), 300, 30),
@@ -150,12 +194,18 @@ def many_nodes() -> list[dict[str, Any]]:
 
 def test_the_search_stops_when_it_has_enough() -> None:
     pods = [running(f"p{number}", f"n{number}", 5 if number < 120 else 1) for number in MANY]
-    assert cycle(wanting(), *pods, nodes=many_nodes(), configuration=limited(1)).preemption == Nomination(node="n1", victims=("default/p1",))
-    assert cycle(wanting(), *pods, nodes=many_nodes(), configuration=limited(120)).preemption == Nomination(node="n120", victims=("default/p120",))
+    assert cycle(wanting(), *pods, nodes=many_nodes(), configuration=limited(1)).preemption == Nomination(
+        node="n1", victims=("default/p1",)
+    )
+    assert cycle(wanting(), *pods, nodes=many_nodes(), configuration=limited(120)).preemption == Nomination(
+        node="n120", victims=("default/p120",)
+    )
 
 
 def test_the_search_goes_on_while_every_candidate_overdraws_a_budget() -> None:
-    pods = [running(f"p{number}" if number < 120 else "free", f"n{number}", 1 if number < 120 else 5) for number in MANY]
+    pods = [
+        running(f"p{number}" if number < 120 else "free", f"n{number}", 1 if number < 120 else 5) for number in MANY
+    ]
     guarded = [a_budget(f"b{number}").selecting(app=f"p{number}").allowing(0).manifest for number in range(1, 120)]
     result = cycle(wanting(), *pods, *guarded, nodes=many_nodes(), configuration=limited(1))
     assert result.preemption == Nomination(node="n120", victims=("default/free",))
@@ -190,7 +240,9 @@ def with_extender(answer: bytes | None, **settings: Any) -> dict[str, Any]:
 
 def test_an_extender_may_narrow_the_candidates() -> None:
     pods = (running("a", "n1", 5), running("b", "n2", 1))
-    narrowed = cycle(wanting(), *pods, **with_extender(b'{"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "default-a"}]}}}'))
+    narrowed = cycle(
+        wanting(), *pods, **with_extender(b'{"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "default-a"}]}}}')
+    )
     emptied = cycle(wanting(), *pods, **with_extender(b'{"NodeNameToMetaVictims": {}}'))
     assert narrowed.preemption == Nomination(node="n1", victims=("default/a",))
     assert emptied.preemption is None

@@ -17,19 +17,51 @@ PLUGIN = DynamicResources(NOW)
 A, B = a_node("a").labelled(zone="a").manifest, a_node("b").labelled(zone="b").manifest
 POD = a_pod().with_field("spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "gpu-1"}]).manifest
 FROM_TEMPLATE = a_pod().with_field("spec.resourceClaims", [{"name": "gpu", "resourceClaimTemplateName": "t"}])
-OWNED = {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "default-pod", "controller": True}]}
+OWNED = {
+    "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "default-pod", "controller": True}]
+}
 
 
-def claim(name: str = "gpu-1", *, zone: str | None = None, allocated: bool = True, reserved_for: tuple[str, ...] = (), requests: list[dict[str, Any]] | None = None, **meta: Any) -> dict[str, Any]:
-    selector = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]} if zone else None
+def claim(
+    name: str = "gpu-1",
+    *,
+    zone: str | None = None,
+    allocated: bool = True,
+    reserved_for: tuple[str, ...] = (),
+    requests: list[dict[str, Any]] | None = None,
+    **meta: Any,
+) -> dict[str, Any]:
+    selector = (
+        {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]}
+        if zone
+        else None
+    )
     allocation = {"nodeSelector": selector} if zone else {}
-    status = {"allocation": allocation, "reservedFor": [{"resource": "pods", "name": uid, "uid": uid} for uid in reserved_for]} if allocated else {}
+    status = (
+        {
+            "allocation": allocation,
+            "reservedFor": [{"resource": "pods", "name": uid, "uid": uid} for uid in reserved_for],
+        }
+        if allocated
+        else {}
+    )
     wanted = [{"name": "d", "exactly": {"deviceClassName": "gpu"}}] if requests is None else requests
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", **meta}, "spec": {"devices": {"requests": wanted}}, "status": status}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", **meta},
+        "spec": {"devices": {"requests": wanted}},
+        "status": status,
+    }
 
 
 def device_class(name: str = "gpu", offers: str | None = None) -> dict[str, Any]:
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {"extendedResourceName": offers} if offers else {}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"extendedResourceName": offers} if offers else {},
+    }
 
 
 def test_an_allocated_claim_refuses_nodes_that_cannot_reach_its_devices() -> None:
@@ -49,23 +81,69 @@ def test_a_claim_that_has_yet_to_be_allocated_is_unknown() -> None:
     ("pod", "objects", "verdict"),
     [
         (POD, (), unresolvable('could not find ResourceClaim "default/gpu-1"')),
-        (POD, (claim(deletionTimestamp="2026-01-01T00:00:00Z"),), unresolvable('resourceclaim "gpu-1" is being deleted')),
+        (
+            POD,
+            (claim(deletionTimestamp="2026-01-01T00:00:00Z"),),
+            unresolvable('resourceclaim "gpu-1" is being deleted'),
+        ),
         (POD, (claim(allocated=False),), unresolvable("request d: device class gpu does not exist")),
-        (POD, (claim(allocated=False, requests=[{"name": "d", "firstAvailable": [{"name": "best", "deviceClassName": "gpu"}, {"name": "second", "deviceClassName": "none"}]}]), device_class()), unresolvable("request d/second: device class none does not exist")),
-        (POD, (claim(allocated=False, requests=[{"name": "d"}]),), unresolvable("resource claim default/gpu-1, request d: unknown request type")),
-        (POD, (claim(allocated=False, requests=[{"name": "d", "exactly": {}}]),), error("request d: unsupported request type")),
+        (
+            POD,
+            (
+                claim(
+                    allocated=False,
+                    requests=[
+                        {
+                            "name": "d",
+                            "firstAvailable": [
+                                {"name": "best", "deviceClassName": "gpu"},
+                                {"name": "second", "deviceClassName": "none"},
+                            ],
+                        }
+                    ],
+                ),
+                device_class(),
+            ),
+            unresolvable("request d/second: device class none does not exist"),
+        ),
+        (
+            POD,
+            (claim(allocated=False, requests=[{"name": "d"}]),),
+            unresolvable("resource claim default/gpu-1, request d: unknown request type"),
+        ),
+        (
+            POD,
+            (claim(allocated=False, requests=[{"name": "d", "exactly": {}}]),),
+            error("request d: unsupported request type"),
+        ),
         (FROM_TEMPLATE.manifest, (), unresolvable('pod "default/pod": ResourceClaim not created yet')),
-        (FROM_TEMPLATE.with_field("status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "gpu-1"}]).manifest, (claim(),), unresolvable("ResourceClaim default/gpu-1 was not created for Pod default/pod (Pod is not owner)")),
-        (a_pod().with_field("spec.resourceClaims", [{"name": "gpu"}]).manifest, (), unresolvable('pod "default/pod", spec.resourceClaim "gpu": none of the supported fields are set')),
+        (
+            FROM_TEMPLATE.with_field(
+                "status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "gpu-1"}]
+            ).manifest,
+            (claim(),),
+            unresolvable("ResourceClaim default/gpu-1 was not created for Pod default/pod (Pod is not owner)"),
+        ),
+        (
+            a_pod().with_field("spec.resourceClaims", [{"name": "gpu"}]).manifest,
+            (),
+            unresolvable('pod "default/pod", spec.resourceClaim "gpu": none of the supported fields are set'),
+        ),
     ],
 )
-def test_a_claim_that_cannot_be_used_refuses_the_pod(pod: dict[str, Any], objects: tuple[dict[str, Any], ...], verdict: Any) -> None:
+def test_a_claim_that_cannot_be_used_refuses_the_pod(
+    pod: dict[str, Any], objects: tuple[dict[str, Any], ...], verdict: Any
+) -> None:
     assert ask(PLUGIN, pod, A, *objects) == verdict
 
 
 def test_a_claim_made_from_a_template_for_this_pod_is_used() -> None:
-    pod = FROM_TEMPLATE.with_field("status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "gpu-1"}]).manifest
-    assert refused(ask(PLUGIN, pod, A, B, claim(zone="b", **OWNED))) == {"a": ("resourceclaim not available on the node",)}
+    pod = FROM_TEMPLATE.with_field(
+        "status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "gpu-1"}]
+    ).manifest
+    assert refused(ask(PLUGIN, pod, A, B, claim(zone="b", **OWNED))) == {
+        "a": ("resourceclaim not available on the node",)
+    }
 
 
 def test_a_template_that_turned_out_to_need_no_claim_asks_for_nothing() -> None:
@@ -82,21 +160,35 @@ HAS_FPGA = a_node("has").offering_also({"example.com/fpga": "2"}).manifest
 
 
 @pytest.mark.parametrize("offers", ["example.com/fpga", "example.com/other", None])
-def test_an_extended_resource_that_only_a_device_class_offers_is_unknown_on_nodes_without_it(offers: str | None) -> None:
+def test_an_extended_resource_that_only_a_device_class_offers_is_unknown_on_nodes_without_it(
+    offers: str | None,
+) -> None:
     answer = ask(PLUGIN, WANTS_FPGA, A, HAS_FPGA, device_class(offers=offers))
     if offers == "example.com/fpga":
-        assert answer == {"a": unknown('extended resource "example.com/fpga" would be allocated through a device class, which is not predicted'), "has": SUCCESS}
+        assert answer == {
+            "a": unknown(
+                'extended resource "example.com/fpga" would be allocated through a device class, which is not predicted'
+            ),
+            "has": SUCCESS,
+        }
     else:
         assert answer == SKIPPED
 
 
 def test_a_device_class_can_be_asked_for_by_its_own_name() -> None:
-    pod = a_pod().with_container({"name": "c", "resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}}).manifest
+    pod = (
+        a_pod()
+        .with_container({"name": "c", "resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}})
+        .manifest
+    )
     assert ask(PLUGIN, pod, A, device_class())["a"].code is Code.UNKNOWN
 
 
 def test_before_1_36_device_classes_offered_no_extended_resources() -> None:
-    assert ask(DynamicResources(KubeVersion.parse("1.35")), WANTS_FPGA, A, device_class(offers="example.com/fpga")) == SKIPPED
+    assert (
+        ask(DynamicResources(KubeVersion.parse("1.35")), WANTS_FPGA, A, device_class(offers="example.com/fpga"))
+        == SKIPPED
+    )
 
 
 # ---- at the queue's door ----
@@ -104,7 +196,14 @@ def test_before_1_36_device_classes_offered_no_extended_resources() -> None:
 
 def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
     assert PLUGIN.pre_enqueue(FROM_TEMPLATE.build()) == unresolvable('pod "default/pod": ResourceClaim not created yet')
-    assert PLUGIN.pre_enqueue(FROM_TEMPLATE.with_field("status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "x"}]).build()) == SUCCESS
+    assert (
+        PLUGIN.pre_enqueue(
+            FROM_TEMPLATE.with_field(
+                "status.resourceClaimStatuses", [{"name": "gpu", "resourceClaimName": "x"}]
+            ).build()
+        )
+        == SUCCESS
+    )
 
 
 # ---- its sentence ----
@@ -113,10 +212,26 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
 @pytest.mark.parametrize(
     ("objects", "said"),
     [
-        pytest.param((a_pod().with_field("spec.nodeSelector", {"no": "where"}).manifest,), "no new claims to deallocate, preemption: ", id="no claims"),
-        pytest.param((POD, claim(zone="c")), "deallocation of ResourceClaim completed, preemption: ", id="a claim out of reach that nobody holds"),
-        pytest.param((POD, claim(zone="c", reserved_for=("default-pod",))), "deallocation of ResourceClaim completed, preemption: ", id="that only this pod holds"),
-        pytest.param((POD, claim(zone="c", reserved_for=("x",))), "still not schedulable, preemption: ", id="that somebody else holds"),
+        pytest.param(
+            (a_pod().with_field("spec.nodeSelector", {"no": "where"}).manifest,),
+            "no new claims to deallocate, preemption: ",
+            id="no claims",
+        ),
+        pytest.param(
+            (POD, claim(zone="c")),
+            "deallocation of ResourceClaim completed, preemption: ",
+            id="a claim out of reach that nobody holds",
+        ),
+        pytest.param(
+            (POD, claim(zone="c", reserved_for=("default-pod",))),
+            "deallocation of ResourceClaim completed, preemption: ",
+            id="that only this pod holds",
+        ),
+        pytest.param(
+            (POD, claim(zone="c", reserved_for=("x",))),
+            "still not schedulable, preemption: ",
+            id="that somebody else holds",
+        ),
         pytest.param((POD,), "no new claims to deallocate, preemption: ", id="its own refusal of the pod"),
     ],
 )
@@ -127,12 +242,20 @@ def test_what_it_says_when_nothing_fits(objects: tuple[dict[str, Any], ...], sai
 
 
 def test_a_refusal_before_its_own_turn_leaves_it_without_notes() -> None:
-    pod = a_pod().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]).manifest
+    pod = (
+        a_pod().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]).manifest
+    )
     snapshot = load_objects([A, pod])
-    assert Scheduler().schedule(snapshot, snapshot.pod("default/pod")).sentence == '0/1 nodes are available: persistentvolumeclaim "nowhere" not found. not found'
+    assert (
+        Scheduler().schedule(snapshot, snapshot.pod("default/pod")).sentence
+        == '0/1 nodes are available: persistentvolumeclaim "nowhere" not found. not found'
+    )
 
 
 def test_a_pod_whose_claim_needs_allocating_has_an_unknown_forecast() -> None:
     snapshot = load_objects([A, POD, claim(allocated=False), device_class()])
     result = Scheduler().schedule(snapshot, snapshot.pod("default/pod"))
-    assert (result.node, result.unknown) == (None, 'resourceclaim "gpu-1" has yet to be allocated, which is not predicted')
+    assert (result.node, result.unknown) == (
+        None,
+        'resourceclaim "gpu-1" has yet to be allocated, which is not predicted',
+    )

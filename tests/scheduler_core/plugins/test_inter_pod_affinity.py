@@ -44,7 +44,12 @@ def db(name: str = "db", namespace: str = "default") -> PodBuilder:
         (db("new"), [a_pod("shy").away_from(ZONE, DB).on("none")], {"*": "Skip"}),
         (a_pod(), [a_pod("shy").away_from(ZONE, DB).on("a1")], {"*": "Skip"}),
     ],
-    ids=["nothing asked", "near", "nobody to be near", "the first of its kind may begin", "even if one stands where no zone is", "but not once one stands in a zone", "own namespace only", "named namespaces", "all namespaces", "terminating pods count", "away", "no zone, no neighbours", "unwanted by others", "whose term means their namespace", "or their zone", "or somebody else"],
+    ids=["nothing asked", "near", "nobody to be near", "the first of its kind may begin", ("even if one stands where "
+                                                                                           "no "
+                                                                                           "zone is"), ("but not once one stands in "
+                                                                                                        "a "
+                                                                                                        "zone"), "own namespace only", "named namespaces", "all namespaces", "terminating pods count", "away", "no zone, no neighbours", "unwanted by others", ("whose term means their "
+                                                                                                                                                                                                                                                                "namespace"), "or their zone", "or somebody else"],
 )  # fmt: skip
 def test_who_is_refused(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
     assert filtered(plugin(IPA), pod, cluster(NODES, pods)) == verdicts
@@ -67,25 +72,39 @@ NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [
 def test_negative_namespace_selectors_reach_every_namespace_since_1_34(version: str, verdict: str) -> None:
     """A regression (#132457) that the scheduler has not lost since."""
     pod = a_pod().away_from(ZONE, DB, namespaceSelector=NOT_RED)
-    assert filtered(plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])) == {"a1": verdict}
+    assert filtered(
+        plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])
+    ) == {"a1": verdict}
 
 
 @pytest.mark.parametrize("version", ["1.32", "1.36"])
 def test_positive_namespace_selectors_reach_the_chosen_ones(version: str) -> None:
     pod = a_pod().away_from(ZONE, DB, namespaceSelector={"matchLabels": {"team": "red"}})
-    assert filtered(plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])) == {"a1": TOO_NEAR}
-    assert filtered(plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="shop").on("a1"), objects=[RED, BLUE])) == {"a1": ""}
+    assert filtered(
+        plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])
+    ) == {"a1": TOO_NEAR}
+    assert filtered(
+        plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="shop").on("a1"), objects=[RED, BLUE])
+    ) == {"a1": ""}
 
 
 def test_other_pods_terms_look_at_the_newcomers_namespace() -> None:
     shy = a_pod("shy", "shop").away_from(ZONE, DB, namespaceSelector=NOT_RED).on("a1")
     assert filtered(plugin(IPA), db("new", "ops"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"*": "Skip"}
     assert filtered(plugin(IPA), db("new", "shop"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"a1": UNWANTED}
-    assert filtered(plugin(IPA), db("new", "unheard-of"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"a1": UNWANTED}
+    assert filtered(plugin(IPA), db("new", "unheard-of"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {
+        "a1": UNWANTED
+    }
 
 
 def test_an_unreadable_term_is_the_pods_own_fault() -> None:
-    pod = a_pod().with_affinity(podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]})
+    pod = a_pod().with_affinity(
+        podAffinity={
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}
+            ]
+        }
+    )
     result = decided(pod, cluster(NODES))
     assert (result.prefilter.code, result.prefilter.plugin) == ("UnschedulableAndUnresolvable", IPA)
     assert result.prefilter.reasons[0].startswith("parsing pod: ")
@@ -127,19 +146,33 @@ def test_a_pod_that_comes_in_a_trial_brings_terms_of_its_own() -> None:
 
 
 def prefers(kind: str, weight: int) -> PodBuilder:
-    return a_pod("new").preferring_near(ZONE, DB, weight) if kind == "near" else a_pod("new").preferring_away_from(ZONE, DB, weight)
+    return (
+        a_pod("new").preferring_near(ZONE, DB, weight)
+        if kind == "near"
+        else a_pod("new").preferring_away_from(ZONE, DB, weight)
+    )
 
 
 @pytest.mark.parametrize(
     ("pod", "pods", "raw"),
     [
-        (prefers("near", 7), [db("1").on("a1"), db("2").on("a2"), db("3").on("b1")], {"a1": 14, "a2": 14, "b1": 7, "none": 0}),
+        (
+            prefers("near", 7),
+            [db("1").on("a1"), db("2").on("a2"), db("3").on("b1")],
+            {"a1": 14, "a2": 14, "b1": 7, "none": 0},
+        ),
         (prefers("away", 7), [db("1").on("a1")], {"a1": -7, "a2": -7, "b1": 0, "none": 0}),
         (db("new"), [a_pod("fan").preferring_near(ZONE, DB, 3).on("b1")], {"a1": 0, "a2": 0, "b1": 3, "none": 0}),
         (db("new"), [a_pod("shy").preferring_away_from(ZONE, DB, 3).on("b1")], {"a1": 0, "a2": 0, "b1": -3, "none": 0}),
         (db("new"), [db("needs").near(ZONE, DB).on("b1")], {"a1": 0, "a2": 0, "b1": 1, "none": 0}),
     ],
-    ids=["its own wish, per pod", "its own aversion", "somebody's wish", "somebody's aversion", "somebody's need counts as 1"],
+    ids=[
+        "its own wish, per pod",
+        "its own aversion",
+        "somebody's wish",
+        "somebody's aversion",
+        "somebody's need counts as 1",
+    ],
 )
 def test_raw_scores(pod: PodBuilder, pods: list[PodBuilder], raw: dict[str, int]) -> None:
     assert raw_scores(plugin(IPA), pod, cluster(NODES, pods)) == raw
@@ -147,8 +180,13 @@ def test_raw_scores(pod: PodBuilder, pods: list[PodBuilder], raw: dict[str, int]
 
 @pytest.mark.parametrize(("weight", "raw"), [(1, 1), (50, 50), (0, None)])
 def test_the_weight_of_others_needs_is_a_setting(weight: int, raw: int | None) -> None:
-    subject, snapshot = plugin(IPA, {"hardPodAffinityWeight": weight}), cluster(NODES[2:3], db("needs").near(ZONE, DB).on("b1"))
-    assert (raw_scores(subject, db("new"), snapshot) if raw is not None else scored(subject, db("new"), snapshot)) == (None if raw is None else {"b1": raw})
+    subject, snapshot = (
+        plugin(IPA, {"hardPodAffinityWeight": weight}),
+        cluster(NODES[2:3], db("needs").near(ZONE, DB).on("b1")),
+    )
+    assert (raw_scores(subject, db("new"), snapshot) if raw is not None else scored(subject, db("new"), snapshot)) == (
+        None if raw is None else {"b1": raw}
+    )
 
 
 def test_others_wishes_can_be_ignored_unless_the_pod_has_some_of_its_own() -> None:
@@ -167,5 +205,8 @@ def test_nothing_anywhere_is_skipped_and_a_tie_scores_nothing() -> None:
 @pytest.mark.parametrize(("value", "score"), [(29, 28), (57, 56), (58, 57), (50, 50)])
 def test_normalizing_follows_the_schedulers_floating_point(value: int, score: int) -> None:
     hosts = [a_node(name) for name in ("low", "mid", "high")]
-    pods: list[Any] = [a_pod(f"fan-{host}").preferring_near("kubernetes.io/hostname", DB, weight).on(host) for host, weight in (("mid", value), ("high", 100))]
+    pods: list[Any] = [
+        a_pod(f"fan-{host}").preferring_near("kubernetes.io/hostname", DB, weight).on(host)
+        for host, weight in (("mid", value), ("high", 100))
+    ]
     assert scored(plugin(IPA), db("new"), cluster(hosts, pods)) == {"low": 0, "mid": score, "high": 100}

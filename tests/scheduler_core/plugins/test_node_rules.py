@@ -1,4 +1,5 @@
-"""The filters that look at one node only: cordon, name, taints, affinity, ports, declared features; and the soft side of taints and affinity."""
+"""The filters that look at one node only: cordon, name, taints, affinity, ports, declared features; and the
+soft side of taints and affinity."""
 
 from __future__ import annotations
 
@@ -30,15 +31,29 @@ def test_node_name() -> None:
     snapshot = cluster(a_node("n1"), a_node("n2"))
     assert filtered(plugin("NodeName"), a_pod(), snapshot) == {"n1": "", "n2": ""}
     named = a_pod().with_field("spec.nodeName", "n2")
-    assert filtered(plugin("NodeName"), named, snapshot) == {"n1": "!node(s) didn't match the requested node name", "n2": ""}
+    assert filtered(plugin("NodeName"), named, snapshot) == {
+        "n1": "!node(s) didn't match the requested node name",
+        "n2": "",
+    }
 
 
 @pytest.mark.parametrize(
     ("version", "text"),
-    [("1.32", "node(s) had untolerated taint {dedicated: db}"), ("1.33", "node(s) had untolerated taint {dedicated: db}"), ("1.34", "node(s) had untolerated taint(s)"), ("1.36", "node(s) had untolerated taint(s)")],
+    [
+        ("1.32", "node(s) had untolerated taint {dedicated: db}"),
+        ("1.33", "node(s) had untolerated taint {dedicated: db}"),
+        ("1.34", "node(s) had untolerated taint(s)"),
+        ("1.36", "node(s) had untolerated taint(s)"),
+    ],
 )
 def test_taint_toleration_and_its_words_by_release(version: str, text: str) -> None:
-    snapshot = cluster(a_node("n1"), a_node("n2").tainted("soft", effect="PreferNoSchedule").tainted("dedicated", "db").tainted("later", effect="NoExecute"))
+    snapshot = cluster(
+        a_node("n1"),
+        a_node("n2")
+        .tainted("soft", effect="PreferNoSchedule")
+        .tainted("dedicated", "db")
+        .tainted("later", effect="NoExecute"),
+    )
     assert filtered(plugin("TaintToleration", version=version), a_pod(), snapshot) == {"n1": "", "n2": f"!{text}"}
     both = a_pod().tolerating({"key": "dedicated", "operator": "Exists"}, {"key": "later", "operator": "Exists"})
     assert filtered(plugin("TaintToleration", version=version), both, snapshot) == {"n1": "", "n2": ""}
@@ -46,7 +61,14 @@ def test_taint_toleration_and_its_words_by_release(version: str, text: str) -> N
 
 def test_taint_toleration_prefers_nodes_with_fewer_soft_taints() -> None:
     soft = a_node("one").tainted("a", effect="PreferNoSchedule")
-    snapshot = cluster(a_node("none"), soft, a_node("three").tainted("a", effect="PreferNoSchedule").tainted("b", effect="PreferNoSchedule").tainted("c", effect="PreferNoSchedule"))
+    snapshot = cluster(
+        a_node("none"),
+        soft,
+        a_node("three")
+        .tainted("a", effect="PreferNoSchedule")
+        .tainted("b", effect="PreferNoSchedule")
+        .tainted("c", effect="PreferNoSchedule"),
+    )
     assert scored(plugin("TaintToleration"), a_pod(), snapshot) == {"none": 100, "one": 67, "three": 0}
     assert scored(plugin("TaintToleration"), a_pod(), cluster(a_node("x"), a_node("y"))) == {"x": 100, "y": 100}
 
@@ -68,7 +90,10 @@ NOT_OURS = "!node(s) didn't match Pod's node affinity/selector"
         (a_pod().requiring_nodes({"matchExpressions": [{"key": "disk", "operator": "Nonsense"}]}, IN_A), {"fast": "", "slow": NOT_OURS}),
         (a_pod().requiring_nodes({"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}), {"fast": "", "slow": ""}),
     ],
-    ids=["nothing asked", "nodeSelector", "required", "both must hold", "no terms match nothing", "an empty term matches nothing", "terms are alternatives", "an unreadable term is only itself lost", "absent labels"],
+    ids=["nothing asked", "nodeSelector", "required", "both must hold", "no terms match nothing", ("an empty term matches "
+                                                                                                   "nothing"), "terms are alternatives", ("an unreadable term is "
+                                                                                                                                          "only "
+                                                                                                                                          "itself lost"), "absent labels"],
 )  # fmt: skip
 def test_node_affinity(pod: PodBuilder, verdicts: dict[str, str]) -> None:
     snapshot = cluster(a_node("fast").labelled(disk="ssd"), a_node("slow").labelled(disk="hdd"))
@@ -84,8 +109,14 @@ def test_node_affinity_by_name_narrows_the_search_before_it_begins() -> None:
     result = decided(a_pod().requiring_nodes(named("n1"), named("n3"), named("n9")), snapshot)
     assert result.best == ("n1", "n3")
     outside = result.statuses["n2"]
-    assert (outside.code, outside.plugin, outside.reasons) == ("UnschedulableAndUnresolvable", "", ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
-    assert decided(a_pod().requiring_nodes(named("n1"), IN_A), snapshot).best == ("n1",)  # a term without a name: all nodes are searched
+    assert (outside.code, outside.plugin, outside.reasons) == (
+        "UnschedulableAndUnresolvable",
+        "",
+        ("node(s) didn't satisfy plugin(s) [NodeAffinity]",),
+    )
+    assert decided(a_pod().requiring_nodes(named("n1"), IN_A), snapshot).best == (
+        "n1",
+    )  # a term without a name: all nodes are searched
 
 
 def test_node_affinity_refuses_everything_when_the_names_contradict() -> None:
@@ -101,15 +132,35 @@ def test_a_search_narrowed_to_unknown_nodes_finds_none() -> None:
 
 
 def test_added_affinity_must_hold_too() -> None:
-    added = plugin("NodeAffinity", {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [IN_A]}, "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": {"matchExpressions": [{"key": "new", "operator": "Exists"}]}}]}})
-    snapshot = cluster(a_node("fast").labelled(disk="ssd"), a_node("new").labelled(disk="ssd", new="yes"), a_node("slow"))
-    assert filtered(added, a_pod(), snapshot) == {"fast": "", "new": "", "slow": "!node(s) didn't match scheduler-enforced node affinity"}
+    added = plugin(
+        "NodeAffinity",
+        {
+            "addedAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [IN_A]},
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 5, "preference": {"matchExpressions": [{"key": "new", "operator": "Exists"}]}}
+                ],
+            }
+        },
+    )
+    snapshot = cluster(
+        a_node("fast").labelled(disk="ssd"), a_node("new").labelled(disk="ssd", new="yes"), a_node("slow")
+    )
+    assert filtered(added, a_pod(), snapshot) == {
+        "fast": "",
+        "new": "",
+        "slow": "!node(s) didn't match scheduler-enforced node affinity",
+    }
     assert scored(added, a_pod(), snapshot, ["fast", "new"]) == {"fast": 0, "new": 100}
 
 
 def test_preferred_node_affinity_sums_weights() -> None:
-    pod = a_pod().preferring_nodes((30, IN_A), (10, {"matchExpressions": [{"key": "new", "operator": "Exists"}]}), (50, {}))
-    snapshot = cluster(a_node("both").labelled(disk="ssd", new="yes"), a_node("one").labelled(disk="ssd"), a_node("none"))
+    pod = a_pod().preferring_nodes(
+        (30, IN_A), (10, {"matchExpressions": [{"key": "new", "operator": "Exists"}]}), (50, {})
+    )
+    snapshot = cluster(
+        a_node("both").labelled(disk="ssd", new="yes"), a_node("one").labelled(disk="ssd"), a_node("none")
+    )
     assert raw_scores(plugin("NodeAffinity"), pod, snapshot) == {"both": 40, "one": 30, "none": 0}
     assert scored(plugin("NodeAffinity"), pod, snapshot) == {"both": 100, "one": 75, "none": 0}
     assert scored(plugin("NodeAffinity"), a_pod(), snapshot) is None
@@ -126,8 +177,14 @@ def test_node_ports() -> None:
     snapshot = cluster(a_node("taken"), a_node("free"), a_pod("p").with_host_port(80).on("taken"))
     no_room = "node(s) didn't have free ports for the requested pod ports"
     assert filtered(plugin("NodePorts"), a_pod(), snapshot) == {"*": "Skip"}
-    assert filtered(plugin("NodePorts"), a_pod().with_host_port(80, hostIP="127.0.0.1"), snapshot) == {"taken": no_room, "free": ""}
-    assert filtered(plugin("NodePorts"), a_pod().with_host_port(80, protocol="UDP"), snapshot) == {"taken": "", "free": ""}
+    assert filtered(plugin("NodePorts"), a_pod().with_host_port(80, hostIP="127.0.0.1"), snapshot) == {
+        "taken": no_room,
+        "free": "",
+    }
+    assert filtered(plugin("NodePorts"), a_pod().with_host_port(80, protocol="UDP"), snapshot) == {
+        "taken": "",
+        "free": "",
+    }
 
 
 @pytest.mark.parametrize(
@@ -135,12 +192,23 @@ def test_node_ports() -> None:
     [
         (a_pod(), {"*": "Skip"}),
         (a_pod().with_field("spec.hostNetwork", True), {"*": "Skip"}),
-        (a_pod().with_field("spec.hostNetwork", True).with_field("spec.hostUsers", False), {"old": "!node(s) didn't match Pod's required features", "new": ""}),
-        (a_pod().with_container({"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers"}]}), {"old": "!node(s) didn't match Pod's required features", "new": "!node(s) didn't match Pod's required features"}),
+        (
+            a_pod().with_field("spec.hostNetwork", True).with_field("spec.hostUsers", False),
+            {"old": "!node(s) didn't match Pod's required features", "new": ""},
+        ),
+        (
+            a_pod().with_container({"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers"}]}),
+            {
+                "old": "!node(s) didn't match Pod's required features",
+                "new": "!node(s) didn't match Pod's required features",
+            },
+        ),
     ],
 )
 def test_node_declared_features(pod: PodBuilder, verdicts: dict[str, str]) -> None:
-    snapshot = cluster(a_node("old"), a_node("new").with_field("status.declaredFeatures", ["UserNamespacesHostNetworkSupport"]))
+    snapshot = cluster(
+        a_node("old"), a_node("new").with_field("status.declaredFeatures", ["UserNamespacesHostNetworkSupport"])
+    )
     assert filtered(plugin("NodeDeclaredFeatures"), pod, snapshot) == verdicts
 
 

@@ -47,25 +47,42 @@ ZONES = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_z
         (web(tier="x").spread_over(ZONE, matchLabelKeys=["tier", "absent"]), running(a1=1), {"a1": "", "a2": "", "b1": ""}),
         (web().spread_over("rack"), [], {"a1": NO_LABEL, "a2": NO_LABEL, "b1": NO_LABEL}),
     ],
-    ids=["nothing asked", "empty", "too many in a zone", "a wider skew", "by host", "both constraints", "terminating pods do not count", "nor do other namespaces'", "soft", "too few domains", "enough domains", "no selector", "an empty selector counts nobody", "somebody else's pods", "matchLabelKeys narrow", "no label"],
+    ids=["nothing asked", "empty", "too many in a zone", "a wider skew", "by host", "both constraints", ("terminating pods do "
+                                                                                                         "not "
+                                                                                                         "count"), ("nor do other "
+                                                                                                                    "namespaces'"), "soft", "too few domains", "enough domains", "no selector", ("an empty selector counts "
+                                                                                                                                                                                                 "nobody"), "somebody else's pods", "matchLabelKeys narrow", "no label"],
 )  # fmt: skip
 def test_who_is_refused(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
     assert filtered(plugin(SPREAD), pod, cluster(ZONES, pods)) == verdicts
 
 
 def test_a_cordoned_empty_node_still_is_the_emptiest_domain() -> None:
-    """What keeps a drained workload pending: its old host counts with zero pods until the node is tainted away or gone."""
+    """What keeps a drained workload pending: its old host counts with zero pods until the node is tainted away
+    or gone."""
     nodes = [a_node("drained").cordoned().tainted("node.kubernetes.io/unschedulable"), a_node("n2"), a_node("n3")]
     pods = running(n2=1, n3=1)
-    assert filtered(plugin(SPREAD), web().spread_over(HOST), cluster(nodes, pods)) == {"drained": "", "n2": SKEWED, "n3": SKEWED}
-    assert filtered(plugin(SPREAD), web().spread_over(HOST, nodeTaintsPolicy="Honor"), cluster(nodes, pods)) == {"drained": "", "n2": "", "n3": ""}
+    assert filtered(plugin(SPREAD), web().spread_over(HOST), cluster(nodes, pods)) == {
+        "drained": "",
+        "n2": SKEWED,
+        "n3": SKEWED,
+    }
+    assert filtered(plugin(SPREAD), web().spread_over(HOST, nodeTaintsPolicy="Honor"), cluster(nodes, pods)) == {
+        "drained": "",
+        "n2": "",
+        "n3": "",
+    }
 
 
 def test_nodes_that_the_pods_affinity_excludes_are_no_domains_unless_told_otherwise() -> None:
     pods = running(a1=1)
     chosen = web().with_field("spec.nodeSelector", {ZONE: "a"})
     assert filtered(plugin(SPREAD), chosen.spread_over(ZONE), cluster(ZONES, pods)) == {"a1": "", "a2": "", "b1": ""}
-    assert filtered(plugin(SPREAD), chosen.spread_over(ZONE, nodeAffinityPolicy="Ignore"), cluster(ZONES, pods)) == {"a1": SKEWED, "a2": SKEWED, "b1": ""}
+    assert filtered(plugin(SPREAD), chosen.spread_over(ZONE, nodeAffinityPolicy="Ignore"), cluster(ZONES, pods)) == {
+        "a1": SKEWED,
+        "a2": SKEWED,
+        "b1": "",
+    }
 
 
 def test_a_node_without_one_of_the_keys_counts_for_none_of_them() -> None:
@@ -85,7 +102,9 @@ def test_an_unreadable_selector_fails_the_cycle() -> None:
     assert result.error == 'running PreFilter plugin "PodTopologySpread": "Near" is not a valid label selector operator'
 
 
-@pytest.mark.parametrize(("change", "verdicts"), [("removed", {"a1": "", "b1": ""}), ("added", {"a1": SKEWED, "b1": SKEWED})])
+@pytest.mark.parametrize(
+    ("change", "verdicts"), [("removed", {"a1": "", "b1": ""}), ("added", {"a1": SKEWED, "b1": SKEWED})]
+)
 def test_pods_that_come_and_go_in_a_trial_count_even_when_terminating(change: str, verdicts: dict[str, str]) -> None:
     snapshot = cluster([a_node("a1").in_zone("a"), a_node("b1").in_zone("b")], running(a1=1))
     spread, state, pod = plugin(SPREAD), CycleState(), web().spread_over(ZONE, minDomains=2).build()
@@ -99,7 +118,9 @@ def test_pods_that_come_and_go_in_a_trial_count_even_when_terminating(change: st
         spread.add_pod(trial, pod, other, snapshot.node_info(1))
         spread.add_pod(trial, pod, a_pod("x", "ops").labelled(app="web").build(), info)  # another namespace: no change
         spread.remove_pod(trial, pod, a_pod("y").build(), info)  # not selected: no change
-    got = {name: said(spread.filter(trial, pod, snapshot.node_info(row))) for row, name in enumerate(snapshot.node_names)}
+    got = {
+        name: said(spread.filter(trial, pod, snapshot.node_info(row))) for row, name in enumerate(snapshot.node_names)
+    }
     assert got == (verdicts if change == "removed" else {"a1": SKEWED, "b1": ""})
     assert said(spread.filter(state, pod, info)) == SKEWED, "the original state is untouched"
 
@@ -127,11 +148,21 @@ def test_scores_by_host(max_skew: int, raw: list[int], normalized: list[int]) ->
     assert scored(plugin(SPREAD), pod, snapshot) == dict(zip(counts, normalized, strict=True))
 
 
-SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "s", "namespace": "default"},
+    "spec": {"selector": {"app": "web"}},
+}
 
 
 def owner(kind: str, selector: Any, api_version: str = "apps/v1") -> dict[str, Any]:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "own", "namespace": "default"}, "spec": {"selector": selector}}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": "own", "namespace": "default"},
+        "spec": {"selector": selector},
+    }
 
 
 @pytest.mark.parametrize(
@@ -150,9 +181,12 @@ def owner(kind: str, selector: Any, api_version: str = "apps/v1") -> dict[str, A
         ([SERVICE], web().spread_over(ZONE, **SOFT), None),
         ([], web().owned_by("Job", "own", "batch/v1"), False),
     ],
-    ids=["a service", "nothing", "another's service", "a service without selector", "another namespace's", "a replica set", "another replica set", "a stateful set", "one of another group", "a replication controller", "own constraints", "a job"],
+    ids=["a service", "nothing", "another's service", "a service without selector", "another namespace's", "a replica set", "another replica set", "a stateful set", "one of another group", ("a replication "
+                                                                                                                                                                                              "controller"), "own constraints", "a job"],
 )  # fmt: skip
-def test_system_defaults_apply_to_pods_of_services_and_replicated_controllers(objects: list[dict[str, Any]], pod: PodBuilder, applies: bool | None) -> None:
+def test_system_defaults_apply_to_pods_of_services_and_replicated_controllers(
+    objects: list[dict[str, Any]], pod: PodBuilder, applies: bool | None
+) -> None:
     snapshot = cluster([a_node("a").in_zone("a"), a_node("b").in_zone("b")], running(a=4), objects=objects)
     scores = scored(plugin(SPREAD), pod, snapshot)
     # a: host 4·ln 4 + 2, zone 4·ln 4 + 4, together 17; b: 6. Normalized: 100·6 / 17.
@@ -178,7 +212,13 @@ def test_only_feasible_nodes_make_the_size_of_a_topology_but_all_nodes_the_count
 def test_list_defaults_replace_the_systems() -> None:
     constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     hard = plugin(SPREAD, {"defaultingType": "List", "defaultConstraints": [constraint]})
-    assert filtered(hard, web(), cluster(ZONES, running(a1=1), objects=[SERVICE])) == {"a1": SKEWED, "a2": SKEWED, "b1": ""}
-    assert filtered(hard, web().spread_over(HOST, **SOFT), cluster(ZONES, running(a1=1), objects=[SERVICE])) == {"*": "Skip"}
+    assert filtered(hard, web(), cluster(ZONES, running(a1=1), objects=[SERVICE])) == {
+        "a1": SKEWED,
+        "a2": SKEWED,
+        "b1": "",
+    }
+    assert filtered(hard, web().spread_over(HOST, **SOFT), cluster(ZONES, running(a1=1), objects=[SERVICE])) == {
+        "*": "Skip"
+    }
     none = plugin(SPREAD, {"defaultingType": "List"})
     assert scored(none, web(), cluster(ZONES, objects=[SERVICE])) is None

@@ -1,4 +1,5 @@
-"""NodeResourcesFit with its strategies, NodeResourcesBalancedAllocation, ImageLocality. Worked numbers are the upstream ones where marked."""
+"""NodeResourcesFit with its strategies, NodeResourcesBalancedAllocation, ImageLocality. Worked numbers are the
+upstream ones where marked."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ MI = 2**20
         (a_pod().requesting(**{"example.com/fpga": "0"}), ""),
         (a_pod().requesting(bananas="7"), ""),
     ],
-    ids=["nothing", "just fits", "one too many", "more than the node has", "several", "a resource the node lacks", "a device in use", "a device the node lacks", "none of it", "a name nobody counts"],
+    ids=["nothing", "just fits", "one too many", "more than the node has", "several", ("a resource the node "
+                                                                                       "lacks"), "a device in use", "a device the node lacks", "none of it", "a name nobody counts"],
 )  # fmt: skip
 def test_what_fits(pod: PodBuilder, verdict: str) -> None:
     taken = a_pod("taken").requesting(cpu="3", **{"example.com/gpu": "1"}).on("n")
@@ -37,21 +39,29 @@ def test_what_fits(pod: PodBuilder, verdict: str) -> None:
 def test_the_number_of_pods_counts_terminating_ones_and_is_named_first() -> None:
     snapshot = cluster(a_node("n").offering(pods="1"), a_pod("p").terminating().on("n"))
     assert filtered(plugin("NodeResourcesFit"), a_pod(), snapshot) == {"n": "Too many pods"}
-    assert filtered(plugin("NodeResourcesFit"), a_pod().requesting(cpu="9"), snapshot) == {"n": "!Too many pods, Insufficient cpu"}
+    assert filtered(plugin("NodeResourcesFit"), a_pod().requesting(cpu="9"), snapshot) == {
+        "n": "!Too many pods, Insufficient cpu"
+    }
 
 
 def test_a_node_that_does_not_say_how_many_pods_takes_none() -> None:
-    assert filtered(plugin("NodeResourcesFit"), a_pod(), cluster(a_node("n").with_field("status.allocatable", {"cpu": "4"}))) == {"n": "Too many pods"}
+    assert filtered(
+        plugin("NodeResourcesFit"), a_pod(), cluster(a_node("n").with_field("status.allocatable", {"cpu": "4"}))
+    ) == {"n": "Too many pods"}
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.33", "Insufficient cpu"), ("1.34", "!Insufficient cpu")])
 def test_an_oversized_request_is_refused_for_good_since_1_34(version: str, verdict: str) -> None:
-    assert filtered(plugin("NodeResourcesFit", version=version), a_pod().requesting(cpu="5"), cluster(a_node("n"))) == {"n": verdict}
+    assert filtered(plugin("NodeResourcesFit", version=version), a_pod().requesting(cpu="5"), cluster(a_node("n"))) == {
+        "n": verdict
+    }
 
 
 def test_ignored_extended_resources_are_not_looked_at() -> None:
     pod = a_pod().requesting(**{"example.com/gpu": "1", "other.io/x": "1", "cpu": "9"})
-    ignoring = plugin("NodeResourcesFit", {"ignoredResources": ["example.com/gpu"], "ignoredResourceGroups": ["other.io"]})
+    ignoring = plugin(
+        "NodeResourcesFit", {"ignoredResources": ["example.com/gpu"], "ignoredResourceGroups": ["other.io"]}
+    )
     assert filtered(ignoring, pod, cluster(a_node("n"))) == {"n": "!Insufficient cpu"}
 
 
@@ -65,7 +75,11 @@ POD = a_pod().requesting(cpu="3", memory="5000")
 def test_least_allocated() -> None:
     assert scored(plugin("NodeResourcesFit"), POD, cluster(*two_nodes())) == {"a": 37, "b": 50}  # upstream's numbers
     used = a_pod("used").requesting(cpu="2", memory="8Gi").on("n")
-    assert scored(plugin("NodeResourcesFit"), a_pod().requesting(cpu="100m", memory="500Mi"), cluster(a_node("n").offering(memory="32Gi"), used)) == {"n": 60}
+    assert scored(
+        plugin("NodeResourcesFit"),
+        a_pod().requesting(cpu="100m", memory="500Mi"),
+        cluster(a_node("n").offering(memory="32Gi"), used),
+    ) == {"n": 60}
 
 
 def test_silent_containers_count_with_defaults() -> None:
@@ -75,15 +89,26 @@ def test_silent_containers_count_with_defaults() -> None:
 
 def test_an_overcommitted_node_scores_nothing_for_that_resource() -> None:
     used = a_pod("used").requesting(cpu="5", memory="1Gi").on("n")
-    assert scored(plugin("NodeResourcesFit"), a_pod().requesting(cpu="1", memory="1Gi"), cluster(a_node("n"), used)) == {"n": 37}
+    assert scored(
+        plugin("NodeResourcesFit"), a_pod().requesting(cpu="1", memory="1Gi"), cluster(a_node("n"), used)
+    ) == {"n": 37}
 
 
 def strategy(kind: str, **more: Any) -> dict[str, Any]:
-    return {"scoringStrategy": {"type": kind, "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}], **more}}
+    return {
+        "scoringStrategy": {
+            "type": kind,
+            "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+            **more,
+        }
+    }
 
 
 def test_most_allocated() -> None:
-    assert scored(plugin("NodeResourcesFit", strategy("MostAllocated")), POD, cluster(*two_nodes())) == {"a": 62, "b": 50}
+    assert scored(plugin("NodeResourcesFit", strategy("MostAllocated")), POD, cluster(*two_nodes())) == {
+        "a": 62,
+        "b": 50,
+    }
 
 
 @pytest.mark.parametrize(
@@ -101,20 +126,47 @@ def test_most_allocated() -> None:
 )  # fmt: skip
 def test_requested_to_capacity_follows_its_shape(shape: list[tuple[int, int]], cpu: str, score: int) -> None:
     points = [{"utilization": u, "score": s} for u, s in shape]
-    args = {"scoringStrategy": {"type": "RequestedToCapacityRatio", "resources": [{"name": "cpu", "weight": 1}], "requestedToCapacityRatio": {"shape": points}}}
-    assert scored(plugin("NodeResourcesFit", args), a_pod().requesting(cpu=cpu, memory="1"), cluster(a_node("n"))) == {"n": score}
+    args = {
+        "scoringStrategy": {
+            "type": "RequestedToCapacityRatio",
+            "resources": [{"name": "cpu", "weight": 1}],
+            "requestedToCapacityRatio": {"shape": points},
+        }
+    }
+    assert scored(plugin("NodeResourcesFit", args), a_pod().requesting(cpu=cpu, memory="1"), cluster(a_node("n"))) == {
+        "n": score
+    }
 
 
 def test_requested_to_capacity_leaves_zero_scores_out_of_the_mean_and_rounds_halves_up() -> None:
     points = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
-    args = {"scoringStrategy": {"type": "RequestedToCapacityRatio", "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}], "requestedToCapacityRatio": {"shape": points}}}
+    args = {
+        "scoringStrategy": {
+            "type": "RequestedToCapacityRatio",
+            "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+            "requestedToCapacityRatio": {"shape": points},
+        }
+    }
     # cpu 25, memory 30: 27.5 rounds to 28. Without memory the mean is cpu's alone.
-    assert scored(plugin("NodeResourcesFit", args), a_pod().requesting(cpu="1", memory="3000"), cluster(a_node("n").offering(memory="10000"))) == {"n": 28}
-    assert scored(plugin("NodeResourcesFit", args), a_pod().requesting(cpu="1", memory="0"), cluster(a_node("n").offering(memory="10000"))) == {"n": 25}
+    assert scored(
+        plugin("NodeResourcesFit", args),
+        a_pod().requesting(cpu="1", memory="3000"),
+        cluster(a_node("n").offering(memory="10000")),
+    ) == {"n": 28}
+    assert scored(
+        plugin("NodeResourcesFit", args),
+        a_pod().requesting(cpu="1", memory="0"),
+        cluster(a_node("n").offering(memory="10000")),
+    ) == {"n": 25}
 
 
 def test_extended_resources_count_only_for_pods_that_ask_and_nodes_that_have() -> None:
-    args = {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}, {"name": "example.com/gpu", "weight": 3}]}}
+    args = {
+        "scoringStrategy": {
+            "type": "MostAllocated",
+            "resources": [{"name": "cpu", "weight": 1}, {"name": "example.com/gpu", "weight": 3}],
+        }
+    }
     snapshot = cluster(a_node("with").offering_also({"example.com/gpu": "4"}), a_node("without"))
     fit = plugin("NodeResourcesFit", args)
     assert scored(fit, a_pod().requesting(cpu="2"), snapshot) == {"with": 50, "without": 50}
@@ -125,8 +177,12 @@ def test_extended_resources_count_only_for_pods_that_ask_and_nodes_that_have() -
 
 
 @pytest.mark.parametrize(("version", "scores"), [("1.35", {"a": 87, "b": 100}), ("1.36", {"a": 68, "b": 75})])
-def test_balance_is_measured_against_the_balance_without_the_pod_since_1_36(version: str, scores: dict[str, int]) -> None:
-    assert scored(plugin("NodeResourcesBalancedAllocation", version=version), POD, cluster(*two_nodes())) == scores  # upstream's numbers
+def test_balance_is_measured_against_the_balance_without_the_pod_since_1_36(
+    version: str, scores: dict[str, int]
+) -> None:
+    assert (
+        scored(plugin("NodeResourcesBalancedAllocation", version=version), POD, cluster(*two_nodes())) == scores
+    )  # upstream's numbers
 
 
 def test_balance_improves_or_suffers() -> None:
@@ -149,7 +205,8 @@ def test_three_resources_use_the_standard_deviation() -> None:
     args = {"resources": [{"name": name, "weight": 1} for name in ("cpu", "memory", "example.com/gpu")]}
     pod = a_pod().requesting(cpu="1", memory="500", **{"example.com/gpu": "4"})
     node = a_node("n").offering(cpu="4", memory="1000").offering_also({"example.com/gpu": "4"})
-    # Fractions 1/4, 1/2, 1: mean 7/12, deviation sqrt(7/72) ≈ 0.3118, so 68 with the pod and 100 without: 50 + (50 + 68 − 100) / 2.
+    # Fractions 1/4, 1/2, 1: mean 7/12, deviation sqrt(7/72) ≈ 0.3118, so 68 with the pod and 100 without: 50 +
+    # (50 + 68 − 100) / 2.
     assert scored(plugin("NodeResourcesBalancedAllocation", args), pod, cluster(node)) == {"n": 59}
 
 
@@ -166,27 +223,47 @@ def test_images_count_by_size_and_spread() -> None:
 
 @pytest.mark.parametrize(
     ("image", "reported", "found"),
-    [("web", "web:latest", True), ("host:5000/web", "host:5000/web:latest", True), ("web@sha256:00", "web@sha256:00", True), ("web:1", "web:latest", False), ("a/web@sha256:00", "a/web@sha256:00", True)],
+    [
+        ("web", "web:latest", True),
+        ("host:5000/web", "host:5000/web:latest", True),
+        ("web@sha256:00", "web@sha256:00", True),
+        ("web:1", "web:latest", False),
+        ("a/web@sha256:00", "a/web@sha256:00", True),
+    ],
 )
 def test_a_tag_is_added_where_there_is_none(image: str, reported: str, found: bool) -> None:
-    scores = scored(plugin("ImageLocality"), a_pod().with_container({"name": "c", "image": image}), cluster(a_node("n").with_image(reported, size_bytes=1000 * MI)))
+    scores = scored(
+        plugin("ImageLocality"),
+        a_pod().with_container({"name": "c", "image": image}),
+        cluster(a_node("n").with_image(reported, size_bytes=1000 * MI)),
+    )
     assert scores == {"n": 100 if found else 0}
 
 
 def test_an_image_has_the_size_its_first_node_reports() -> None:
     pod = a_pod().with_container({"name": "c", "image": "web:1"})
-    snapshot = cluster(a_node("first").with_image("web:1", size_bytes=500 * MI), a_node("second").with_image("web:1", size_bytes=5 * MI))
+    snapshot = cluster(
+        a_node("first").with_image("web:1", size_bytes=500 * MI),
+        a_node("second").with_image("web:1", size_bytes=5 * MI),
+    )
     assert scored(plugin("ImageLocality"), pod, snapshot) == {"first": 48, "second": 48}
 
 
 @pytest.mark.parametrize(("version", "score"), [("1.35", 0), ("1.36", 100)])
 def test_image_volumes_count_since_1_36(version: str, score: int) -> None:
     pod = a_pod().with_field("spec.volumes", [{"name": "v", "image": {"reference": "model:1"}}])
-    assert scored(plugin("ImageLocality", version=version), pod, cluster(a_node("n").with_image("model:1", size_bytes=1000 * MI))) == {"n": score}
+    assert scored(
+        plugin("ImageLocality", version=version), pod, cluster(a_node("n").with_image("model:1", size_bytes=1000 * MI))
+    ) == {"n": score}
 
 
 def test_an_extended_resource_of_a_device_class_is_unknown_where_the_node_has_none() -> None:
-    device_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    device_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpus"},
+        "spec": {"extendedResourceName": "example.com/gpu"},
+    }
     result = decided(a_pod().requesting(**{"example.com/gpu": "1"}), cluster(a_node("n"), objects=[device_class]))
     assert result.node is None
     assert "example.com/gpu" in result.unknown

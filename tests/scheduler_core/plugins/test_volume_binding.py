@@ -32,30 +32,62 @@ NO_SPACE = "node(s) did not have enough free storage"
 GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
-def nodes_refused(*objects: dict[str, Any], pod: dict[str, Any] = POD, by: VolumeBinding = PLUGIN) -> dict[str, tuple[str, ...]]:
+def nodes_refused(
+    *objects: dict[str, Any], pod: dict[str, Any] = POD, by: VolumeBinding = PLUGIN
+) -> dict[str, tuple[str, ...]]:
     return refused(ask(by, pod, A, B, *objects))
 
 
 # ---- the pod as a whole ----
 
-EPHEMERAL = a_pod().with_field("spec.volumes", [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]).manifest
+EPHEMERAL = (
+    a_pod()
+    .with_field("spec.volumes", [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
+    .manifest
+)
 
 
 @pytest.mark.parametrize(
     ("pod", "objects", "verdict"),
     [
         (POD, (), unresolvable('persistentvolumeclaim "data" not found')),
-        (EPHEMERAL, (), unresolvable('waiting for ephemeral volume controller to create the persistentvolumeclaim "pod-scratch"')),
-        (EPHEMERAL, (claim("pod-scratch"),), unresolvable("PVC default/pod-scratch was not created for pod default/pod (pod is not owner)")),
-        (POD, (claim(bound_to="pv", status={"phase": "Lost"}),), unresolvable('persistentvolumeclaim "data" bound to non-existent persistentvolume "pv"')),
-        (POD, (claim(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),), unresolvable('persistentvolumeclaim "data" is being deleted')),
-        (POD, (claim(), storage_class(mode="Immediate")), unresolvable("pod has unbound immediate PersistentVolumeClaims")),
+        (
+            EPHEMERAL,
+            (),
+            unresolvable('waiting for ephemeral volume controller to create the persistentvolumeclaim "pod-scratch"'),
+        ),
+        (
+            EPHEMERAL,
+            (claim("pod-scratch"),),
+            unresolvable("PVC default/pod-scratch was not created for pod default/pod (pod is not owner)"),
+        ),
+        (
+            POD,
+            (claim(bound_to="pv", status={"phase": "Lost"}),),
+            unresolvable('persistentvolumeclaim "data" bound to non-existent persistentvolume "pv"'),
+        ),
+        (
+            POD,
+            (claim(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),),
+            unresolvable('persistentvolumeclaim "data" is being deleted'),
+        ),
+        (
+            POD,
+            (claim(), storage_class(mode="Immediate")),
+            unresolvable("pod has unbound immediate PersistentVolumeClaims"),
+        ),
         (POD, (claim(storage_class="nowhere"),), unresolvable("pod has unbound immediate PersistentVolumeClaims")),
-        (POD, (claim(spec={"volumeName": "pv"}), storage_class(), volume()), unresolvable("pod has unbound immediate PersistentVolumeClaims")),
+        (
+            POD,
+            (claim(spec={"volumeName": "pv"}), storage_class(), volume()),
+            unresolvable("pod has unbound immediate PersistentVolumeClaims"),
+        ),
         (POD, (claim(), storage_class(mode=None)), error('VolumeBindingMode not set for StorageClass "wait"')),
     ],
 )
-def test_a_claim_that_no_node_can_help_refuses_the_pod(pod: dict[str, Any], objects: tuple[dict[str, Any], ...], verdict: Any) -> None:
+def test_a_claim_that_no_node_can_help_refuses_the_pod(
+    pod: dict[str, Any], objects: tuple[dict[str, Any], ...], verdict: Any
+) -> None:
     assert ask(PLUGIN, pod, A, *objects) == verdict
 
 
@@ -75,7 +107,9 @@ def test_a_bound_volume_without_affinity_is_reachable_from_everywhere() -> None:
 
 
 def test_until_1_32_the_refusal_had_other_words() -> None:
-    assert nodes_refused(claim(bound_to="pv"), volume(zones=("a",)), by=plugin("1.32")) == {"b": ("node(s) had volume node affinity conflict",)}
+    assert nodes_refused(claim(bound_to="pv"), volume(zones=("a",)), by=plugin("1.32")) == {
+        "b": ("node(s) had volume node affinity conflict",)
+    }
 
 
 def test_a_claim_bound_to_a_volume_that_is_gone_refuses_every_node() -> None:
@@ -84,19 +118,40 @@ def test_a_claim_bound_to_a_volume_that_is_gone_refuses_every_node() -> None:
 
 def test_a_term_on_the_nodes_name_never_matches_a_volume() -> None:
     # The real check hands over labels alone.
-    local = volume(spec={"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]}}})
+    local = volume(
+        spec={
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [
+                        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+                    ]
+                }
+            }
+        }
+    )
     assert set(nodes_refused(claim(bound_to="pv"), local)) == {"a", "b"}
 
 
 def test_an_old_disk_is_looked_for_under_its_drivers_label_once_the_node_has_migrated() -> None:
-    disk = volume(zones=(), spec={"awsElasticBlockStore": {"volumeID": "vol-1"}}, labels={"topology.kubernetes.io/zone": "eu-1a"})
+    disk = volume(
+        zones=(), spec={"awsElasticBlockStore": {"volumeID": "vol-1"}}, labels={"topology.kubernetes.io/zone": "eu-1a"}
+    )
     migrated = {"annotations": {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}}
     nodes = [
         a_node("there").with_labels({"topology.ebs.csi.aws.com/zone": "eu-1a"}).manifest,
         a_node("elsewhere").with_labels({"topology.ebs.csi.aws.com/zone": "eu-1b"}).manifest,
         a_node("unmigrated").manifest,
     ]
-    verdicts = ask(PLUGIN, POD, claim(bound_to="pv"), disk, *nodes, csi_node("there", **migrated), csi_node("elsewhere", **migrated), csi_node("unmigrated"))
+    verdicts = ask(
+        PLUGIN,
+        POD,
+        claim(bound_to="pv"),
+        disk,
+        *nodes,
+        csi_node("there", **migrated),
+        csi_node("elsewhere", **migrated),
+        csi_node("unmigrated"),
+    )
     assert refused(verdicts) == {"elsewhere": (UNREACHABLE,)}
 
 
@@ -109,17 +164,39 @@ def test_an_old_disk_is_looked_for_under_its_drivers_label_once_the_node_has_mig
         pytest.param(volume(), True, id="free, large enough"),
         pytest.param(volume(size="1023Mi"), False, id="too small"),
         pytest.param(volume(storage_class="other"), False, id="of another class"),
-        pytest.param(volume(storage_class="other", metadata={"annotations": {"volume.beta.kubernetes.io/storage-class": "wait"}}), True, id="the old annotation names the class"),
+        pytest.param(
+            volume(
+                storage_class="other", metadata={"annotations": {"volume.beta.kubernetes.io/storage-class": "wait"}}
+            ),
+            True,
+            id="the old annotation names the class",
+        ),
         pytest.param(volume(status={"phase": "Released"}), False, id="not available"),
         pytest.param(volume(spec={"volumeMode": "Block"}), False, id="of another mode"),
         pytest.param(volume(spec={"accessModes": ["ReadOnlyMany"]}), False, id="without the access mode"),
-        pytest.param(volume(spec={"accessModes": ["ReadOnlyMany", "ReadWriteOnce"]}), True, id="with more access modes"),
+        pytest.param(
+            volume(spec={"accessModes": ["ReadOnlyMany", "ReadWriteOnce"]}), True, id="with more access modes"
+        ),
         pytest.param(volume(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), False, id="being deleted"),
         pytest.param(volume(spec={"volumeAttributesClassName": "gold"}), False, id="of another attributes class"),
-        pytest.param(volume(spec={"claimRef": {"namespace": "default", "name": "other"}}), False, id="promised to somebody else"),
-        pytest.param(volume(spec={"claimRef": {"namespace": "default", "name": "data"}}, status={"phase": "Pending"}), True, id="promised to this claim, available or not"),
-        pytest.param(volume(spec={"claimRef": {"namespace": "default", "name": "data", "uid": "uid-data"}}), True, id="promised to this very claim"),
-        pytest.param(volume(spec={"claimRef": {"namespace": "default", "name": "data", "uid": "older"}}), False, id="promised to an earlier claim of that name"),
+        pytest.param(
+            volume(spec={"claimRef": {"namespace": "default", "name": "other"}}), False, id="promised to somebody else"
+        ),
+        pytest.param(
+            volume(spec={"claimRef": {"namespace": "default", "name": "data"}}, status={"phase": "Pending"}),
+            True,
+            id="promised to this claim, available or not",
+        ),
+        pytest.param(
+            volume(spec={"claimRef": {"namespace": "default", "name": "data", "uid": "uid-data"}}),
+            True,
+            id="promised to this very claim",
+        ),
+        pytest.param(
+            volume(spec={"claimRef": {"namespace": "default", "name": "data", "uid": "older"}}),
+            False,
+            id="promised to an earlier claim of that name",
+        ),
     ],
 )
 def test_which_volume_may_serve_a_claim(pv: dict[str, Any], fits: bool) -> None:
@@ -158,15 +235,31 @@ def test_before_1_34_attributes_classes_were_not_compared() -> None:
 MAKER = storage_class(provisioner="csi.example")
 
 
-def pool(zone: str | None, *, capacity: str | None = None, maximum: str | None = None, of: str = "wait") -> dict[str, Any]:
+def pool(
+    zone: str | None, *, capacity: str | None = None, maximum: str | None = None, of: str = "wait"
+) -> dict[str, Any]:
     topology = None if zone is None else {"matchLabels": {"zone": zone}}
     meta = {"name": f"pool-{zone}", "namespace": "default"}
-    amounts = {key: value for key, value in (("capacity", capacity), ("maximumVolumeSize", maximum)) if value is not None}
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "metadata": meta, "storageClassName": of, "nodeTopology": topology, **amounts}
+    amounts = {
+        key: value for key, value in (("capacity", capacity), ("maximumVolumeSize", maximum)) if value is not None
+    }
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": meta,
+        "storageClassName": of,
+        "nodeTopology": topology,
+        **amounts,
+    }
 
 
 def counting(*, counts: bool = True) -> dict[str, Any]:
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "csi.example"}, "spec": {"storageCapacity": counts}}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": "csi.example"},
+        "spec": {"storageCapacity": counts},
+    }
 
 
 def topologies(*zones: str) -> list[dict[str, Any]]:
@@ -177,14 +270,40 @@ def topologies(*zones: str) -> list[dict[str, Any]]:
     ("objects", "expected"),
     [
         pytest.param((MAKER,), {}, id="anywhere"),
-        pytest.param((storage_class(),), {"a": (NO_VOLUME,), "b": (NO_VOLUME,)}, id="a class without provisioner makes none"),
-        pytest.param((storage_class(provisioner="csi.example", allowedTopologies=topologies("a", "c")),), {"b": (NO_VOLUME,)}, id="only in the allowed topologies"),
-        pytest.param((storage_class(provisioner="csi.example", allowedTopologies=[{"matchLabelExpressions": []}]),), {"a": (NO_VOLUME,), "b": (NO_VOLUME,)}, id="an empty term allows nothing"),
+        pytest.param(
+            (storage_class(),), {"a": (NO_VOLUME,), "b": (NO_VOLUME,)}, id="a class without provisioner makes none"
+        ),
+        pytest.param(
+            (storage_class(provisioner="csi.example", allowedTopologies=topologies("a", "c")),),
+            {"b": (NO_VOLUME,)},
+            id="only in the allowed topologies",
+        ),
+        pytest.param(
+            (storage_class(provisioner="csi.example", allowedTopologies=[{"matchLabelExpressions": []}]),),
+            {"a": (NO_VOLUME,), "b": (NO_VOLUME,)},
+            id="an empty term allows nothing",
+        ),
         pytest.param((MAKER, counting(), pool("a", capacity="1Gi")), {"b": (NO_SPACE,)}, id="where there is room"),
-        pytest.param((MAKER, counting(), pool("a", capacity="1023Mi")), {"a": (NO_SPACE,), "b": (NO_SPACE,)}, id="not where there is too little"),
-        pytest.param((MAKER, counting(), pool("a", capacity="9Gi", maximum="512Mi")), {"a": (NO_SPACE,), "b": (NO_SPACE,)}, id="a largest size counts before the sum"),
-        pytest.param((MAKER, counting(), pool("a", capacity="9Gi", of="other")), {"a": (NO_SPACE,), "b": (NO_SPACE,)}, id="another class's pool"),
-        pytest.param((MAKER, counting(), pool(None, capacity="9Gi")), {"a": (NO_SPACE,), "b": (NO_SPACE,)}, id="a pool that can be reached from nowhere"),
+        pytest.param(
+            (MAKER, counting(), pool("a", capacity="1023Mi")),
+            {"a": (NO_SPACE,), "b": (NO_SPACE,)},
+            id="not where there is too little",
+        ),
+        pytest.param(
+            (MAKER, counting(), pool("a", capacity="9Gi", maximum="512Mi")),
+            {"a": (NO_SPACE,), "b": (NO_SPACE,)},
+            id="a largest size counts before the sum",
+        ),
+        pytest.param(
+            (MAKER, counting(), pool("a", capacity="9Gi", of="other")),
+            {"a": (NO_SPACE,), "b": (NO_SPACE,)},
+            id="another class's pool",
+        ),
+        pytest.param(
+            (MAKER, counting(), pool(None, capacity="9Gi")),
+            {"a": (NO_SPACE,), "b": (NO_SPACE,)},
+            id="a pool that can be reached from nowhere",
+        ),
         pytest.param((MAKER, counting(counts=False)), {}, id="a driver that does not count its room"),
     ],
 )
@@ -203,7 +322,13 @@ def test_a_claim_whose_node_is_chosen_is_not_given_an_existing_volume() -> None:
 
 
 def test_reasons_about_bound_and_unbound_claims_stand_together() -> None:
-    assert nodes_refused(claim("one", bound_to="pv"), volume(zones=("b",), status={"phase": "Bound"}), claim("two"), storage_class(), pod=TWO) == {"a": (UNREACHABLE, NO_VOLUME), "b": (NO_VOLUME,)}
+    assert nodes_refused(
+        claim("one", bound_to="pv"),
+        volume(zones=("b",), status={"phase": "Bound"}),
+        claim("two"),
+        storage_class(),
+        pod=TWO,
+    ) == {"a": (UNREACHABLE, NO_VOLUME), "b": (NO_VOLUME,)}
 
 
 # ---- after the choice ----
@@ -218,14 +343,32 @@ def reserved(*objects: dict[str, Any], node: str, pod: dict[str, Any] = POD) -> 
 
 
 def test_reserving_promises_the_smallest_volume_that_fits() -> None:
-    plan = reserved(claim(), storage_class(), volume("large", size="9Gi"), volume("small"), volume("smaller", size="512Mi"), node="a")
+    plan = reserved(
+        claim(),
+        storage_class(),
+        volume("large", size="9Gi"),
+        volume("small"),
+        volume("smaller", size="512Mi"),
+        node="a",
+    )
     (promised,) = plan.volumes
-    assert (promised.name, promised.claim and promised.claim.name, promised.annotations) == ("small", "data", {"pv.kubernetes.io/bound-by-controller": "yes"})
+    assert (promised.name, promised.claim and promised.claim.name, promised.annotations) == (
+        "small",
+        "data",
+        {"pv.kubernetes.io/bound-by-controller": "yes"},
+    )
     assert plan.claims == ()
 
 
 def test_the_smaller_claim_chooses_first_even_where_that_leaves_none_for_the_larger() -> None:
-    plan = reserved(claim("one", size="5Gi"), claim("two", size="1Gi"), storage_class(provisioner="csi.example"), volume(size="5Gi"), node="a", pod=TWO)
+    plan = reserved(
+        claim("one", size="5Gi"),
+        claim("two", size="1Gi"),
+        storage_class(provisioner="csi.example"),
+        volume(size="5Gi"),
+        node="a",
+        pod=TWO,
+    )
     assert [pv.claim and pv.claim.name for pv in plan.volumes] == ["two"]
     assert [made.name for made in plan.claims] == ["one"]
 
@@ -265,7 +408,9 @@ def scores(*objects: dict[str, Any], version: str = "1.37", pod: dict[str, Any] 
 
 
 def test_since_1_37_the_emptier_storage_scores_higher() -> None:
-    assert scores(claim(), storage_class(), volume("x", size="2Gi", zones=("a",)), volume("y", size="4Gi", zones=("b",))) == [50, 75]
+    assert scores(
+        claim(), storage_class(), volume("x", size="2Gi", zones=("a",)), volume("y", size="4Gi", zones=("b",))
+    ) == [50, 75]
 
 
 def test_pools_score_by_what_would_be_taken_of_them_and_one_pool_is_counted_once() -> None:
@@ -283,9 +428,15 @@ def test_until_1_36_storage_is_not_scored() -> None:
     scores(claim(), MAKER, version="1.36")
 
 
-@pytest.mark.parametrize(("utilization", "score"), [(0, 20), (9, 20), (10, 20), (15, 35), (20, 50), (25, 30), (29, 14), (30, 10), (100, 10)])
+@pytest.mark.parametrize(
+    ("utilization", "score"), [(0, 20), (9, 20), (10, 20), (15, 35), (20, 50), (25, 30), (29, 14), (30, 10), (100, 10)]
+)
 def test_a_shape_is_followed_in_straight_lines_cut_toward_zero(utilization: int, score: int) -> None:
-    shape = (ShapePoint(utilization=10, score=2), ShapePoint(utilization=20, score=5), ShapePoint(utilization=30, score=1))
+    shape = (
+        ShapePoint(utilization=10, score=2),
+        ShapePoint(utilization=20, score=5),
+        ShapePoint(utilization=30, score=1),
+    )
     assert interpolate(shape, utilization) == score
 
 

@@ -23,10 +23,16 @@ from tests.scheduler_core.plugins.asking import (
 PLUGIN = NodeVolumeLimits(KubeVersion.parse("1.36"))
 FULL = "node(s) exceed max volume count"
 N1 = a_node("n1").manifest
-CLAIMS = [obj for index in range(4) for obj in (claim(f"c{index}", bound_to=f"pv{index}"), csi_volume(f"pv{index}", f"handle{index}"))]
+CLAIMS = [
+    obj
+    for index in range(4)
+    for obj in (claim(f"c{index}", bound_to=f"pv{index}"), csi_volume(f"pv{index}", f"handle{index}"))
+]
 
 
-def pod(*claims: str, name: str = "pod", node: str | None = None, volumes: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def pod(
+    *claims: str, name: str = "pod", node: str | None = None, volumes: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     built = a_pod(name).with_field("spec.volumes", [*using(*claims), *(volumes or [])])
     return (built.with_field("spec.nodeName", node) if node else built).manifest
 
@@ -51,13 +57,33 @@ def is_full(*objects: dict[str, Any], plugin: NodeVolumeLimits = PLUGIN) -> bool
     [
         pytest.param((csi_node("n1", limit=1), pod("c0")), False, id="the last place"),
         pytest.param((csi_node("n1", limit=1), pod("c0", "c1")), True, id="two for one place"),
-        pytest.param((csi_node("n1", limit=1), pod("c0"), pod("c1", name="o", node="n1")), True, id="another pod has it"),
-        pytest.param((csi_node("n1", limit=1), pod("c0"), pod("c0", name="o", node="n1")), False, id="the same volume is there already"),
-        pytest.param((csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), pod("c1", name="p", node="n1")), False, id="a volume shared by two pods counts once"),
-        pytest.param((csi_node("n1", limit=1), pod("c0"), pod("gone", name="o", node="n1")), False, id="a claim that is gone is not counted"),
-        pytest.param((csi_node("n1", limit=1), pod("c0"), attachment("pv1")), True, id="a volume that is only attached counts"),
+        pytest.param(
+            (csi_node("n1", limit=1), pod("c0"), pod("c1", name="o", node="n1")), True, id="another pod has it"
+        ),
+        pytest.param(
+            (csi_node("n1", limit=1), pod("c0"), pod("c0", name="o", node="n1")),
+            False,
+            id="the same volume is there already",
+        ),
+        pytest.param(
+            (csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), pod("c1", name="p", node="n1")),
+            False,
+            id="a volume shared by two pods counts once",
+        ),
+        pytest.param(
+            (csi_node("n1", limit=1), pod("c0"), pod("gone", name="o", node="n1")),
+            False,
+            id="a claim that is gone is not counted",
+        ),
+        pytest.param(
+            (csi_node("n1", limit=1), pod("c0"), attachment("pv1")), True, id="a volume that is only attached counts"
+        ),
         pytest.param((csi_node("n1", limit=1), pod("c0"), attachment("pv1", "n2")), False, id="attached elsewhere"),
-        pytest.param((csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), attachment("pv1")), False, id="used and attached counts once"),
+        pytest.param(
+            (csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), attachment("pv1")),
+            False,
+            id="used and attached counts once",
+        ),
         pytest.param((csi_node("n1"), pod("c0", "c1")), False, id="no limit"),
         pytest.param((csi_node("n1", "other.example", limit=0), pod("c0")), False, id="another driver's limit"),
         pytest.param((csi_node("n1", limit=0), pod("c0")), True, id="a limit of zero"),
@@ -82,42 +108,98 @@ EBS_PV = volume("ebs", spec={"awsElasticBlockStore": {"volumeID": "aws://eu-1a/v
     ("objects", "expected"),
     [
         pytest.param((pod(volumes=[EBS]),), False, id="one disk for one place"),
-        pytest.param((pod(volumes=[EBS]), claim("old", bound_to="ebs"), EBS_PV, pod("old", name="o", node="n1")), True, id="a disk in the pod and one behind a claim"),
-        pytest.param((pod(volumes=[{"name": "d", "awsElasticBlockStore": {"volumeID": "vol-1"}}]), claim("old", bound_to="ebs"), EBS_PV, pod("old", name="o", node="n1")), False, id="the same disk by its two names"),
-        pytest.param((pod("new"), claim("new"), storage_class(provisioner="kubernetes.io/aws-ebs"), pod(name="o", node="n1", volumes=[EBS])), True, id="an in-tree provisioner counts for its driver"),
+        pytest.param(
+            (pod(volumes=[EBS]), claim("old", bound_to="ebs"), EBS_PV, pod("old", name="o", node="n1")),
+            True,
+            id="a disk in the pod and one behind a claim",
+        ),
+        pytest.param(
+            (
+                pod(volumes=[{"name": "d", "awsElasticBlockStore": {"volumeID": "vol-1"}}]),
+                claim("old", bound_to="ebs"),
+                EBS_PV,
+                pod("old", name="o", node="n1"),
+            ),
+            False,
+            id="the same disk by its two names",
+        ),
+        pytest.param(
+            (
+                pod("new"),
+                claim("new"),
+                storage_class(provisioner="kubernetes.io/aws-ebs"),
+                pod(name="o", node="n1", volumes=[EBS]),
+            ),
+            True,
+            id="an in-tree provisioner counts for its driver",
+        ),
     ],
 )
-def test_disks_of_the_old_kinds_count_for_the_driver_that_took_them_over(objects: tuple[dict[str, Any], ...], expected: bool) -> None:
+def test_disks_of_the_old_kinds_count_for_the_driver_that_took_them_over(
+    objects: tuple[dict[str, Any], ...], expected: bool
+) -> None:
     assert is_full(csi_node("n1", "ebs.csi.aws.com", limit=1), *objects) is expected
 
 
 def test_an_ephemeral_volume_counts_and_its_claim_must_be_the_pods_own() -> None:
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
-    owned = claim("pod-scratch", metadata={"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "default-pod", "controller": True}]})
+    owned = claim(
+        "pod-scratch",
+        metadata={
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "default-pod", "controller": True}
+            ]
+        },
+    )
     objects = (csi_node("n1", limit=0), storage_class(provisioner="csi.example"), pod(volumes=[scratch]))
     assert is_full(owned, *objects)
     stranger = ask(PLUGIN, N1, claim("pod-scratch"), *objects)["n1"]
-    assert stranger == Verdict(Code.ERROR, ("PVC default/pod-scratch was not created for pod default/pod (pod is not owner)",))
+    assert stranger == Verdict(
+        Code.ERROR, ("PVC default/pod-scratch was not created for pod default/pod (pod is not owner)",)
+    )
 
 
 def test_a_missing_claim_refuses_the_node_for_good() -> None:
-    assert ask(PLUGIN, N1, pod("nowhere"))["n1"] == unresolvable('looking up PVC default/nowhere: persistentvolumeclaim "nowhere" not found')
+    assert ask(PLUGIN, N1, pod("nowhere"))["n1"] == unresolvable(
+        'looking up PVC default/nowhere: persistentvolumeclaim "nowhere" not found'
+    )
 
 
-@pytest.mark.parametrize("volumes", [[], [{"name": "e", "emptyDir": {}}], [{"name": "c", "csi": {"driver": "csi.example"}}]])
+@pytest.mark.parametrize(
+    "volumes", [[], [{"name": "e", "emptyDir": {}}], [{"name": "c", "csi": {"driver": "csi.example"}}]]
+)
 def test_a_pod_that_attaches_nothing_is_not_looked_at(volumes: list[dict[str, Any]]) -> None:
     assert ask(PLUGIN, N1, pod(volumes=volumes)) == SKIPPED
 
 
 def driver(*, insists: bool) -> dict[str, Any]:
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "csi.example"}, "spec": {"preventPodSchedulingIfMissing": insists}}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": "csi.example"},
+        "spec": {"preventPodSchedulingIfMissing": insists},
+    }
 
 
 @pytest.mark.parametrize(
     ("version", "insists", "installed", "expected"),
-    [("1.37", True, "other.example", True), ("1.37", True, "csi.example", False), ("1.37", False, "other.example", False), ("1.36", True, "other.example", False)],
+    [
+        ("1.37", True, "other.example", True),
+        ("1.37", True, "csi.example", False),
+        ("1.37", False, "other.example", False),
+        ("1.36", True, "other.example", False),
+    ],
 )
-def test_since_1_37_a_driver_may_insist_on_being_installed(version: str, insists: bool, installed: str, expected: bool) -> None:
-    verdict = ask(NodeVolumeLimits(KubeVersion.parse(version)), N1, *CLAIMS, driver(insists=insists), csi_node("n1", installed), pod("c0"))["n1"]
+def test_since_1_37_a_driver_may_insist_on_being_installed(
+    version: str, insists: bool, installed: str, expected: bool
+) -> None:
+    verdict = ask(
+        NodeVolumeLimits(KubeVersion.parse(version)),
+        N1,
+        *CLAIMS,
+        driver(insists=insists),
+        csi_node("n1", installed),
+        pod("c0"),
+    )["n1"]
     assert (verdict == unschedulable("csi.example CSI driver is not installed on the node")) is expected
     assert verdict.is_success is not expected

@@ -14,7 +14,9 @@ from scheduler_core.testing.builders import a_node, a_pod
 from tests.scheduler_core.plugins.asking import SKIPPED, ask, claim, refused, using
 
 PLUGIN = VolumeRestrictions(KubeVersion.parse("1.36"))
-IN_USE = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+IN_USE = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
 NODES = (a_node("n1").manifest, a_node("n2").manifest)
 
 
@@ -36,7 +38,9 @@ def iscsi(iqn: str = "iqn", read_only: bool = False) -> dict[str, Any]:
 
 
 def rbd(*monitors: str, image: str = "i", pool: str | None = None, read_only: bool = False) -> dict[str, Any]:
-    return {"rbd": {"monitors": list(monitors), "image": image, "readOnly": read_only, **({"pool": pool} if pool else {})}}
+    return {
+        "rbd": {"monitors": list(monitors), "image": image, "readOnly": read_only, **({"pool": pool} if pool else {})}
+    }
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,9 @@ def rbd(*monitors: str, image: str = "i", pool: str | None = None, read_only: bo
         pytest.param(gce("x"), ebs("x"), False, id="the same name on another kind of disk"),
     ],
 )
-def test_a_disk_in_use_on_a_node_refuses_that_node_only(mine: dict[str, Any], theirs: dict[str, Any], clashes: bool) -> None:
+def test_a_disk_in_use_on_a_node_refuses_that_node_only(
+    mine: dict[str, Any], theirs: dict[str, Any], clashes: bool
+) -> None:
     verdicts = ask(PLUGIN, *NODES, pod(mine), pod(theirs, name="other", node="n1"))
     assert refused(verdicts) == ({"n1": ("node(s) had no available disk",)} if clashes else {})
     assert not clashes or verdicts["n1"] == unschedulable("node(s) had no available disk")
@@ -71,7 +77,9 @@ def exclusive(name: str = "data") -> dict[str, Any]:
 
 
 def holder(*claims: str, namespace: str = "default") -> dict[str, Any]:
-    return a_pod("holder", namespace).with_field("spec.volumes", using(*claims)).with_field("spec.nodeName", "n1").manifest
+    return (
+        a_pod("holder", namespace).with_field("spec.volumes", using(*claims)).with_field("spec.nodeName", "n1").manifest
+    )
 
 
 def asking(*claims: str) -> dict[str, Any]:
@@ -89,7 +97,9 @@ def test_an_exclusive_claim_in_use_anywhere_refuses_every_node_but_eviction_may_
         pytest.param((exclusive(),), id="nobody uses it"),
         pytest.param((claim(), holder("data")), id="it is not exclusive"),
         pytest.param((exclusive(), exclusive("other"), holder("other")), id="another claim is in use"),
-        pytest.param((exclusive(), holder("data", namespace="elsewhere")), id="a claim of that name elsewhere is in use"),
+        pytest.param(
+            (exclusive(), holder("data", namespace="elsewhere")), id="a claim of that name elsewhere is in use"
+        ),
     ],
 )
 def test_a_pod_whose_claims_are_free_is_not_looked_at_again(objects: tuple[dict[str, Any], ...]) -> None:
@@ -106,7 +116,9 @@ def test_a_claim_that_does_not_exist_refuses_the_pod_for_good() -> None:
 
 def test_until_1_33_the_refusal_had_other_words() -> None:
     verdicts = ask(VolumeRestrictions(KubeVersion.parse("1.33")), *NODES, exclusive(), asking("data"), holder("data"))
-    assert verdicts["n2"] == unschedulable("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode")
+    assert verdicts["n2"] == unschedulable(
+        "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+    )
 
 
 def test_taking_the_holder_away_frees_the_claim_and_bringing_it_back_blocks_it_again() -> None:

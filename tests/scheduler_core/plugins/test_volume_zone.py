@@ -16,7 +16,13 @@ POD = a_pod().with_field("spec.volumes", using("data")).manifest
 
 
 def node(name: str, **labels: str) -> dict[str, Any]:
-    return a_node(name).with_labels({{"zone": ZONE, "region": REGION, "old_zone": OLD_ZONE}[key]: value for key, value in labels.items()}).manifest
+    return (
+        a_node(name)
+        .with_labels(
+            {{"zone": ZONE, "region": REGION, "old_zone": OLD_ZONE}[key]: value for key, value in labels.items()}
+        )
+        .manifest
+    )
 
 
 def nodes_refused(labels: dict[str, str], *nodes: dict[str, Any]) -> set[str]:
@@ -29,15 +35,32 @@ def nodes_refused(labels: dict[str, str], *nodes: dict[str, Any]) -> set[str]:
     ("labels", "nodes", "expected"),
     [
         pytest.param({ZONE: "a"}, (node("a", zone="a"), node("b", zone="b")), {"b"}, id="another zone"),
-        pytest.param({ZONE: "a__b"}, (node("a", zone="a"), node("b", zone="b"), node("c", zone="c")), {"c"}, id="either of two zones"),
+        pytest.param(
+            {ZONE: "a__b"},
+            (node("a", zone="a"), node("b", zone="b"), node("c", zone="c")),
+            {"c"},
+            id="either of two zones",
+        ),
         pytest.param({ZONE: "a"}, (node("bare"),), set(), id="a node without any zone label is never refused"),
         pytest.param({ZONE: "a"}, (node("r", region="r"),), {"r"}, id="a node with a region but no zone is"),
-        pytest.param({ZONE: "a", REGION: "r"}, (node("right", zone="a", region="r"), node("wrong", zone="a", region="s")), {"wrong"}, id="zone and region together"),
-        pytest.param({OLD_ZONE: "a"}, (node("new", zone="a"), node("old", old_zone="a"), node("other", zone="b")), {"other"}, id="an old label is found under today's name"),
+        pytest.param(
+            {ZONE: "a", REGION: "r"},
+            (node("right", zone="a", region="r"), node("wrong", zone="a", region="s")),
+            {"wrong"},
+            id="zone and region together",
+        ),
+        pytest.param(
+            {OLD_ZONE: "a"},
+            (node("new", zone="a"), node("old", old_zone="a"), node("other", zone="b")),
+            {"other"},
+            id="an old label is found under today's name",
+        ),
         pytest.param({ZONE: "a"}, (node("old", old_zone="a"),), {"old"}, id="but not today's label under the old name"),
     ],
 )
-def test_a_node_must_be_in_the_volumes_zone(labels: dict[str, str], nodes: tuple[dict[str, Any], ...], expected: set[str]) -> None:
+def test_a_node_must_be_in_the_volumes_zone(
+    labels: dict[str, str], nodes: tuple[dict[str, Any], ...], expected: set[str]
+) -> None:
     assert nodes_refused(labels, *nodes) == expected
 
 
@@ -62,7 +85,9 @@ def test_a_claim_that_cannot_be_used_refuses_the_pod_for_good(objects: tuple[dic
 
 
 def test_a_claim_without_a_name_refuses_the_pod_for_good() -> None:
-    assert ask(PLUGIN, a_pod().with_field("spec.volumes", using("")).manifest, node("a")) == unresolvable("PersistentVolumeClaim had no name")
+    assert ask(PLUGIN, a_pod().with_field("spec.volumes", using("")).manifest, node("a")) == unresolvable(
+        "PersistentVolumeClaim had no name"
+    )
 
 
 def test_a_claim_that_waits_for_its_consumer_asks_for_nothing_yet() -> None:

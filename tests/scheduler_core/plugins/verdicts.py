@@ -28,8 +28,19 @@ def cluster(*parts: Any, objects: Iterable[Mapping[str, Any]] = ()) -> Snapshot:
 def plugin(name: str, args: Mapping[str, Any] | None = None, version: str = "1.36") -> Any:
     """A plugin with arguments as a configuration would write them."""
     release = KubeVersion.parse(version)
-    config = [{"name": name, "args": {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": f"{name}Args", **args}}] if args else []
-    configuration = Configuration.from_mapping({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": config}]}, release)
+    config = (
+        [{"name": name, "args": {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": f"{name}Args", **args}}]
+        if args
+        else []
+    )
+    configuration = Configuration.from_mapping(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": config}],
+        },
+        release,
+    )
     return IN_TREE[name](configuration.profiles[0].plugin_args(name, release), release)
 
 

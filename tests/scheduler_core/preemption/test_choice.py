@@ -10,19 +10,30 @@ from scheduler_core.preemption.victims import Victims, most_important_first
 
 
 def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
-    built = [Pod(name=f"v{index}", spec=PodSpec(priority=priority), start_time=started) for index, (priority, started) in enumerate(pods)]
+    built = [
+        Pod(name=f"v{index}", spec=PodSpec(priority=priority), start_time=started)
+        for index, (priority, started) in enumerate(pods)
+    ]
     return Victims(pods=tuple(most_important_first(built)), budget_violations=violations)
 
 
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
-        pytest.param(victims((9, 0.0), (9, 0.0)), victims((1, 0.0), violations=1), id="no violated budget, whatever else it costs"),
+        pytest.param(
+            victims((9, 0.0), (9, 0.0)),
+            victims((1, 0.0), violations=1),
+            id="no violated budget, whatever else it costs",
+        ),
         pytest.param(victims((5, 0.0), (5, 0.0)), victims((6, 0.0)), id="a less important most important victim"),
         pytest.param(victims((5, 0.0), (1, 0.0)), victims((5, 0.0), (2, 0.0)), id="a smaller sum of priorities"),
-        pytest.param(victims((-5, 0.0)), victims((-5, 0.0), (-9, 0.0)), id="fewer victims even when priorities are negative"),
+        pytest.param(
+            victims((-5, 0.0)), victims((-5, 0.0), (-9, 0.0)), id="fewer victims even when priorities are negative"
+        ),
         pytest.param(victims((5, 20.0)), victims((5, 10.0)), id="a younger victim"),
-        pytest.param(victims((5, 20.0), (1, 0.0)), victims((5, 10.0), (1, 99.0)), id="only the most important ones' ages count"),
+        pytest.param(
+            victims((5, 20.0), (1, 0.0)), victims((5, 10.0), (1, 99.0)), id="only the most important ones' ages count"
+        ),
         pytest.param(victims((5, 20.0), (5, 30.0)), victims((5, 10.0), (5, 99.0)), id="and of those the oldest"),
         pytest.param(victims((5, None)), victims((5, 10.0)), id="one that has not started is youngest"),
     ],
@@ -36,7 +47,13 @@ def test_the_last_tie_falls_to_the_name() -> None:
     assert choose_node({"n2": victims((1, 1.0)), "n1": victims((1, 1.0)), "n3": victims((1, 1.0))}) == "n1"
 
 
-@given(st.dictionaries(st.text("abcd", min_size=1, max_size=3), st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([None, 1.0, 2.0])), min_size=1, max_size=3), min_size=1))
+@given(
+    st.dictionaries(
+        st.text("abcd", min_size=1, max_size=3),
+        st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([None, 1.0, 2.0])), min_size=1, max_size=3),
+        min_size=1,
+    )
+)
 def test_the_order_in_which_candidates_come_does_not_matter(nodes: dict[str, list[tuple[int, float | None]]]) -> None:
     candidates = {name: victims(*pods) for name, pods in nodes.items()}
     assert choose_node(candidates) == choose_node(dict(reversed(candidates.items())))

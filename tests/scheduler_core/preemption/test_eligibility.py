@@ -21,15 +21,29 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
     [
         pytest.param(POD, None, (), "", id="not nominated"),
         pytest.param(NEVER, None, (), "not eligible due to preemptionPolicy=Never.", id="its policy forbids it"),
-        pytest.param(replace(NEVER, nominated_node_name="n1"), BUSY, (VICTIM,), "not eligible due to preemptionPolicy=Never.", id="the policy comes first"),
+        pytest.param(
+            replace(NEVER, nominated_node_name="n1"),
+            BUSY,
+            (VICTIM,),
+            "not eligible due to preemptionPolicy=Never.",
+            id="the policy comes first",
+        ),
         pytest.param(NOMINATED, BUSY, (), "", id="nominated, victims gone"),
         pytest.param(NOMINATED, BUSY, (VICTIM,), WAITS, id="nominated, a victim is still going"),
         pytest.param(NOMINATED, unresolvable("tainted"), (VICTIM,), "", id="the nominated node is of no use any more"),
         pytest.param(NOMINATED, None, (), "", id="the nominated node is gone"),
         pytest.param(POD, BUSY, (VICTIM,), "", id="somebody else's victim"),
-        pytest.param(NOMINATED, BUSY, (replace(VICTIM, preempted_by_scheduler=False),), "", id="going for another reason"),
+        pytest.param(
+            NOMINATED, BUSY, (replace(VICTIM, preempted_by_scheduler=False),), "", id="going for another reason"
+        ),
         pytest.param(NOMINATED, BUSY, (replace(VICTIM, terminating=False),), "", id="marked but not going yet"),
-        pytest.param(NOMINATED, BUSY, (replace(VICTIM, spec=PodSpec(priority=10)),), "", id="as important as the pod: not its victim"),
+        pytest.param(
+            NOMINATED,
+            BUSY,
+            (replace(VICTIM, spec=PodSpec(priority=10)),),
+            "",
+            id="as important as the pod: not its victim",
+        ),
     ],
 )
 def test_who_may_evict(pod: Pod, verdict: Verdict | None, there: tuple[Pod, ...], obstacle: str) -> None:

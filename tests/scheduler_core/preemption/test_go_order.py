@@ -1,4 +1,5 @@
-"""The order of equals is Go's. What is expected here was written down from Go 1.26's sort.Slice; it has been the same since 1.19."""
+"""The order of equals is Go's. What is expected here was written down from Go 1.26's sort.Slice; it has been
+the same since 1.19."""
 
 import hashlib
 import struct
@@ -25,7 +26,10 @@ def generator(seed: int) -> Callable[[int], int]:
 
 def places(keys: list[int]) -> list[int]:
     """Where each item of the sorted run came from."""
-    return [place for _, place in go_sorted(list(zip(keys, range(len(keys)), strict=True)), lambda one, other: one[0] < other[0])]
+    return [
+        place
+        for _, place in go_sorted(list(zip(keys, range(len(keys)), strict=True)), lambda one, other: one[0] < other[0])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +37,42 @@ def places(keys: list[int]) -> list[int]:
     [
         (13, 3, [6, 3, 8, 12, 2, 4, 5, 0, 11, 1, 7, 9, 10]),
         (20, 2, [6, 1, 2, 3, 4, 5, 13, 19, 17, 14, 0, 11, 12, 10, 9, 15, 16, 8, 18, 7]),
-        (30, 4, [10, 27, 25, 23, 4, 5, 19, 17, 13, 21, 6, 11, 29, 28, 14, 2, 15, 26, 18, 12, 8, 0, 1, 3, 9, 24, 7, 22, 20, 16]),
+        (
+            30,
+            4,
+            [
+                10,
+                27,
+                25,
+                23,
+                4,
+                5,
+                19,
+                17,
+                13,
+                21,
+                6,
+                11,
+                29,
+                28,
+                14,
+                2,
+                15,
+                26,
+                18,
+                12,
+                8,
+                0,
+                1,
+                3,
+                9,
+                24,
+                7,
+                22,
+                20,
+                16,
+            ],
+        ),
     ],
 )
 def test_equals_come_out_as_from_go(length: int, kinds: int, expected: list[int]) -> None:

@@ -25,8 +25,23 @@ from scheduler_core.snapshot.node_info import NodeInfo
 FULL = unschedulable("Insufficient room")
 
 
-def a_pod(name: str, priority: int = 0, *, size: int = 1, started: float | None = 0.0, app: str = "", namespace: str = "default") -> Pod:
-    return Pod(name=name, namespace=namespace, uid=name, labels={"size": str(size), **({"app": app} if app else {})}, spec=PodSpec(priority=priority), start_time=started)
+def a_pod(
+    name: str,
+    priority: int = 0,
+    *,
+    size: int = 1,
+    started: float | None = 0.0,
+    app: str = "",
+    namespace: str = "default",
+) -> Pod:
+    return Pod(
+        name=name,
+        namespace=namespace,
+        uid=name,
+        labels={"size": str(size), **({"app": app} if app else {})},
+        spec=PodSpec(priority=priority),
+        start_time=started,
+    )
 
 
 def size_of(pod: Pod) -> int:
@@ -78,7 +93,15 @@ def test_the_most_important_are_spared_first() -> None:
 
 
 def test_among_equals_the_one_that_has_run_longer_is_spared() -> None:
-    assert names(select(PREEMPTOR, a_pod("young", started=20.0), a_pod("old", started=10.0), a_pod("unstarted", started=None), room=3)) == ("unstarted",)
+    assert names(
+        select(
+            PREEMPTOR,
+            a_pod("young", started=20.0),
+            a_pod("old", started=10.0),
+            a_pod("unstarted", started=None),
+            room=3,
+        )
+    ) == ("unstarted",)
 
 
 def test_sparing_a_large_important_pod_may_cost_several_small_ones() -> None:
@@ -92,7 +115,12 @@ def test_a_pod_that_does_not_fit_again_leaves_room_for_smaller_ones() -> None:
 
 
 def test_victims_come_most_important_first_whatever_budgets_say() -> None:
-    budget = DisruptionBudget(name="b", namespace="default", selector=LabelSelector((Requirement("app", "In", ("x",)),)), disruptions_allowed=0)
+    budget = DisruptionBudget(
+        name="b",
+        namespace="default",
+        selector=LabelSelector((Requirement("app", "In", ("x",)),)),
+        disruptions_allowed=0,
+    )
     found = select(PREEMPTOR, a_pod("low", 1, app="x"), a_pod("high", 9), a_pod("mid", 5), room=1, budgets=(budget,))
     assert names(found) == ("high", "mid", "low")
     assert isinstance(found, Victims)
@@ -100,7 +128,12 @@ def test_victims_come_most_important_first_whatever_budgets_say() -> None:
 
 
 def test_a_pod_under_an_exhausted_budget_is_spared_before_a_more_important_one() -> None:
-    budget = DisruptionBudget(name="b", namespace="default", selector=LabelSelector((Requirement("app", "In", ("x",)),)), disruptions_allowed=0)
+    budget = DisruptionBudget(
+        name="b",
+        namespace="default",
+        selector=LabelSelector((Requirement("app", "In", ("x",)),)),
+        disruptions_allowed=0,
+    )
     found = select(PREEMPTOR, a_pod("guarded", 1, app="x"), a_pod("free", 9), room=2, budgets=(budget,))
     assert names(found) == ("free",)
     assert isinstance(found, Victims)
@@ -108,7 +141,9 @@ def test_a_pod_under_an_exhausted_budget_is_spared_before_a_more_important_one()
 
 
 def test_nobody_less_important_means_nobody_to_evict() -> None:
-    assert select(PREEMPTOR, a_pod("equal", 100), room=1) == unresolvable("No preemption victims found for incoming pod")
+    assert select(PREEMPTOR, a_pod("equal", 100), room=1) == unresolvable(
+        "No preemption victims found for incoming pod"
+    )
 
 
 def test_a_node_that_is_too_small_even_when_emptied_says_why() -> None:
@@ -122,12 +157,16 @@ def test_a_node_where_everybody_can_stay_is_an_error() -> None:
 
 def test_an_error_of_a_plugin_is_the_answer() -> None:
     trial = Room(1, bad=error("broken"))
-    assert select_victims(trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1)]), ()) == error("broken")
+    assert select_victims(trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1)]), ()) == error(
+        "broken"
+    )
 
 
 def test_the_plugins_hear_of_every_pod_that_leaves_and_comes_back() -> None:
     trial = Room(2)
-    select_victims(trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1), a_pod("high", 9)]), ())
+    select_victims(
+        trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1), a_pod("high", 9)]), ()
+    )
     assert trial.log == ["-low", "-high", "+high", "+low", "-low"]
 
 
@@ -135,8 +174,13 @@ def test_the_plugins_hear_of_every_pod_that_leaves_and_comes_back() -> None:
     sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.floats(0, 5)), min_size=1, max_size=8),
     room=st.integers(1, 16),
 )
-def test_the_preemptor_fits_afterwards_and_no_spared_pod_could_take_a_victims_place(sizes: list[tuple[int, int, float]], room: int) -> None:
-    others = [a_pod(f"p{index}", priority, size=size, started=started) for index, (size, priority, started) in enumerate(sizes)]
+def test_the_preemptor_fits_afterwards_and_no_spared_pod_could_take_a_victims_place(
+    sizes: list[tuple[int, int, float]], room: int
+) -> None:
+    others = [
+        a_pod(f"p{index}", priority, size=size, started=started)
+        for index, (size, priority, started) in enumerate(sizes)
+    ]
     found = select(PREEMPTOR, *others, room=room)
     total = sum(map(size_of, others)) + 1
     if isinstance(found, Verdict):
@@ -159,7 +203,12 @@ def test_the_preemptor_fits_afterwards_and_no_spared_pod_could_take_a_victims_pl
         pytest.param(a_pod("a", started=1.0), a_pod("b", started=1.0), False, id="equals"),
         pytest.param(a_pod("a", started=1.0), a_pod("b", started=None), True, id="one that has started"),
         pytest.param(a_pod("a", started=None), a_pod("b", started=1.0), False, id="one that has not"),
-        pytest.param(a_pod("a", started=None), a_pod("b", started=None), True, id="of two that have not, the one that is asked first"),
+        pytest.param(
+            a_pod("a", started=None),
+            a_pod("b", started=None),
+            True,
+            id="of two that have not, the one that is asked first",
+        ),
     ],
 )
 def test_who_is_more_important(one: Pod, other: Pod, first: bool) -> None:
@@ -167,19 +216,26 @@ def test_who_is_more_important(one: Pod, other: Pod, first: bool) -> None:
 
 
 def test_equals_are_ordered_as_by_the_real_scheduler() -> None:
-    # Thirteen pods of one ReplicaSet: more than Go sorts by insertion. All equal, they stay as they are; one that stands out moves the others.
+    # Thirteen pods of one ReplicaSet: more than Go sorts by insertion. All equal, they stay as they are; one
+    # that stands out moves the others.
     pods = [a_pod(f"p{index}") for index in range(13)]
     assert most_important_first(pods) == pods
     pods[12] = a_pod("p12", 1)
-    assert [pod.name for pod in most_important_first(pods)] == [f"p{index}" for index in (12, 6, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 1)]
+    assert [pod.name for pod in most_important_first(pods)] == [
+        f"p{index}" for index in (12, 6, 2, 3, 4, 5, 0, 7, 8, 9, 10, 11, 1)
+    ]
 
 
 # ---- budgets ----
 
 
-def budget(allowed: int, *, namespace: str = "default", disrupted: tuple[str, ...] = (), selector: Any = None) -> DisruptionBudget:
+def budget(
+    allowed: int, *, namespace: str = "default", disrupted: tuple[str, ...] = (), selector: Any = None
+) -> DisruptionBudget:
     chosen = LabelSelector((Requirement("app", "In", ("x",)),)) if selector is None else selector
-    return DisruptionBudget(name="b", namespace=namespace, selector=chosen, disruptions_allowed=allowed, disrupted_pods=frozenset(disrupted))
+    return DisruptionBudget(
+        name="b", namespace=namespace, selector=chosen, disruptions_allowed=allowed, disrupted_pods=frozenset(disrupted)
+    )
 
 
 PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
@@ -195,8 +251,16 @@ PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
         pytest.param([budget(0, disrupted=("a",))], "b", id="one is being evicted already and does not count again"),
         pytest.param([budget(0, selector=LabelSelector(()))], "", id="a budget over everything is over nothing here"),
         pytest.param([budget(0, selector=LabelSelector(None))], "", id="so is one without selector"),
-        pytest.param([budget(1), budget(0, selector=LabelSelector((Requirement("app", "Exists"),)))], "abc", id="every budget has a say"),
-        pytest.param([budget(1, selector=LabelSelector((Requirement("app", "Exists"),))), budget(5)], "bc", id="and counts down also for a pod that another forbids"),
+        pytest.param(
+            [budget(1), budget(0, selector=LabelSelector((Requirement("app", "Exists"),)))],
+            "abc",
+            id="every budget has a say",
+        ),
+        pytest.param(
+            [budget(1, selector=LabelSelector((Requirement("app", "Exists"),))), budget(5)],
+            "bc",
+            id="and counts down also for a pod that another forbids",
+        ),
     ],
 )
 def test_who_overdraws_a_budget(budgets: list[DisruptionBudget], violating: str) -> None:
@@ -207,4 +271,7 @@ def test_who_overdraws_a_budget(budgets: list[DisruptionBudget], violating: str)
 
 def test_a_pod_without_labels_is_under_no_budget() -> None:
     bare = Pod(name="bare")
-    assert split_by_budget([bare], [budget(0, selector=LabelSelector((Requirement("app", "DoesNotExist"),)))]) == ([], [bare])
+    assert split_by_budget([bare], [budget(0, selector=LabelSelector((Requirement("app", "DoesNotExist"),)))]) == (
+        [],
+        [bare],
+    )

@@ -133,7 +133,9 @@ def test_the_last_volume_goes_to_one_pod_and_the_other_says_so() -> None:
 
 
 def test_the_queues_waiting_times_come_from_the_configuration() -> None:
-    scheduler = Scheduler(Configuration.from_mapping({"podInitialBackoffSeconds": 7, "podMaxBackoffSeconds": 9}), kube_version="1.32")
+    scheduler = Scheduler(
+        Configuration.from_mapping({"podInitialBackoffSeconds": 7, "podMaxBackoffSeconds": 9}), kube_version="1.32"
+    )
     world = World(scheduler=scheduler)  # no nodes: counts as an error, so the pod backs off
     world.arrive(a_pod("new"), 100.0)
     world.step(100.0)
@@ -144,8 +146,15 @@ def test_the_queues_waiting_times_come_from_the_configuration() -> None:
 
 
 def test_each_profile_has_its_own_hints() -> None:
-    profiles = [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}}]
+    profiles = [
+        {"schedulerName": "a"},
+        {"schedulerName": "b", "plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}},
+    ]
     queue = queue_for(Scheduler(Configuration.from_mapping({"profiles": profiles})))
     a, b = (queue.profile(name).hints.by_plugin for name in ("a", "b"))
     assert set(a) - set(b) == {"NodeResourcesFit"}
-    assert {keeper.name for keeper in queue.profile("a").gatekeepers} == {"SchedulingGates", "DynamicResources", "DefaultPreemption"}
+    assert {keeper.name for keeper in queue.profile("a").gatekeepers} == {
+        "SchedulingGates",
+        "DynamicResources",
+        "DefaultPreemption",
+    }

@@ -10,7 +10,12 @@ POLICY = BackoffPolicy()
 
 
 def refused(name: str, *, at: float = 100.0, times: int = 1, priority: int = 0) -> QueuedPod:
-    return QueuedPod(pod=Pod(name=name, spec=PodSpec(priority=priority)), timestamp=at, unschedulable_count=times, unschedulable_plugins={"NodeResourcesFit"})
+    return QueuedPod(
+        pod=Pod(name=name, spec=PodSpec(priority=priority)),
+        timestamp=at,
+        unschedulable_count=times,
+        unschedulable_plugins={"NodeResourcesFit"},
+    )
 
 
 def failed(name: str, *, at: float = 100.0, times: int = 1) -> QueuedPod:
@@ -32,7 +37,9 @@ def names(pods: list[QueuedPod]) -> list[str]:
     return [queued.pod.name for queued in pods]
 
 
-@pytest.mark.parametrize(("failures", "seconds"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (64, 10), (10_000, 10)])
+@pytest.mark.parametrize(
+    ("failures", "seconds"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (64, 10), (10_000, 10)]
+)
 def test_the_wait_doubles_from_one_second_to_ten(failures: int, seconds: float) -> None:
     assert POLICY.duration_seconds(failures) == seconds
 
@@ -65,7 +72,9 @@ def test_a_pod_that_never_failed_does_not_wait() -> None:
 
 
 def test_within_one_second_priority_decides_whose_turn_comes_first() -> None:
-    backoff = room(refused("low", at=100.1), refused("later", at=101.5, priority=9), refused("high", at=100.9, priority=5))
+    backoff = room(
+        refused("low", at=100.1), refused("later", at=101.5, priority=9), refused("high", at=100.9, priority=5)
+    )
     assert names(backoff.take_finished(110)) == ["high", "low", "later"]
 
 
@@ -93,4 +102,10 @@ def test_a_pod_stands_in_one_of_the_two_rooms_only() -> None:
     backoff = room(queued)
     queued.unschedulable_plugins.clear()
     backoff.put(queued)
-    assert (len(backoff), backoff.take_early(), backoff.get("default/a"), backoff.remove("default/a"), len(backoff)) == (1, None, queued, queued, 0)
+    assert (
+        len(backoff),
+        backoff.take_early(),
+        backoff.get("default/a"),
+        backoff.remove("default/a"),
+        len(backoff),
+    ) == (1, None, queued, queued, 0)

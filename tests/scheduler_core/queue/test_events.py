@@ -10,16 +10,63 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
 @pytest.mark.parametrize(
     ("registered", "happened", "heard"),
     [
-        pytest.param(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL), True, id="one of several actions"),
-        pytest.param(ClusterEvent(Resource.NODE, Action.ADD), ClusterEvent(Resource.NODE, Action.DELETE), False, id="another action"),
-        pytest.param(ClusterEvent(Resource.NODE, Action.ADD), ClusterEvent(Resource.CSI_NODE, Action.ADD), False, id="another resource"),
-        pytest.param(ClusterEvent(Resource.POD, Action.DELETE), ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), True, id="pods are assigned pods"),
-        pytest.param(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION), True, id="and unscheduled ones"),
-        pytest.param(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), ClusterEvent(Resource.POD, Action.DELETE), False, id="but not the other way round"),
-        pytest.param(ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL), ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE), False, id="a general update is not for one sort"),
-        pytest.param(ClusterEvent(Resource.POD, Action.ALL), ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE), True, id="but for all"),
-        pytest.param(ANY, ClusterEvent(Resource.CSI_DRIVER, Action.ADD), True, id="a wildcard registration hears everything"),
-        pytest.param(ClusterEvent(Resource.NODE, Action.ALL), ANY, False, id="a wildcard event is for the queue, not for a plugin"),
+        pytest.param(
+            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL),
+            True,
+            id="one of several actions",
+        ),
+        pytest.param(
+            ClusterEvent(Resource.NODE, Action.ADD),
+            ClusterEvent(Resource.NODE, Action.DELETE),
+            False,
+            id="another action",
+        ),
+        pytest.param(
+            ClusterEvent(Resource.NODE, Action.ADD),
+            ClusterEvent(Resource.CSI_NODE, Action.ADD),
+            False,
+            id="another resource",
+        ),
+        pytest.param(
+            ClusterEvent(Resource.POD, Action.DELETE),
+            ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE),
+            True,
+            id="pods are assigned pods",
+        ),
+        pytest.param(
+            ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
+            ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION),
+            True,
+            id="and unscheduled ones",
+        ),
+        pytest.param(
+            ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE),
+            ClusterEvent(Resource.POD, Action.DELETE),
+            False,
+            id="but not the other way round",
+        ),
+        pytest.param(
+            ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL),
+            ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE),
+            False,
+            id="a general update is not for one sort",
+        ),
+        pytest.param(
+            ClusterEvent(Resource.POD, Action.ALL),
+            ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE),
+            True,
+            id="but for all",
+        ),
+        pytest.param(
+            ANY, ClusterEvent(Resource.CSI_DRIVER, Action.ADD), True, id="a wildcard registration hears everything"
+        ),
+        pytest.param(
+            ClusterEvent(Resource.NODE, Action.ALL),
+            ANY,
+            False,
+            id="a wildcard event is for the queue, not for a plugin",
+        ),
     ],
 )
 def test_a_registration_hears_what_it_asked_for(registered: ClusterEvent, happened: ClusterEvent, heard: bool) -> None:

@@ -30,7 +30,9 @@ def occupant(priority: int) -> dict[str, Any]:
     return a_pod("old").requesting(cpu="1").with_priority(priority).on("n1").manifest
 
 
-def failed(pod: Any, *objects: dict[str, Any], line: SchedulingQueue | None = None, scheduler: Scheduler | None = None) -> tuple[FailedCycle, SchedulingQueue, QueuedPod, CycleResult]:
+def failed(
+    pod: Any, *objects: dict[str, Any], line: SchedulingQueue | None = None, scheduler: Scheduler | None = None
+) -> tuple[FailedCycle, SchedulingQueue, QueuedPod, CycleResult]:
     line = queue() if line is None else line
     snapshot = load_objects([*objects, pod.manifest])
     line.add(snapshot.pod("default/new"), 10.0)
@@ -43,7 +45,12 @@ def failed(pod: Any, *objects: dict[str, Any], line: SchedulingQueue | None = No
 
 def test_a_refused_pod_waits_for_events_of_those_who_refused_it() -> None:
     outcome, line, queued, _ = failed(new(), NODE, occupant(100))
-    assert (outcome.room, outcome.reason, queued.unschedulable_plugins, queued.timestamp) == (Room.WAITING, "Unschedulable", {"NodeResourcesFit"}, 20.0)
+    assert (outcome.room, outcome.reason, queued.unschedulable_plugins, queued.timestamp) == (
+        Room.WAITING,
+        "Unschedulable",
+        {"NodeResourcesFit"},
+        20.0,
+    )
     assert outcome.message.startswith("0/1 nodes are available: 1 Insufficient cpu. ")
     assert line.in_flight == ()
 
@@ -93,7 +100,9 @@ class Broken:
 
 
 def test_an_error_sends_the_pod_into_its_backoff_and_clears_its_nomination() -> None:
-    configuration = Configuration.from_mapping({"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Broken"}]}}}]})
+    configuration = Configuration.from_mapping(
+        {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Broken"}]}}}]}
+    )
     scheduler = Scheduler(configuration, plugins={"Broken": lambda _args, _version: Broken()})
     outcome, line, queued, _ = failed(new().with_field("status.nominatedNodeName", "n1"), NODE, scheduler=scheduler)
     assert (outcome.room, outcome.reason, outcome.nominated_node) == (Room.BACKOFF, "SchedulerError", "")
@@ -103,12 +112,19 @@ def test_an_error_sends_the_pod_into_its_backoff_and_clears_its_nomination() -> 
 
 def test_a_cluster_without_nodes_counts_like_an_error_but_is_called_unschedulable() -> None:
     outcome, _, queued, _ = failed(new())
-    assert (outcome.room, outcome.reason, outcome.message, outcome.nominated_node) == (Room.BACKOFF, "Unschedulable", "no nodes available to schedule pods", "")
+    assert (outcome.room, outcome.reason, outcome.message, outcome.nominated_node) == (
+        Room.BACKOFF,
+        "Unschedulable",
+        "no nodes available to schedule pods",
+        "",
+    )
     assert queued.consecutive_errors == 1
 
 
 def test_without_a_plugin_to_make_room_the_nomination_is_cleared() -> None:
-    configuration = Configuration.from_mapping({"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]})
+    configuration = Configuration.from_mapping(
+        {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]}
+    )
     outcome, _, _, result = failed(new(), NODE, occupant(1), scheduler=Scheduler(configuration))
     assert outcome.nominated_node == ""
     assert result.sentence == "0/1 nodes are available: 1 Insufficient cpu."
@@ -136,6 +152,10 @@ def test_a_plugin_that_asks_to_wait_is_remembered_as_such() -> None:
         def filter(self, state: Any, pod: Pod, node_info: Any) -> Verdict:
             return Verdict(Code.PENDING, ("not yet",))
 
-    configuration = Configuration.from_mapping({"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Patient"}]}}}]})
-    _, _, queued, _ = failed(new(), NODE, scheduler=Scheduler(configuration, plugins={"Patient": lambda _args, _version: Patient()}))
+    configuration = Configuration.from_mapping(
+        {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Patient"}]}}}]}
+    )
+    _, _, queued, _ = failed(
+        new(), NODE, scheduler=Scheduler(configuration, plugins={"Patient": lambda _args, _version: Patient()})
+    )
     assert (queued.unschedulable_plugins, queued.pending_plugins) == (set(), {"Patient"})

@@ -47,7 +47,9 @@ def broken(_pod: Pod, _old: Any, _new: Any) -> bool:
 
 HINTS = RegisteredHints(
     by_plugin={
-        "Fit": (EventHint(ClusterEvent(Resource.NODE, Action.ADD), lambda pod, old, new: new == f"room for {pod.name}"),),
+        "Fit": (
+            EventHint(ClusterEvent(Resource.NODE, Action.ADD), lambda pod, old, new: new == f"room for {pod.name}"),
+        ),
         "Patient": (EventHint(ClusterEvent(Resource.NODE, Action.ADD)),),
         "Broken": (EventHint(ClusterEvent(Resource.NODE, Action.ADD), broken),),
         "Gates": (EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)),),
@@ -63,7 +65,9 @@ def order(one: QueuedPod, other: QueuedPod) -> bool:
 
 
 def queue(*gatekeepers: Any, **settings: Any) -> SchedulingQueue:
-    return SchedulingQueue(order, {"default-scheduler": ProfileInQueue(gatekeepers=gatekeepers or (Gates(),), hints=HINTS)}, **settings)
+    return SchedulingQueue(
+        order, {"default-scheduler": ProfileInQueue(gatekeepers=gatekeepers or (Gates(),), hints=HINTS)}, **settings
+    )
 
 
 def pod(name: str, *, priority: int = 0, gates: tuple[str, ...] = (), **fields: Any) -> Pod:
@@ -178,7 +182,9 @@ def test_refusals_and_errors_are_counted_apart() -> None:
         pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that breaks counts as yes"),
     ],
 )
-def test_an_event_moves_a_pod_only_when_it_may_help(plugins: tuple[str, ...], event: ClusterEvent, new: str, moves: bool) -> None:
+def test_an_event_moves_a_pod_only_when_it_may_help(
+    plugins: tuple[str, ...], event: ClusterEvent, new: str, moves: bool
+) -> None:
     line = queue()
     refuse(line, "a", *plugins, at=0.0)
     line.move_all(event, None, new, 100.0)
@@ -246,7 +252,9 @@ def waiting_for(name: str, plugin: str, spec: PodSpec, line: SchedulingQueue) ->
 
 def test_a_bound_pod_wakes_those_whose_affinity_it_meets_and_those_that_spread_in_its_namespace() -> None:
     line = queue()
-    term = PodAffinityTerm(topology_key="zone", selector=APP, namespaces=frozenset({"default"}), namespace_selector=LabelSelector(None))
+    term = PodAffinityTerm(
+        topology_key="zone", selector=APP, namespaces=frozenset({"default"}), namespace_selector=LabelSelector(None)
+    )
     waiting_for("affine", "InterPodAffinity", PodSpec(pod_affinity=PodAffinity(required=(term,))), line)
     waiting_for("spread", "PodTopologySpread", PodSpec(), line)
     waiting_for("fit", "Patient", PodSpec(), line)
@@ -263,12 +271,19 @@ def test_a_bound_pod_in_another_namespace_wakes_no_spread_pod() -> None:
     assert names(line, Room.WAITING) == ["spread"]
 
 
-@pytest.mark.parametrize(("namespace", "frees_resources", "active"), [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])])
-def test_a_change_of_a_bound_pod_concerns_those_that_count_it_unless_it_asks_for_less(namespace: str, frees_resources: bool, active: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("namespace", "frees_resources", "active"),
+    [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])],
+)
+def test_a_change_of_a_bound_pod_concerns_those_that_count_it_unless_it_asks_for_less(
+    namespace: str, frees_resources: bool, active: list[str]
+) -> None:
     line = queue()
     waiting_for("spread", "PodTopologySpread", PodSpec(), line)
     old, new = (Pod(name="bound", namespace=namespace, labels=labels, node_name="n") for labels in ({}, {"app": "x"}))
-    line.assigned_pod_updated(old, new, ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL), 50.0, frees_resources=frees_resources)
+    line.assigned_pod_updated(
+        old, new, ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL), 50.0, frees_resources=frees_resources
+    )
     assert names(line, Room.ACTIVE) == active
 
 
@@ -290,7 +305,10 @@ def test_removing_one_of_two_gates_is_not_enough() -> None:
     line = queue()
     gated = pod("a", gates=("g", "h"))
     line.add(gated, 0.0)
-    assert line.update(gated, pod("a", gates=("h",)), (ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE),), 1.0) is Room.WAITING
+    assert (
+        line.update(gated, pod("a", gates=("h",)), (ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE),), 1.0)
+        is Room.WAITING
+    )
 
 
 def test_a_gatekeeper_is_asked_on_the_way_into_the_backoff_and_not_again_on_the_way_out() -> None:

@@ -23,29 +23,56 @@ Manifest = dict[str, Any]
 
 def a_node(name: str, *, cpu: str = "4", zone: str = "a") -> Manifest:
     return {
-        "kind": "Node", "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}},
-        "spec": {}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone},
+        },
+        "spec": {},
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
     }
 
 
-def a_pod(name: str, node: str = "n1", *, cpu: str = "100m", owner: str = "ReplicaSet", app: str = "", deleted: bool = False, **spec: Any) -> Manifest:
+def a_pod(
+    name: str,
+    node: str = "n1",
+    *,
+    cpu: str = "100m",
+    owner: str = "ReplicaSet",
+    app: str = "",
+    deleted: bool = False,
+    **spec: Any,
+) -> Manifest:
     """Of an app of its own unless one is named."""
     app = app or name
     metadata = {
-        "name": name, "namespace": "shop", "uid": name, "labels": {"app": app},
-        "ownerReferences": [{"apiVersion": "apps/v1", "kind": owner, "name": app, "uid": f"{owner}-{app}", "controller": True}],
+        "name": name,
+        "namespace": "shop",
+        "uid": name,
+        "labels": {"app": app},
+        "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": owner, "name": app, "uid": f"{owner}-{app}", "controller": True}
+        ],
         **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}),
     }
     return {
-        "kind": "Pod", "metadata": metadata,
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}], **spec},
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}],
+            **spec,
+        },
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
 
 def a_budget(app: str, allowed: int) -> Manifest:
     return {
-        "kind": "PodDisruptionBudget", "metadata": {"name": app, "namespace": "shop"}, "spec": {"selector": {"matchLabels": {"app": app}}},
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": app}}},
         "status": {"disruptionsAllowed": allowed, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3},
     }
 
@@ -56,9 +83,16 @@ def near(app: str) -> Manifest:
 
 
 def zone_spread(app: str) -> Manifest:
-    return {"topologySpreadConstraints": [
-        {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": app}}},
-    ]}
+    return {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": app}},
+            },
+        ]
+    }
 
 
 def drained(*objects: Manifest, most: int = 100) -> Forecast:
@@ -80,7 +114,10 @@ def test_a_pod_that_follows_another_may_go_wherever_the_tie_before_it_may_fall()
 
 def test_its_sentence_says_which_nodes_are_those_of_another_fall() -> None:
     follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
-    assert follower.sentence in ("fits best on n2, or on n3 if an earlier tie falls otherwise", "fits best on n3, or on n2 if an earlier tie falls otherwise")
+    assert follower.sentence in (
+        "fits best on n2, or on n3 if an earlier tie falls otherwise",
+        "fits best on n3, or on n2 if an earlier tie falls otherwise",
+    )
 
 
 def test_replicas_are_interchangeable_so_two_that_share_a_tie_are_one_course() -> None:
@@ -91,18 +128,29 @@ def test_replicas_are_interchangeable_so_two_that_share_a_tie_are_one_course() -
 
 def test_where_a_tie_decides_whether_there_is_room_the_pod_is_pending_and_says_so() -> None:
     room = [a_node("n2", cpu="2"), a_node("n3", cpu="2")]
-    forecast = drained(a_node("n1"), *room, a_pod("a", cpu="1"), a_pod("b", cpu="1500m", **near("c")), a_pod("c", "n2", cpu="100m"), a_pod("d", "n3", cpu="100m"))
+    forecast = drained(
+        a_node("n1"),
+        *room,
+        a_pod("a", cpu="1"),
+        a_pod("b", cpu="1500m", **near("c")),
+        a_pod("c", "n2", cpu="100m"),
+        a_pod("d", "n3", cpu="100m"),
+    )
     follower = forecast.pods[1]
     assert (follower.outcome, follower.landing) == (Outcome.PENDING, ("n2",))
     assert follower.sentence.startswith("finds room or not, as earlier ties fall: 0/3 nodes are available")
 
 
 def test_a_bound_that_is_met_is_told_and_marks_the_pods_after_it() -> None:
-    forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2)
+    forecast = drained(
+        a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2
+    )
     assert landings(forecast)["a"] == ("n2", "n3", "n4"), "the pod's own tie is known whole"
     assert len(landings(forecast)["b"]) == 2
     assert [pod.is_cut for pod in forecast.pods] == [False, True]
-    assert forecast.notes == ("there are more courses than the 2 that were followed: 1 pod may land on nodes that are not named",)
+    assert forecast.notes == (
+        "there are more courses than the 2 that were followed: 1 pod may land on nodes that are not named",
+    )
 
 
 def test_the_last_tie_of_a_drain_cuts_nothing_off() -> None:
@@ -114,7 +162,9 @@ def test_the_last_tie_of_a_drain_cuts_nothing_off() -> None:
 
 
 def test_the_least_important_pod_is_evicted_first_and_has_its_choice() -> None:
-    forecast = drained(a_node("n1"), a_node("n2"), a_node("n3", cpu="3"), a_pod("a", cpu="2", priority=7), a_pod("b", cpu="2"))
+    forecast = drained(
+        a_node("n1"), a_node("n2"), a_node("n3", cpu="3"), a_pod("a", cpu="2", priority=7), a_pod("b", cpu="2")
+    )
     assert [pod.name for pod in forecast.pods] == ["b", "a"]
     assert landings(forecast) == {"b": ("n2",), "a": ("n3",)}
 
@@ -122,26 +172,48 @@ def test_the_least_important_pod_is_evicted_first_and_has_its_choice() -> None:
 def test_a_replacement_is_placed_while_the_pods_that_go_later_still_stand() -> None:
     spread = zone_spread("web")
     cluster = [a_node("n1"), a_node("n2", cpu="3"), a_node("n3", cpu="8", zone="b")]
-    forecast = drained(*cluster, a_pod("p", app="web", **spread), a_pod("q", app="web", **spread), a_pod("r", "n3", app="web"))
-    assert ("n3",) in landings(forecast).values(), "with both gone at once, zone b would be one ahead and closed to the first"
+    forecast = drained(
+        *cluster, a_pod("p", app="web", **spread), a_pod("q", app="web", **spread), a_pod("r", "n3", app="web")
+    )
+    assert ("n3",) in landings(forecast).values(), (
+        "with both gone at once, zone b would be one ahead and closed to the first"
+    )
 
 
 def test_pods_under_a_budget_wait_until_the_first_round_has_its_places() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
-    forecast = drained(*cluster, a_pod("a", cpu="1500m", app="web"), a_pod("b", cpu="1500m", app="web"), a_pod("c", cpu="2"), a_budget("web", 1))
+    forecast = drained(
+        *cluster,
+        a_pod("a", cpu="1500m", app="web"),
+        a_pod("b", cpu="1500m", app="web"),
+        a_pod("c", cpu="2"),
+        a_budget("web", 1),
+    )
     assert landings(forecast) == {"a": ("n2",), "b": ("n2",), "c": ("n3",)}, "b would have taken n3 from c"
 
 
 def test_the_order_in_which_pods_of_two_stateful_sets_end_is_open() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
-    forecast = drained(*cluster, a_pod("a-0", cpu="3", owner="StatefulSet", app="a"), a_pod("b-0", cpu="2500m", owner="StatefulSet", app="b"))
+    forecast = drained(
+        *cluster,
+        a_pod("a-0", cpu="3", owner="StatefulSet", app="a"),
+        a_pod("b-0", cpu="2500m", owner="StatefulSet", app="b"),
+    )
     assert forecast.courses == 2
-    assert {name: set(nodes) for name, nodes in landings(forecast).items()} == {"a-0": {"n2", "n3"}, "b-0": {"n2", "n3"}}
+    assert {name: set(nodes) for name, nodes in landings(forecast).items()} == {
+        "a-0": {"n2", "n3"},
+        "b-0": {"n2", "n3"},
+    }
 
 
 def test_a_stateful_sets_pod_may_end_before_or_after_the_next_round_begins() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
-    pods = [a_pod("a", cpu="100m", app="web"), a_pod("b", cpu="2500m", app="web"), a_pod("c-0", cpu="3", owner="StatefulSet"), a_budget("web", 1)]
+    pods = [
+        a_pod("a", cpu="100m", app="web"),
+        a_pod("b", cpu="2500m", app="web"),
+        a_pod("c-0", cpu="3", owner="StatefulSet"),
+        a_budget("web", 1),
+    ]
     said = landings(drained(*cluster, *pods))
     assert (set(said["b"]), set(said["c-0"])) == ({"n2", "n3"}, {"n2", "n3"})
 
@@ -159,7 +231,9 @@ def test_a_job_replaces_its_pod_after_everything_else() -> None:
 
 
 @pytest.mark.parametrize(("owner", "outcome"), [("ReplicaSet", None), ("StatefulSet", Outcome.MOVES)])
-def test_a_pod_that_ends_already_has_its_replacement_unless_that_bears_its_name(owner: str, outcome: Outcome | None) -> None:
+def test_a_pod_that_ends_already_has_its_replacement_unless_that_bears_its_name(
+    owner: str, outcome: Outcome | None
+) -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_pod("p", owner=owner, deleted=True))
     assert [pod.outcome for pod in forecast.pods] == ([outcome] if outcome else [])
 
@@ -170,13 +244,25 @@ def test_a_pod_that_ends_already_has_its_replacement_unless_that_bears_its_name(
 @st.composite
 def clusters(draw: st.DrawFn) -> Snapshot:
     """Few nodes of two sizes and few kinds of pods, so that ties abound."""
-    nodes = [a_node("n1", cpu="8")] + [a_node(f"n{n}", cpu=draw(st.sampled_from(["2", "4"])), zone=draw(st.sampled_from("ab"))) for n in range(2, draw(st.integers(4, 6)))]
+    nodes = [a_node("n1", cpu="8")] + [
+        a_node(f"n{n}", cpu=draw(st.sampled_from(["2", "4"])), zone=draw(st.sampled_from("ab")))
+        for n in range(2, draw(st.integers(4, 6)))
+    ]
     rules: list[Manifest] = [{}, {}, near("a"), zone_spread("a")]
     pods = [
-        a_pod(f"p{number}", app=draw(st.sampled_from("abc")), cpu=draw(st.sampled_from(["500m", "1"])), owner=draw(st.sampled_from(["ReplicaSet", "ReplicaSet", "StatefulSet", "Job"])), **draw(st.sampled_from(rules)))
+        a_pod(
+            f"p{number}",
+            app=draw(st.sampled_from("abc")),
+            cpu=draw(st.sampled_from(["500m", "1"])),
+            owner=draw(st.sampled_from(["ReplicaSet", "ReplicaSet", "StatefulSet", "Job"])),
+            **draw(st.sampled_from(rules)),
+        )
         for number in range(draw(st.integers(1, 5)))
     ]
-    others = [a_pod(f"o{number}", draw(st.sampled_from(["n2", "n3"])), app=draw(st.sampled_from("abc")), cpu="500m") for number in range(draw(st.integers(0, 2)))]
+    others = [
+        a_pod(f"o{number}", draw(st.sampled_from(["n2", "n3"])), app=draw(st.sampled_from("abc")), cpu="500m")
+        for number in range(draw(st.integers(0, 2)))
+    ]
     return load_objects([*nodes, *pods, *others, *([a_budget("a", 1)] if draw(st.booleans()) else [])])
 
 
@@ -237,7 +323,9 @@ def nodes_of_owners(forecast: Forecast) -> dict[str, set[str]]:
 def test_the_drain_that_is_gone_on_from_is_the_main_course(snapshot: Snapshot) -> None:
     alone = run_drain(snapshot, ["n1"], Scheduler())
     among = run_drain(snapshot, ["n1"], Scheduler(), most_courses=50)
-    assert [(each.pod.key, each.replacement.node_name) for each in alone.displaced] == [(each.pod.key, each.replacement.node_name) for each in among.displaced]
+    assert [(each.pod.key, each.replacement.node_name) for each in alone.displaced] == [
+        (each.pod.key, each.replacement.node_name) for each in among.displaced
+    ]
 
 
 def test_following_takes_no_more_courses_than_it_may() -> None:
@@ -250,4 +338,6 @@ def can_be_matched(places: list[str], said: list[tuple[str, ...]]) -> bool:
     if not places:
         return True
     first, *rest = places
-    return any(first in nodes and can_be_matched(rest, [*said[:index], *said[index + 1:]]) for index, nodes in enumerate(said))
+    return any(
+        first in nodes and can_be_matched(rest, [*said[:index], *said[index + 1 :]]) for index, nodes in enumerate(said)
+    )

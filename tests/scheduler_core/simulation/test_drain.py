@@ -20,28 +20,48 @@ Manifest = dict[str, Any]
 
 def a_node(name: str, *, cpu: str = "4", zone: str = "a", unschedulable: bool = False, **labels: str) -> Manifest:
     return {
-        "kind": "Node", "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone, **labels}},
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone, **labels},
+        },
         "spec": {"unschedulable": True} if unschedulable else {},
         "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
     }
 
 
-def a_pod(name: str, node: str, *, cpu: str = "100m", owner: str | None = "ReplicaSet", app: str = "web", **spec: Any) -> Manifest:
+def a_pod(
+    name: str, node: str, *, cpu: str = "100m", owner: str | None = "ReplicaSet", app: str = "web", **spec: Any
+) -> Manifest:
     metadata: Manifest = {"name": name, "namespace": "shop", "uid": name, "labels": {"app": app}}
     if owner:
-        metadata["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": owner, "name": app, "uid": f"{owner}-{app}", "controller": True}]
+        metadata["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": owner, "name": app, "uid": f"{owner}-{app}", "controller": True}
+        ]
     return {
-        "kind": "Pod", "metadata": metadata,
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}], **spec},
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}],
+            **spec,
+        },
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
 
 def a_budget(allowed: int, *, healthy: int = 3, desired: int = 2, expected: int = 3, app: str = "web") -> Manifest:
     return {
-        "kind": "PodDisruptionBudget", "metadata": {"name": app, "namespace": "shop"},
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": "shop"},
         "spec": {"selector": {"matchLabels": {"app": app}}, "minAvailable": desired},
-        "status": {"disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired, "expectedPods": expected},
+        "status": {
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+        },
     }
 
 
@@ -54,15 +74,25 @@ def only(forecast: Forecast) -> PodForecast:
     return pod
 
 
-@pytest.mark.parametrize(("pod", "outcome", "landing"), [
-    pytest.param(a_pod("p", "n1"), Outcome.MOVES, ("n2",), id="a replica moves to the node with room"),
-    pytest.param(a_pod("p", "n1", owner="StatefulSet"), Outcome.MOVES, ("n2",), id="so does a StatefulSet's pod"),
-    pytest.param(a_pod("p", "n1", owner="DaemonSet"), Outcome.STAYS, (), id="a DaemonSet's pod stays"),
-    pytest.param(a_pod("p", "n1", owner=None), Outcome.LOST, (), id="a bare pod is lost"),
-    pytest.param(a_pod("p", "n1", cpu="5"), Outcome.PENDING, (), id="a pod that fits nowhere is pending"),
-    pytest.param(a_pod("p", "n1", nodeSelector={"kubernetes.io/hostname": "n1"}), Outcome.RETURNS, (), id="a pod bound to this node waits out the reboot"),
-    pytest.param(a_pod("p", "n1", schedulerName="other"), Outcome.UNKNOWN, (), id="another scheduler's pod is not guessed at"),
-])
+@pytest.mark.parametrize(
+    ("pod", "outcome", "landing"),
+    [
+        pytest.param(a_pod("p", "n1"), Outcome.MOVES, ("n2",), id="a replica moves to the node with room"),
+        pytest.param(a_pod("p", "n1", owner="StatefulSet"), Outcome.MOVES, ("n2",), id="so does a StatefulSet's pod"),
+        pytest.param(a_pod("p", "n1", owner="DaemonSet"), Outcome.STAYS, (), id="a DaemonSet's pod stays"),
+        pytest.param(a_pod("p", "n1", owner=None), Outcome.LOST, (), id="a bare pod is lost"),
+        pytest.param(a_pod("p", "n1", cpu="5"), Outcome.PENDING, (), id="a pod that fits nowhere is pending"),
+        pytest.param(
+            a_pod("p", "n1", nodeSelector={"kubernetes.io/hostname": "n1"}),
+            Outcome.RETURNS,
+            (),
+            id="a pod bound to this node waits out the reboot",
+        ),
+        pytest.param(
+            a_pod("p", "n1", schedulerName="other"), Outcome.UNKNOWN, (), id="another scheduler's pod is not guessed at"
+        ),
+    ],
+)
 def test_each_pod_of_the_node_gets_its_outcome(pod: Manifest, outcome: Outcome, landing: tuple[str, ...]) -> None:
     forecast = only(drain("n1", a_node("n1", cpu="4"), a_node("n2"), a_node("n3", unschedulable=True), pod))
     assert (forecast.outcome, forecast.landing) == (outcome, landing)
@@ -71,16 +101,26 @@ def test_each_pod_of_the_node_gets_its_outcome(pod: Manifest, outcome: Outcome, 
 def an_owner(kind: str, node: str | None, *, app: str = "web") -> Manifest:
     group = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "ReplicationController": "v1", "Job": "batch/v1"}[kind]
     template = {"spec": {"nodeName": node} if node else {}}
-    return {"apiVersion": group, "kind": kind, "metadata": {"name": app, "namespace": "shop"}, "spec": {"template": template}}
+    return {
+        "apiVersion": group,
+        "kind": kind,
+        "metadata": {"name": app, "namespace": "shop"},
+        "spec": {"template": template},
+    }
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"])
 @pytest.mark.parametrize(("node", "outcome"), [("n1", Outcome.STAYS), ("n2", Outcome.MOVES), (None, Outcome.MOVES)])
-def test_a_pod_whose_owners_template_names_this_node_stays_because_no_eviction_gets_rid_of_it(kind: str, node: str | None, outcome: Outcome) -> None:
+def test_a_pod_whose_owners_template_names_this_node_stays_because_no_eviction_gets_rid_of_it(
+    kind: str, node: str | None, outcome: Outcome
+) -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), an_owner(kind, node), a_pod("p", "n1", owner=kind)))
     assert (pod.outcome, pod.is_bound) == (outcome, node == "n1")
     if pod.is_bound:
-        assert pod.sentence == "comes again on this node whenever it is evicted: its owner's template names the node (spec.nodeName)"
+        assert (
+            pod.sentence
+            == "comes again on this node whenever it is evicted: its owner's template names the node (spec.nodeName)"
+        )
 
 
 def test_a_pod_that_the_drain_leaves_alone_anyway_is_not_said_to_be_bound() -> None:
@@ -91,7 +131,9 @@ def test_a_pod_that_the_drain_leaves_alone_anyway_is_not_said_to_be_bound() -> N
 
 def test_daemon_set_pods_that_are_not_ready_already_are_named() -> None:
     ailing = {**a_pod("cni", "n1", owner="DaemonSet", app="cni"), "status": {"phase": "Running"}}
-    assert drain("n1", a_node("n1"), ailing, a_pod("ok", "n1", owner="DaemonSet")).notes == ("1 DaemonSet pod of the node is not ready already: shop/cni",)
+    assert drain("n1", a_node("n1"), ailing, a_pod("ok", "n1", owner="DaemonSet")).notes == (
+        "1 DaemonSet pod of the node is not ready already: shop/cni",
+    )
 
 
 def test_nodes_of_equal_highest_score_are_a_set() -> None:
@@ -117,87 +159,170 @@ def test_a_cordon_elsewhere_does_not_bind_a_pod_to_the_drained_node() -> None:
 _NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}
 
 
-@pytest.mark.parametrize("trouble", [pytest.param({}, id="healthy"), pytest.param({"unschedulable": True}, id="cordoned"), pytest.param(_NOT_READY, id="not ready yet")])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param({}, id="healthy"),
+        pytest.param({"unschedulable": True}, id="cordoned"),
+        pytest.param(_NOT_READY, id="not ready yet"),
+    ],
+)
 def test_a_pod_bound_to_its_node_returns_whatever_passing_trouble_the_others_have(trouble: Manifest) -> None:
-    forecast = drain("n1", a_node("n1"), {**a_node("n2"), "spec": trouble}, a_pod("p", "n1", nodeSelector={"kubernetes.io/hostname": "n1"}))
+    forecast = drain(
+        "n1",
+        a_node("n1"),
+        {**a_node("n2"), "spec": trouble},
+        a_pod("p", "n1", nodeSelector={"kubernetes.io/hostname": "n1"}),
+    )
     assert forecast.counts == {Outcome.RETURNS: 1}
 
 
 def test_a_taint_that_a_person_set_binds_a_pod_to_the_node_without_it() -> None:
-    forecast = drain("n1", a_node("n1"), {**a_node("n2"), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}, a_pod("p", "n1"))
+    forecast = drain(
+        "n1",
+        a_node("n1"),
+        {**a_node("n2"), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}},
+        a_pod("p", "n1"),
+    )
     assert forecast.counts == {Outcome.RETURNS: 1}
 
 
 def test_a_pod_whose_volume_is_on_its_node_returns_though_the_others_are_full_as_well() -> None:
     local = {
-        "kind": "PersistentVolume", "metadata": {"name": "disk"}, "status": {"phase": "Bound"},
+        "kind": "PersistentVolume",
+        "metadata": {"name": "disk"},
+        "status": {"phase": "Bound"},
         "spec": {
-            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": {"namespace": "shop", "name": "data"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}]}]}},
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "claimRef": {"namespace": "shop", "name": "data"},
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}]}
+                    ]
+                }
+            },
         },
     }
     claim = {
-        "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-        "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}, "status": {"phase": "Bound"},
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "shop", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        "status": {"phase": "Bound"},
     }
-    pinned = a_pod("p", "n1", cpu="3", owner="StatefulSet", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    pinned = a_pod(
+        "p",
+        "n1",
+        cpu="3",
+        owner="StatefulSet",
+        volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+    )
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("q", "n2", cpu="3", app="other"), local, claim, pinned)
     assert forecast.pods[0].outcome is Outcome.RETURNS
 
 
 def test_two_replacements_are_not_promised_the_same_volume() -> None:
-    waiting = {"kind": "StorageClass", "metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+    waiting = {
+        "kind": "StorageClass",
+        "metadata": {"name": "local"},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
     disk = {
-        "kind": "PersistentVolume", "metadata": {"name": "disk"}, "status": {"phase": "Available"},
+        "kind": "PersistentVolume",
+        "metadata": {"name": "disk"},
+        "status": {"phase": "Available"},
         "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local"},
     }
-    claims = [{
-        "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "shop"}, "status": {"phase": "Pending"},
-        "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    } for name in ("one", "two")]
-    pods = [a_pod(name, "n1", app=name, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": name}}]) for name in ("one", "two")]
+    claims = [
+        {
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": "shop"},
+            "status": {"phase": "Pending"},
+            "spec": {
+                "storageClassName": "local",
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }
+        for name in ("one", "two")
+    ]
+    pods = [
+        a_pod(name, "n1", app=name, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": name}}])
+        for name in ("one", "two")
+    ]
     forecast = drain("n1", a_node("n1"), a_node("n2"), waiting, disk, *claims, *pods)
     assert [pod.outcome for pod in forecast.pods] == [Outcome.MOVES, Outcome.PENDING]
 
 
 def test_the_drained_node_stays_a_topology_domain() -> None:
-    spread = {"topologySpreadConstraints": [
-        {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}},
-    ]}
+    spread = {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            },
+        ]
+    }
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **spread), a_pod("q", "n2", **spread))
-    assert forecast.pods[0].outcome is Outcome.PENDING, "with n1 empty but counted, a second pod on n2 would make a skew of 2"
+    assert forecast.pods[0].outcome is Outcome.PENDING, (
+        "with n1 empty but counted, a second pod on n2 would make a skew of 2"
+    )
 
 
 def test_a_replica_is_judged_beside_its_terminating_predecessor_and_again_without_it() -> None:
-    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "web"}}},
-    ]}}}
+    apart = {
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "web"}}},
+                ]
+            }
+        }
+    }
     forecast = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart)))
     assert (forecast.outcome, forecast.landing) == (Outcome.MOVES, ("n2",))
 
 
 def test_each_replacement_takes_its_room_before_the_next_is_judged() -> None:
-    forecast = drain("n1", a_node("n1", cpu="8"), a_node("n2", cpu="4"), a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3"))
+    forecast = drain(
+        "n1", a_node("n1", cpu="8"), a_node("n2", cpu="4"), a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3")
+    )
     assert [pod.outcome for pod in forecast.pods] == [Outcome.MOVES, Outcome.PENDING]
 
 
 def test_a_budget_of_one_lets_pods_go_one_after_another() -> None:
-    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_pod("q", "n1"), a_pod("r", "n2"), a_budget(1))
+    forecast = drain(
+        "n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_pod("q", "n1"), a_pod("r", "n2"), a_budget(1)
+    )
     assert forecast.counts == {Outcome.MOVES: 2}
 
 
 def test_a_budget_is_not_refilled_by_a_replacement_that_stays_pending() -> None:
     full = (a_node("n2", cpu="4"), a_pod("other", "n2", cpu="3", app="batch"))
-    forecast = drain("n1", a_node("n1", cpu="8"), *full, a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3"), a_budget(1))
-    assert [(pod.outcome, pod.is_never) for pod in forecast.pods] == [(Outcome.PENDING, False), (Outcome.BLOCKED, False)]
+    forecast = drain(
+        "n1", a_node("n1", cpu="8"), *full, a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3"), a_budget(1)
+    )
+    assert [(pod.outcome, pod.is_never) for pod in forecast.pods] == [
+        (Outcome.PENDING, False),
+        (Outcome.BLOCKED, False),
+    ]
 
 
 def test_a_budget_that_waits_for_what_returns_with_the_node_alone_blocks_for_ever() -> None:
-    """On a cluster of one node: the drain would evict the first pod, wait for its replacement, and the replacement for the drain."""
-    first, second = drain("n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=2)).pods
+    """On a cluster of one node: the drain would evict the first pod, wait for its replacement, and the
+    replacement for the drain."""
+    first, second = drain(
+        "n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=2)
+    ).pods
     assert (first.outcome, second.outcome, second.is_never) == (Outcome.RETURNS, Outcome.BLOCKED, True)
     assert "waiting cannot help" in second.sentence
-    _, third = drain("n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=3)).pods
+    _, third = drain(
+        "n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=3)
+    ).pods
     assert (third.outcome, third.is_never) == (Outcome.BLOCKED, False), "a third pod elsewhere may yet become healthy"
 
 
@@ -210,15 +335,21 @@ def test_a_budget_that_wants_every_pod_blocks_for_ever_and_is_named() -> None:
 
 def test_a_pod_that_would_preempt_says_so_and_the_victim_is_noted() -> None:
     forecast = drain(
-        "n1", a_node("n1"), a_node("n2"), a_node("n3", cpu="1"),
-        a_pod("important", "n1", cpu="3", priority=1000), a_pod("humble", "n2", cpu="3", app="batch"),
+        "n1",
+        a_node("n1"),
+        a_node("n2"),
+        a_node("n3", cpu="1"),
+        a_pod("important", "n1", cpu="3", priority=1000),
+        a_pod("humble", "n2", cpu="3", app="batch"),
     )
     assert forecast.pods[0].sentence == "preempts its way onto n2"
     assert forecast.notes == ("shop/humble on n2 would be preempted and would stay pending",)
 
 
 def test_data_in_empty_dir_is_said_to_be_lost() -> None:
-    assert only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", volumes=[{"name": "cache", "emptyDir": {}}]))).loses_data
+    assert only(
+        drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", volumes=[{"name": "cache", "emptyDir": {}}]))
+    ).loses_data
 
 
 def test_two_nodes_drained_together_do_not_land_on_each_other() -> None:
@@ -233,7 +364,9 @@ def test_a_node_that_is_not_there_is_an_error_that_names_it() -> None:
 
 
 def test_a_landing_comes_with_its_score_and_the_runner_up() -> None:
-    pod = only(drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n3", cpu="3", app="other")))
+    pod = only(
+        drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n3", cpu="3", app="other"))
+    )
     assert pod.landing == ("n2",)
     assert pod.score is not None
     assert pod.runner_up is not None
@@ -246,19 +379,38 @@ def test_a_pod_that_only_one_node_can_take_has_no_score() -> None:
 
 
 def test_a_pod_that_must_be_near_one_that_returns_only_waits_out_the_reboot_as_well() -> None:
-    near = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}},
-    ]}}}
+    near = {
+        "affinity": {
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}},
+                ]
+            }
+        }
+    }
     pinned = a_pod("z", "n1", app="db", nodeSelector={"kubernetes.io/hostname": "n1"})
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **near), pinned)
     assert forecast.counts == {Outcome.RETURNS: 2}
 
 
 def test_a_pod_that_must_be_near_one_that_finds_no_room_is_pending_with_it() -> None:
-    near = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}},
-    ]}}}
-    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("full", "n2", cpu="3", app="other"), a_pod("p", "n1", **near), a_pod("z", "n1", app="db", cpu="3"))
+    near = {
+        "affinity": {
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}},
+                ]
+            }
+        }
+    }
+    forecast = drain(
+        "n1",
+        a_node("n1"),
+        a_node("n2"),
+        a_pod("full", "n2", cpu="3", app="other"),
+        a_pod("p", "n1", **near),
+        a_pod("z", "n1", app="db", cpu="3"),
+    )
     assert forecast.counts == {Outcome.PENDING: 2}
 
 
@@ -268,7 +420,14 @@ def waiting(name: str, **spec: Any) -> Manifest:
 
 
 def test_pods_that_wait_already_are_counted_apart_from_those_of_the_node() -> None:
-    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), waiting("w", cpu="9", app="huge"), waiting("v", cpu="9", app="huge"))
+    forecast = drain(
+        "n1",
+        a_node("n1"),
+        a_node("n2"),
+        a_pod("p", "n1"),
+        waiting("w", cpu="9", app="huge"),
+        waiting("v", cpu="9", app="huge"),
+    )
     assert (forecast.counts, forecast.already_pending, forecast.notes) == ({Outcome.MOVES: 1}, 2, ())
 
 
@@ -286,9 +445,15 @@ def test_a_pod_that_only_just_came_takes_its_room_before_those_of_the_drain() ->
 
 
 def test_a_pod_that_waits_for_a_pod_of_the_node_to_go_gets_its_place_first() -> None:
-    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "web"}}},
-    ]}}}
+    apart = {
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "web"}}},
+                ]
+            }
+        }
+    }
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart), waiting("w", **apart))
     assert only(forecast).outcome is Outcome.PENDING
     assert forecast.notes == ("shop/w, which waits already, would get a place on n2",)
@@ -300,37 +465,83 @@ def test_a_budget_that_never_allows_comes_with_the_one_that_would() -> None:
 
 
 def test_where_no_change_of_a_node_is_enough_one_more_node_is_the_remedy() -> None:
-    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}},
-    ]}}}
-    pod = next(each for each in drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart), a_pod("q", "n2", **apart)).pods)
-    assert (pod.outcome, pod.remedies) == (Outcome.PENDING, ("one more node like n1 (zone a), empty and without a cordon",))
+    apart = {
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}},
+                ]
+            }
+        }
+    }
+    pod = next(
+        each
+        for each in drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart), a_pod("q", "n2", **apart)).pods
+    )
+    assert (pod.outcome, pod.remedies) == (
+        Outcome.PENDING,
+        ("one more node like n1 (zone a), empty and without a cordon",),
+    )
 
 
 _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "effect": "NoSchedule"}]}}
 
 
-@pytest.mark.parametrize(("others", "pod", "remedies"), [
-    pytest.param([a_node("n2", zone="b"), a_pod("q", "n2", cpu="2", app="other")], a_pod("p", "n1", cpu="2500m"), ("500m more cpu on n2 (zone b)",), id="the cpu that is missing"),
-    pytest.param(
-        [a_node("n2"), a_pod("q", "n2", cpu="2", app="other"), a_node("n3"), a_pod("r", "n3", cpu="1900m", app="other")],
-        a_pod("p", "n1", cpu="3"), ("900m more cpu on n3 (zone a)",), id="on the node that lacks least",
-    ),
-    pytest.param([a_node("n2", unschedulable=True)], a_pod("p", "n1"), ("n2 (zone a) uncordoned",), id="a cordon lifted"),
-    pytest.param(
-        [_TAINTED, a_node("n3", unschedulable=True)], a_pod("p", "n1"), ("n3 (zone a) uncordoned", "n2 (zone a) without its taint team=x:NoSchedule"), id="a taint removed",
-    ),
-    pytest.param([_TAINTED, a_pod("q", "n2", cpu="4", app="other")], a_pod("p", "n1", cpu="3"), (), id="nothing, where two things are wrong"),
-])
-def test_a_pending_pod_comes_with_the_single_changes_that_would_place_it(others: list[Manifest], pod: Manifest, remedies: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("others", "pod", "remedies"),
+    [
+        pytest.param(
+            [a_node("n2", zone="b"), a_pod("q", "n2", cpu="2", app="other")],
+            a_pod("p", "n1", cpu="2500m"),
+            ("500m more cpu on n2 (zone b)",),
+            id="the cpu that is missing",
+        ),
+        pytest.param(
+            [
+                a_node("n2"),
+                a_pod("q", "n2", cpu="2", app="other"),
+                a_node("n3"),
+                a_pod("r", "n3", cpu="1900m", app="other"),
+            ],
+            a_pod("p", "n1", cpu="3"),
+            ("900m more cpu on n3 (zone a)",),
+            id="on the node that lacks least",
+        ),
+        pytest.param(
+            [a_node("n2", unschedulable=True)], a_pod("p", "n1"), ("n2 (zone a) uncordoned",), id="a cordon lifted"
+        ),
+        pytest.param(
+            [_TAINTED, a_node("n3", unschedulable=True)],
+            a_pod("p", "n1"),
+            ("n3 (zone a) uncordoned", "n2 (zone a) without its taint team=x:NoSchedule"),
+            id="a taint removed",
+        ),
+        pytest.param(
+            [_TAINTED, a_pod("q", "n2", cpu="4", app="other")],
+            a_pod("p", "n1", cpu="3"),
+            (),
+            id="nothing, where two things are wrong",
+        ),
+    ],
+)
+def test_a_pending_pod_comes_with_the_single_changes_that_would_place_it(
+    others: list[Manifest], pod: Manifest, remedies: tuple[str, ...]
+) -> None:
     forecast = next(each for each in drain("n1", a_node("n1"), *others, pod).pods if each.name == "p")
     assert forecast.remedies == remedies
 
 
 def test_a_skew_that_is_too_large_by_one_is_named() -> None:
-    spread = {"topologySpreadConstraints": [
-        {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}},
-    ]}
+    spread = {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            },
+        ]
+    }
     pod = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **spread), a_pod("q", "n2", **spread)).pods[0]
     assert pod.remedies == ("a maxSkew of 2 over kubernetes.io/hostname",)
 
@@ -346,7 +557,9 @@ def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the
     node = max(snapshot.nodes, key=lambda node: (len(snapshot.pods_on(node.name)), node.name)).name
     before = [pod.key for pod in snapshot.placed_pods]
     forecast = simulate_drain(snapshot, [node], made_at="x")[0]
-    assert [pod.title for pod in forecast.pods] == [pod.key for pod in sorted(snapshot.pods_on(node), key=eviction_order) if not ends_already(pod)]
+    assert [pod.title for pod in forecast.pods] == [
+        pod.key for pod in sorted(snapshot.pods_on(node), key=eviction_order) if not ends_already(pod)
+    ]
     assert [pod.key for pod in snapshot.placed_pods] == before, "the snapshot was changed"
     assert Forecast.from_mapping(json.loads(json.dumps(forecast.to_mapping()))) == forecast
     assert simulate_drain(snapshot, [node], made_at="x")[0] == forecast
@@ -354,11 +567,19 @@ def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the
 
 def test_a_drain_with_a_rule_of_its_own_leaves_pods_where_they_are() -> None:
     """The node is cordoned all the same; what stays on it keeps its resources, and no budget is asked about it."""
-    snapshot = load_objects([
-        a_node("n1"), a_node("n2", cpu="1"), a_pod("web-1", "n1", cpu="900m"), a_pod("db-1", "n1", app="db", cpu="900m"), a_pod("bare", "n1", owner=None, app="db"),
-        a_budget(0, app="db"),
-    ])
-    (told,) = simulate_drain(snapshot, ["n1"], made_at="", stays=lambda pod: "" if pod.labels["app"] == "web" else "it is not selected")
+    snapshot = load_objects(
+        [
+            a_node("n1"),
+            a_node("n2", cpu="1"),
+            a_pod("web-1", "n1", cpu="900m"),
+            a_pod("db-1", "n1", app="db", cpu="900m"),
+            a_pod("bare", "n1", owner=None, app="db"),
+            a_budget(0, app="db"),
+        ]
+    )
+    (told,) = simulate_drain(
+        snapshot, ["n1"], made_at="", stays=lambda pod: "" if pod.labels["app"] == "web" else "it is not selected"
+    )
     found = {pod.name: (pod.outcome, pod.landing) for pod in told.pods}
     assert found == {"web-1": (Outcome.MOVES, ("n2",)), "db-1": (Outcome.STAYS, ()), "bare": (Outcome.STAYS, ())}
     assert {pod.sentence for pod in told.with_outcome(Outcome.STAYS)} == {"it is not selected"}

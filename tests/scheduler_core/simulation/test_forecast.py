@@ -14,15 +14,36 @@ from hypothesis import strategies as st
 from scheduler_core.simulation.forecast import BudgetNumbers, Forecast, Outcome, PodForecast, UnreadableForecastError
 
 numbers = st.builds(
-    BudgetNumbers, namespace=st.text(), name=st.text(), disruptions_allowed=st.integers(), current_healthy=st.integers(),
-    desired_healthy=st.integers(), expected_pods=st.integers(),
+    BudgetNumbers,
+    namespace=st.text(),
+    name=st.text(),
+    disruptions_allowed=st.integers(),
+    current_healthy=st.integers(),
+    desired_healthy=st.integers(),
+    expected_pods=st.integers(),
 )
 pods = st.builds(
-    PodForecast, namespace=st.text(), name=st.text(), uid=st.text(), outcome=st.sampled_from(Outcome), sentence=st.text(),
-    landing=st.lists(st.text()).map(tuple), is_never=st.booleans(), budget=st.none() | numbers, owner=st.text(), loses_data=st.booleans(), is_cut=st.booleans(),
+    PodForecast,
+    namespace=st.text(),
+    name=st.text(),
+    uid=st.text(),
+    outcome=st.sampled_from(Outcome),
+    sentence=st.text(),
+    landing=st.lists(st.text()).map(tuple),
+    is_never=st.booleans(),
+    budget=st.none() | numbers,
+    owner=st.text(),
+    loses_data=st.booleans(),
+    is_cut=st.booleans(),
 )
 forecasts = st.builds(
-    Forecast, node=st.text(), made_at=st.text(), courses=st.integers(1), already_pending=st.integers(0), pods=st.lists(pods, max_size=5).map(tuple), notes=st.lists(st.text()).map(tuple),
+    Forecast,
+    node=st.text(),
+    made_at=st.text(),
+    courses=st.integers(1),
+    already_pending=st.integers(0),
+    pods=st.lists(pods, max_size=5).map(tuple),
+    notes=st.lists(st.text()).map(tuple),
 )
 
 
@@ -37,10 +58,21 @@ def test_a_forecast_of_an_older_release_is_read() -> None:
     assert (read.courses, read.already_pending, read.pods[0].is_cut, read.pods[0].landing) == (1, 0, False, ("n2",))
 
 
-@pytest.mark.parametrize("mapping", [
-    {}, {"version": 2, "node": "n", "madeAt": "", "notes": [], "pods": []}, {"version": 1, "node": "n", "madeAt": "", "notes": [], "pods": [{}]},
-    {"version": 1, "node": "n", "madeAt": "", "notes": [], "pods": [{"namespace": "a", "name": "b", "uid": "c", "outcome": "explodes", "sentence": ""}]},
-])
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        {},
+        {"version": 2, "node": "n", "madeAt": "", "notes": [], "pods": []},
+        {"version": 1, "node": "n", "madeAt": "", "notes": [], "pods": [{}]},
+        {
+            "version": 1,
+            "node": "n",
+            "madeAt": "",
+            "notes": [],
+            "pods": [{"namespace": "a", "name": "b", "uid": "c", "outcome": "explodes", "sentence": ""}],
+        },
+    ],
+)
 def test_what_is_no_forecast_is_refused(mapping: dict[str, Any]) -> None:
     with pytest.raises(UnreadableForecastError):
         Forecast.from_mapping(mapping)
@@ -50,7 +82,11 @@ def test_outcomes_are_counted_in_their_order_and_never_is_told_apart_from_not_no
     def pod(name: str, outcome: Outcome, *, never: bool = False) -> PodForecast:
         return PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="", is_never=never)
 
-    forecast = Forecast(node="n1", made_at="", pods=(pod("a", Outcome.BLOCKED), pod("b", Outcome.MOVES), pod("c", Outcome.BLOCKED, never=True)))
+    forecast = Forecast(
+        node="n1",
+        made_at="",
+        pods=(pod("a", Outcome.BLOCKED), pod("b", Outcome.MOVES), pod("c", Outcome.BLOCKED, never=True)),
+    )
     assert list(forecast.counts.items()) == [(Outcome.MOVES, 1), (Outcome.BLOCKED, 2)]
     assert [found.title for found in forecast.never] == ["shop/c"]
     assert [found.name for found in forecast.with_outcome(Outcome.BLOCKED)] == ["a", "c"]
@@ -58,4 +94,7 @@ def test_outcomes_are_counted_in_their_order_and_never_is_told_apart_from_not_no
 
 def test_reading_a_forecast_does_not_load_numpy() -> None:
     code = "import sys, scheduler_core.simulation.forecast; print('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        == "False"
+    )

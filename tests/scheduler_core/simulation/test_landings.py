@@ -20,7 +20,13 @@ def a_course(*places: str, owner: OwnerReference | None = WEB) -> Course:
     course = Course(Scheduler(), Snapshot.of([]), BudgetLedger([]), ())
     for number, node in enumerate(places):
         pod = Pod(name=f"p{number}", namespace="shop", owner=owner)
-        each = Displaced(pod, replace(pod, name=f"p{number}~", node_name=node), number, landed=bool(node), choices=(node,) if node else ())
+        each = Displaced(
+            pod,
+            replace(pod, name=f"p{number}~", node_name=node),
+            number,
+            landed=bool(node),
+            choices=(node,) if node else (),
+        )
         course.displaced[pod.key] = each
     return course
 

@@ -14,11 +14,15 @@ def test_what_a_drain_leaves_is_not_counted_then_and_later() -> None:
     assert before.tally(MovableTally()).tolist() == [1, 1]
     moved = before.without_pod("default/replica").with_pod_placed(replica.build(), "b")
     assert moved.tally(MovableTally()).tolist() == [0, 2]
-    assert moved.without_pod("default/watcher").with_pod_placed(a_pod("second").owned_by("DaemonSet", "log").build(), "b").tally(MovableTally()).tolist() == [0, 2]
+    assert moved.without_pod("default/watcher").with_pod_placed(
+        a_pod("second").owned_by("DaemonSet", "log").build(), "b"
+    ).tally(MovableTally()).tolist() == [0, 2]
     assert before.tally(MovableTally()).tolist() == [1, 1]
 
 
 def test_a_drain_with_a_rule_of_its_own_counts_by_it() -> None:
-    cluster = load_objects(manifests(a_node("a"), a_pod("web").owned_by("ReplicaSet", "web").on("a"), a_pod("db").on("a")))
+    cluster = load_objects(
+        manifests(a_node("a"), a_pod("web").owned_by("ReplicaSet", "web").on("a"), a_pod("db").on("a"))
+    )
     of_web = MovableTally(lambda pod: "" if pod.name == "web" else "not selected")
     assert (cluster.tally(MovableTally()).tolist(), cluster.tally(of_web).tolist()) == ([2], [1])

@@ -10,13 +10,20 @@ from scheduler_core.snapshot.loading import load_objects
 
 
 def a_node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
-    return {"kind": "Node", "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}}, "spec": spec, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"}}}
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"}},
+    }
 
 
 def a_pod(name: str, node: str = "", cpu: str = "1") -> dict[str, Any]:
     return {
-        "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "uid": name},
-        "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}, "status": {"phase": "Running" if node else "Pending"},
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "uid": name},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
+        "status": {"phase": "Running" if node else "Pending"},
     }
 
 
@@ -30,7 +37,9 @@ def row(of: Record, node: str) -> NodeRecord:
 
 
 def test_nodes_come_in_the_order_of_preference_and_refused_ones_last() -> None:
-    made = record("p", a_node("busy"), a_node("cordoned", unschedulable=True), a_node("free"), a_pod("q", "busy", "2"), a_pod("p"))
+    made = record(
+        "p", a_node("busy"), a_node("cordoned", unschedulable=True), a_node("free"), a_pod("q", "busy", "2"), a_pod("p")
+    )
     assert [each.node for each in made.nodes] == ["free", "busy", "cordoned"]
     assert made.result.node == "free"
 

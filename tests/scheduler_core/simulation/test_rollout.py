@@ -68,10 +68,23 @@ def _obstacle(sentence: str) -> Obstacle | None:
 
 def a_replica(name: str, node: str, cpu: str = "1", app: str = "web") -> PodBuilder:
     ready = [{"type": "Ready", "status": "True"}]
-    return a_pod(name).labelled(app=app).requesting(cpu=cpu).owned_by("ReplicaSet", app).on(node).with_field("status.conditions", ready)
+    return (
+        a_pod(name)
+        .labelled(app=app)
+        .requesting(cpu=cpu)
+        .owned_by("ReplicaSet", app)
+        .on(node)
+        .with_field("status.conditions", ready)
+    )
 
 
-def rollout(*objects: NodeBuilder | PodBuilder | Any, nodes: Sequence[str], rules: TestRules | None = None, taint_key: str | None = "soft", **more: Any) -> Timeline:
+def rollout(
+    *objects: NodeBuilder | PodBuilder | Any,
+    nodes: Sequence[str],
+    rules: TestRules | None = None,
+    taint_key: str | None = "soft",
+    **more: Any,
+) -> Timeline:
     snapshot = load_objects(manifests(*objects))
     given = {"begins": T0, "durations": Durations(), "taint_key": taint_key, **more}
     return simulate_rollout(snapshot, nodes, Scheduler(), rules or TestRules(), **given)
@@ -85,7 +98,9 @@ def test_a_node_drains_reboots_settles_and_hands_over() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"])
     first, second = timeline.visits
     assert first.spans == (
-        Span(step=Step.DRAINING, start=at(0), end=at(60)), Span(step=Step.REBOOTING, start=at(60), end=at(240)), Span(step=Step.SETTLING, start=at(240), end=at(270)),
+        Span(step=Step.DRAINING, start=at(0), end=at(60)),
+        Span(step=Step.REBOOTING, start=at(60), end=at(240)),
+        Span(step=Step.SETTLING, start=at(240), end=at(270)),
     )
     assert (second.node, second.start, timeline.ends, timeline.left) == ("n2", at(ROUND + 5), at(2 * ROUND + 5), ())
 
@@ -104,7 +119,15 @@ def test_each_drain_meets_what_the_ones_before_left() -> None:
 @pytest.mark.parametrize(("taint_key", "landing"), [("soft", "n3"), (None, "n2")])
 def test_the_soft_taint_keeps_pods_off_nodes_still_to_go(taint_key: str | None, landing: str) -> None:
     """n3 does not go and is the fuller one: without the taint n2 would be better, and the pod would move twice."""
-    timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n1"), a_replica("q", "n3", app="db"), nodes=["n1", "n2"], taint_key=taint_key)
+    timeline = rollout(
+        a_node("n1"),
+        a_node("n2"),
+        a_node("n3"),
+        a_replica("p", "n1"),
+        a_replica("q", "n3", app="db"),
+        nodes=["n1", "n2"],
+        taint_key=taint_key,
+    )
     assert moves(timeline)[0] == ("p", "n1", landing)
 
 
@@ -121,13 +144,23 @@ def test_a_soft_taint_from_before_goes_with_the_reboot_as_well() -> None:
 
 
 def test_nodes_down_at_once_take_no_pods_from_each_other() -> None:
-    timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n1"), a_replica("q", "n2", app="db"), nodes=["n1", "n2"], rules=TestRules(limit=2))
+    timeline = rollout(
+        a_node("n1"),
+        a_node("n2"),
+        a_node("n3"),
+        a_replica("p", "n1"),
+        a_replica("q", "n2", app="db"),
+        nodes=["n1", "n2"],
+        rules=TestRules(limit=2),
+    )
     assert moves(timeline)[1] == ("q", "n2", "n3")
     assert timeline.most_at_once() == 2
 
 
 def test_a_pod_without_room_waits_until_a_node_comes_back() -> None:
-    timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1", cpu="3"), a_replica("q", "n2", cpu="3", app="db"), nodes=["n1"])
+    timeline = rollout(
+        a_node("n1"), a_node("n2"), a_replica("p", "n1", cpu="3"), a_replica("q", "n2", cpu="3", app="db"), nodes=["n1"]
+    )
     (wait,) = timeline.waits
     assert (wait.pod, wait.node, wait.since, wait.until, wait.returns) == ("default/p", "n1", at(0), at(240), False)
     assert wait.why.startswith("0/2 nodes are available")
@@ -143,20 +176,41 @@ def test_a_pod_that_only_its_node_can_hold_waits_out_the_reboot() -> None:
 
 def test_a_pod_that_never_finds_room_waits_to_the_end() -> None:
     """Its place was taken: n2's pod, preferred by priority, sits where it was."""
-    timeline = rollout(a_node("n1"), a_node("n2").cordoned(), a_replica("p", "n1", cpu="4"), a_replica("q", "n2", cpu="4", app="db").with_priority(5), nodes=["n2", "n1"])
+    timeline = rollout(
+        a_node("n1"),
+        a_node("n2").cordoned(),
+        a_replica("p", "n1", cpu="4"),
+        a_replica("q", "n2", cpu="4", app="db").with_priority(5),
+        nodes=["n2", "n1"],
+    )
     assert moves(timeline)[0] == ("q", "n2", "n1")
     assert {(wait.pod, wait.until) for wait in timeline.waits} >= {("default/p", None)}
 
 
 def test_a_pod_that_another_preempts_is_said_to_have_moved() -> None:
     timeline = rollout(
-        a_node("n1"), a_node("n2"), a_node("n3").offering(cpu="1"), a_replica("big", "n1", cpu="4").with_priority(9), a_replica("small", "n2", app="db"), nodes=["n1"],
+        a_node("n1"),
+        a_node("n2"),
+        a_node("n3").offering(cpu="1"),
+        a_replica("big", "n1", cpu="4").with_priority(9),
+        a_replica("small", "n2", app="db"),
+        nodes=["n1"],
     )
-    assert [(move.pod, move.target, move.is_preempted) for move in timeline.moves] == [("default/big", "n2", False), ("default/small", "n3", True)]
+    assert [(move.pod, move.target, move.is_preempted) for move in timeline.moves] == [
+        ("default/big", "n2", False),
+        ("default/small", "n3", True),
+    ]
 
 
 def test_a_budget_stays_spent_while_the_replacement_waits_and_is_refilled_when_it_lands() -> None:
-    budget = a_budget().selecting(app="web").allowing(1).with_field("status.currentHealthy", 2).with_field("status.desiredHealthy", 1).with_field("status.expectedPods", 2)
+    budget = (
+        a_budget()
+        .selecting(app="web")
+        .allowing(1)
+        .with_field("status.currentHealthy", 2)
+        .with_field("status.desiredHealthy", 1)
+        .with_field("status.expectedPods", 2)
+    )
     full = a_replica("other", "n3", cpu="3", app="db")
     seen: list[tuple[str, float, int]] = []
 
@@ -167,8 +221,15 @@ def test_a_budget_stays_spent_while_the_replacement_waits_and_is_refilled_when_i
         return "the budget" if blocked else ""
 
     timeline = rollout(
-        a_node("n1"), a_node("n2"), a_node("n3"), full, a_replica("p", "n1", cpu="3"), a_replica("q", "n2", cpu="3"), budget,
-        nodes=["n1", "n2"], rules=TestRules(limit=2, forbids=forbids),
+        a_node("n1"),
+        a_node("n2"),
+        a_node("n3"),
+        full,
+        a_replica("p", "n1", cpu="3"),
+        a_replica("q", "n2", cpu="3"),
+        budget,
+        nodes=["n1", "n2"],
+        rules=TestRules(limit=2, forbids=forbids),
     )
     assert [(when, blocked) for _, when, blocked in seen][:2] == [(0, 1), (240, 0)]
     assert [visit.node for visit in timeline.visits] == ["n1", "n2"]
@@ -186,8 +247,19 @@ def test_a_pod_that_landed_runs_and_is_covered_by_its_budget_again() -> None:
         return "the budget" if forecast and forecast.count(Outcome.BLOCKED) else ""
 
     big = a_node("n3").offering(cpu="8")
-    rollout(a_node("n1"), a_node("n2"), a_node("n4"), big, a_replica("p", "n1"), a_replica("o", "n4", app="db"), a_replica("r", "n3", cpu="6"), budget,
-            nodes=["n1", "n3", "n2"], rules=TestRules(limit=3, forbids=forbids), taint_key=None)
+    rollout(
+        a_node("n1"),
+        a_node("n2"),
+        a_node("n4"),
+        big,
+        a_replica("p", "n1"),
+        a_replica("o", "n4", app="db"),
+        a_replica("r", "n3", cpu="6"),
+        budget,
+        nodes=["n1", "n3", "n2"],
+        rules=TestRules(limit=3, forbids=forbids),
+        taint_key=None,
+    )
     assert blocked == {"n1": 0, "n3": 0, "n2": 1}
 
 
@@ -210,7 +282,9 @@ def test_of_replicas_that_are_alike_one_is_tried_when_a_node_comes_back() -> Non
     pods = [a_replica(f"p{number}", "n1", cpu="4") for number in range(4)]
     snapshot = load_objects(manifests(a_node("n1").offering(cpu="16"), a_node("n3").offering(cpu="1"), pods))
     durations = Durations(boot_of={"n3": 10.0})
-    timeline = simulate_rollout(snapshot, ["n3", "n1"], Counting(), TestRules(limit=2), begins=T0, durations=durations, taint_key=None)
+    timeline = simulate_rollout(
+        snapshot, ["n3", "n1"], Counting(), TestRules(limit=2), begins=T0, durations=durations, taint_key=None
+    )
     assert tries == ["default/p0~"]
     assert {wait.until for wait in timeline.waits} == {at(240)}
 
@@ -219,15 +293,22 @@ def test_a_drained_node_that_may_not_reboot_is_undone_and_tried_again_when_the_w
     day = 86_400
     rules = TestRules(
         forbids=lambda _node, now, _: "" if now < at(30) or now >= at(day) else "shut",
-        forbids_late=lambda _node, now: "shut" if at(30) <= now < at(day) else "", openings=[at(day)],
+        forbids_late=lambda _node, now: "shut" if at(30) <= now < at(day) else "",
+        openings=[at(day)],
     )
     timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1"], rules=rules)
-    assert [(visit.start, visit.end, visit.undone, visit.moves) for visit in timeline.visits] == [(at(0), at(60), "shut", 1), (at(day), at(day + ROUND), "", 0)]
+    assert [(visit.start, visit.end, visit.undone, visit.moves) for visit in timeline.visits] == [
+        (at(0), at(60), "shut", 1),
+        (at(day), at(day + ROUND), "", 0),
+    ]
 
 
 def test_an_undone_node_takes_pods_again() -> None:
     """n1 is uncordoned after its drain was undone, so n2's pod, too big for anything else, finds it."""
-    rules = TestRules(forbids=lambda node, now, _: "shut" if node == "n1" and now > T0 else "", forbids_late=lambda node, _: "shut" if node == "n1" else "")
+    rules = TestRules(
+        forbids=lambda node, now, _: "shut" if node == "n1" and now > T0 else "",
+        forbids_late=lambda node, _: "shut" if node == "n1" else "",
+    )
     timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n2", cpu="4"), nodes=["n1", "n2"], rules=rules)
     assert moves(timeline) == [("p", "n2", "n1")]
     assert timeline.left == (Left(node="n1", obstacle=Obstacle(rule="test", subject="shut", sentence="shut")),)
@@ -242,14 +323,22 @@ def test_who_may_never_go_is_left_with_the_reason_and_the_others_go() -> None:
 
 def test_after_a_pause_before_the_cordon_everything_is_asked_once_more() -> None:
     rules = TestRules(forbids=lambda _node, now, _: "too late" if now >= at(50) else "")
-    timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1"], rules=rules, durations=Durations(held_back=50.0))
-    assert [(visit.undone, [span.step for span in visit.spans]) for visit in timeline.visits] == [("too late", [Step.HELD_BACK])]
+    timeline = rollout(
+        a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1"], rules=rules, durations=Durations(held_back=50.0)
+    )
+    assert [(visit.undone, [span.step for span in visit.spans]) for visit in timeline.visits] == [
+        ("too late", [Step.HELD_BACK])
+    ]
     assert timeline.moves == ()
 
 
 def test_the_ends_of_windows_say_how_many_are_left() -> None:
     day = 86_400
-    rules = TestRules(forbids=lambda _node, now, _: "" if now <= at(400) or now >= at(day) else "shut", openings=[at(day)], closings=[at(400), at(day + 400)])
+    rules = TestRules(
+        forbids=lambda _node, now, _: "" if now <= at(400) or now >= at(day) else "shut",
+        openings=[at(day)],
+        closings=[at(400), at(day + 400)],
+    )
     timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), nodes=["n1", "n2", "n3"], rules=rules)
     assert timeline.closings == (Closing(at=at(400), left=2),)
     assert timeline.ends == at(day + ROUND)
@@ -262,19 +351,34 @@ def test_the_simulated_time_ends_and_says_so() -> None:
 
 
 def test_a_cordon_from_before_stays() -> None:
-    timeline = rollout(a_node("n1").cordoned(), a_node("n2"), a_replica("p", "n1", cpu="3"), a_replica("q", "n2", cpu="3", app="db"), nodes=["n1"])
+    timeline = rollout(
+        a_node("n1").cordoned(),
+        a_node("n2"),
+        a_replica("p", "n1", cpu="3"),
+        a_replica("q", "n2", cpu="3", app="db"),
+        nodes=["n1"],
+    )
     assert [(wait.pod, wait.until) for wait in timeline.waits] == [("default/p", None)]
 
 
 def test_pods_that_nothing_recreates_are_lost_and_those_of_other_schedulers_unknown() -> None:
-    timeline = rollout(a_node("n1"), a_node("n2"), a_pod("bare").on("n1"), a_replica("odd", "n1").with_field("spec.schedulerName", "mine"), nodes=["n1"])
+    timeline = rollout(
+        a_node("n1"),
+        a_node("n2"),
+        a_pod("bare").on("n1"),
+        a_replica("odd", "n1").with_field("spec.schedulerName", "mine"),
+        nodes=["n1"],
+    )
     assert (timeline.lost, timeline.unknown, timeline.moves) == (("default/bare",), ("default/odd",), ())
 
 
 def test_the_snapshot_is_not_changed_and_the_same_question_has_the_same_answer() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_node("n2"), a_replica("p", "n1")))
     first, again = (
-        simulate_rollout(snapshot, ["n1", "n2"], Scheduler(), TestRules(), begins=T0, durations=Durations(), taint_key="soft") for _ in range(2)
+        simulate_rollout(
+            snapshot, ["n1", "n2"], Scheduler(), TestRules(), begins=T0, durations=Durations(), taint_key="soft"
+        )
+        for _ in range(2)
     )
     assert first == again
     assert ([pod.key for pod in snapshot.pods_on("n1")], snapshot.node("n1").taints) == (["default/p"], ())

@@ -17,21 +17,34 @@ def at(seconds: float) -> datetime:
 
 def a_visit(node: str, start: float, end: float, *, undone: str = "") -> Visit:
     middle = (start + end) / 2
-    spans = (Span(step=Step.DRAINING, start=at(start), end=at(middle)), Span(step=Step.REBOOTING, start=at(middle), end=at(end)))
+    spans = (
+        Span(step=Step.DRAINING, start=at(start), end=at(middle)),
+        Span(step=Step.REBOOTING, start=at(middle), end=at(end)),
+    )
     return Visit(node=node, spans=spans, moves=0, undone=undone)
 
 
-@pytest.mark.parametrize(("visits", "most"), [
-    pytest.param([], 0, id="nobody"),
-    pytest.param([a_visit("a", 0, 10), a_visit("b", 10, 20)], 1, id="one begins at the instant at which the other ends"),
-    pytest.param([a_visit("a", 0, 10), a_visit("b", 9, 20), a_visit("c", 9, 30)], 3, id="three overlap"),
-])
+@pytest.mark.parametrize(
+    ("visits", "most"),
+    [
+        pytest.param([], 0, id="nobody"),
+        pytest.param(
+            [a_visit("a", 0, 10), a_visit("b", 10, 20)], 1, id="one begins at the instant at which the other ends"
+        ),
+        pytest.param([a_visit("a", 0, 10), a_visit("b", 9, 20), a_visit("c", 9, 30)], 3, id="three overlap"),
+    ],
+)
 def test_how_many_are_down_at_once(visits: list[Visit], most: int) -> None:
     assert Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=tuple(visits)).most_at_once() == most
 
 
 def test_only_the_named_members_are_counted() -> None:
-    timeline = Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=(a_visit("a", 0, 10), a_visit("b", 0, 10), a_visit("c", 0, 10)))
+    timeline = Timeline(
+        begins=T0,
+        ends=at(30),
+        nodes=("a", "b", "c"),
+        visits=(a_visit("a", 0, 10), a_visit("b", 0, 10), a_visit("c", 0, 10)),
+    )
     assert timeline.most_at_once(["a", "c"]) == 2
 
 

@@ -36,7 +36,12 @@ def test_the_scheduler_takes_a_node_of_each_zone_in_turn(zones: list[str], order
 def test_beta_labels_name_the_zone_first_and_regions_tell_zones_apart() -> None:
     beta = a_node("beta").in_zone("x").with_labels({"failure-domain.beta.kubernetes.io/zone": "a"})
     other_region = a_node("far").in_zone("a").with_labels({"topology.kubernetes.io/region": "r2"})
-    assert columns(a_node("n0").in_zone("a"), beta, other_region, a_node("n3").in_zone("a")).tree_order.tolist() == [0, 2, 1, 3]
+    assert columns(a_node("n0").in_zone("a"), beta, other_region, a_node("n3").in_zone("a")).tree_order.tolist() == [
+        0,
+        2,
+        1,
+        3,
+    ]
 
 
 def test_rows_are_sorted_into_that_order() -> None:
@@ -44,11 +49,17 @@ def test_rows_are_sorted_into_that_order() -> None:
 
 
 def test_ties_follow_it() -> None:
-    """Totals [5, 5, 9, 9] in list order are [5, 9, 5, 9] in the scheduler's: the heap's root is then the second of those."""
-    nodes = [node.offering(cpu=cpu, memory="4Gi") for node, cpu in zip(in_zones(*"aabb"), ("2", "2", "8", "8"), strict=True)]
+    """Totals [5, 5, 9, 9] in list order are [5, 9, 5, 9] in the scheduler's: the heap's root is then the second
+    of those."""
+    nodes = [
+        node.offering(cpu=cpu, memory="4Gi") for node, cpu in zip(in_zones(*"aabb"), ("2", "2", "8", "8"), strict=True)
+    ]
     result = Scheduler().schedule(load_objects(manifests(nodes)), a_pod().requesting(cpu="1", memory="512Mi").build())
     assert (result.best, result.node) == (("n2", "n3"), "n2")
-    turned = Scheduler().schedule(load_objects(manifests([nodes[0], nodes[3], nodes[1], nodes[2]])), a_pod().requesting(cpu="1", memory="512Mi").build())
+    turned = Scheduler().schedule(
+        load_objects(manifests([nodes[0], nodes[3], nodes[1], nodes[2]])),
+        a_pod().requesting(cpu="1", memory="512Mi").build(),
+    )
     assert (turned.best, turned.node) == (("n2", "n3"), "n3")
 
 
@@ -61,7 +72,11 @@ def test_amounts_stand_in_lines_and_pods_beside_them() -> None:
 
 
 def test_masks_of_taints_and_features() -> None:
-    table = columns(a_node("a"), a_node("b").tainted("x"), a_node("c").tainted("x", effect="PreferNoSchedule").with_field("status.declaredFeatures", ["F"]))
+    table = columns(
+        a_node("a"),
+        a_node("b").tainted("x"),
+        a_node("c").tainted("x", effect="PreferNoSchedule").with_field("status.declaredFeatures", ["F"]),
+    )
     assert table.tolerated(()).tolist() == [True, False, True]
     assert table.tolerated((Toleration("x", "Exists"),)).tolist() == [True, True, True]
     assert table.unpreferred_taints(()).tolist() == [0, 0, 1]
@@ -71,10 +86,20 @@ def test_masks_of_taints_and_features() -> None:
 def test_topologies_and_selections() -> None:
     labels = columns(a_node("a").in_zone("x"), a_node("b"), a_node("c").in_zone("y"), a_node("d").in_zone("x")).labels
     zone = labels.topology("topology.kubernetes.io/zone")
-    assert (zone.values, zone.codes.tolist(), zone.present.tolist(), zone.everywhere) == (("x", "y"), [0, 2, 1, 0], [True, False, True, True], False)
+    assert (zone.values, zone.codes.tolist(), zone.present.tolist(), zone.everywhere) == (
+        ("x", "y"),
+        [0, 2, 1, 0],
+        [True, False, True, True],
+        False,
+    )
     assert zone.sum_by_domain(np.array([1, 10, 100, 1000])).tolist() == [1001, 100, 10]
     in_x = NodeSelectorTerm(expressions=(Requirement("topology.kubernetes.io/zone", "In", ("x",)),))
     named = NodeSelectorTerm(fields=(Requirement("metadata.name", "In", ("c",)),))
     assert labels.selected((), NodeSelector((in_x, named))).tolist() == [True, False, True, True]
-    assert labels.selected((("topology.kubernetes.io/zone", "y"),), NodeSelector((in_x, named))).tolist() == [False, False, True, False]
+    assert labels.selected((("topology.kubernetes.io/zone", "y"),), NodeSelector((in_x, named))).tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
     assert labels.selected((), NodeSelector(())).tolist() == [False] * 4

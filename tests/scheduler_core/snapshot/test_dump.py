@@ -1,4 +1,5 @@
-"""A cluster written to a file and read again: nothing that scheduling reads is lost, nothing else is kept, and a bad file is told apart."""
+"""A cluster written to a file and read again: nothing that scheduling reads is lost, nothing else is kept, and
+a bad file is told apart."""
 
 from __future__ import annotations
 
@@ -18,22 +19,44 @@ from scheduler_core.snapshot.dump import Header, UnreadableDumpError, read_dump,
 from scheduler_core.snapshot.loading import load_objects, load_pages
 
 HEADER = Header(kube_version="v1.36.3", taken_at="2026-01-01T00:00:00Z")
-NODE = {"metadata": {"name": "n1", "uid": "n1", "labels": {"kubernetes.io/hostname": "n1"}}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}
+NODE = {
+    "metadata": {"name": "n1", "uid": "n1", "labels": {"kubernetes.io/hostname": "n1"}},
+    "status": {"allocatable": {"cpu": "4", "pods": "9"}},
+}
 POD = {
     "metadata": {
-        "name": "p", "namespace": "shop", "uid": "p", "labels": {"app": "web"}, "managedFields": [{"manager": "tell-tale"}],
-        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "tell-tale", "kubernetes.io/config.mirror": "x"},
+        "name": "p",
+        "namespace": "shop",
+        "uid": "p",
+        "labels": {"app": "web"},
+        "managedFields": [{"manager": "tell-tale"}],
+        "annotations": {
+            "kubectl.kubernetes.io/last-applied-configuration": "tell-tale",
+            "kubernetes.io/config.mirror": "x",
+        },
     },
-    "spec": {"nodeName": "n1", "containers": [{
-        "name": "c", "image": "i", "command": ["tell-tale"], "args": ["tell-tale"], "env": [{"name": "PASSWORD", "value": "tell-tale"}],
-        "resources": {"requests": {"cpu": "100m"}}, "readinessProbe": {"exec": {"command": ["tell-tale"]}},
-    }]},
+    "spec": {
+        "nodeName": "n1",
+        "containers": [
+            {
+                "name": "c",
+                "image": "i",
+                "command": ["tell-tale"],
+                "args": ["tell-tale"],
+                "env": [{"name": "PASSWORD", "value": "tell-tale"}],
+                "resources": {"requests": {"cpu": "100m"}},
+                "readinessProbe": {"exec": {"command": ["tell-tale"]}},
+            }
+        ],
+    },
     "status": {"phase": "Running", "message": "tell-tale"},
 }
 
 
 def page(kind: str, *items: dict[str, Any], api_version: str = "v1") -> bytes:
-    return json.dumps({"kind": f"{kind}List", "apiVersion": api_version, "metadata": {"resourceVersion": "7"}, "items": list(items)}).encode()
+    return json.dumps(
+        {"kind": f"{kind}List", "apiVersion": api_version, "metadata": {"resourceVersion": "7"}, "items": list(items)}
+    ).encode()
 
 
 def dumped(*pages: bytes) -> bytes:
@@ -50,7 +73,13 @@ def test_a_dump_keeps_what_scheduling_reads() -> None:
 
 
 def test_a_dump_keeps_nothing_else() -> None:
-    text = gzip.decompress(dumped(page("Node", NODE), page("Pod", POD), page("Secret", {"metadata": {"name": "s"}, "data": {"k": "tell-tale"}}))).decode()
+    text = gzip.decompress(
+        dumped(
+            page("Node", NODE),
+            page("Pod", POD),
+            page("Secret", {"metadata": {"name": "s"}, "data": {"k": "tell-tale"}}),
+        )
+    ).decode()
     assert "tell-tale" not in text
     assert "PASSWORD" not in text
     assert "Secret" not in text
@@ -95,28 +124,38 @@ WHOLE = dumped(page("Node", NODE), page("Pod", POD))
 LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
 
 
-@pytest.mark.parametrize(("content", "sentence"), [
-    pytest.param(b"", "the dump is empty", id="empty"),
-    pytest.param(gzip.compress(b""), "the dump is empty", id="empty inside"),
-    pytest.param(b"apiVersion: v1\n", "no gzip file", id="plain text"),
-    pytest.param(gzip.compress(b"hello\n"), "its first line is no JSON", id="compressed nonsense"),
-    pytest.param(gzip.compress(b'{"kind":"PodList"}\n'), "its first line does not say so", id="another JSON"),
-    pytest.param(gzip.compress(LINES[0].replace(b'"version":1', b'"version":9')), "the dump has version 9; this release reads version 1", id="another version"),
-    pytest.param(WHOLE[:-9], "cut off or damaged", id="cut off in the compressed bytes"),
-    pytest.param(gzip.compress(b"".join(LINES[:-1])), "its last line is missing", id="cut off between two lines"),
-    pytest.param(gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])), "lacks pages", id="a page taken out"),
-    pytest.param(gzip.compress(LINES[0] + b"{]\n"), "cannot be read", id="a broken page"),
-])
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        pytest.param(b"", "the dump is empty", id="empty"),
+        pytest.param(gzip.compress(b""), "the dump is empty", id="empty inside"),
+        pytest.param(b"apiVersion: v1\n", "no gzip file", id="plain text"),
+        pytest.param(gzip.compress(b"hello\n"), "its first line is no JSON", id="compressed nonsense"),
+        pytest.param(gzip.compress(b'{"kind":"PodList"}\n'), "its first line does not say so", id="another JSON"),
+        pytest.param(
+            gzip.compress(LINES[0].replace(b'"version":1', b'"version":9')),
+            "the dump has version 9; this release reads version 1",
+            id="another version",
+        ),
+        pytest.param(WHOLE[:-9], "cut off or damaged", id="cut off in the compressed bytes"),
+        pytest.param(gzip.compress(b"".join(LINES[:-1])), "its last line is missing", id="cut off between two lines"),
+        pytest.param(gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])), "lacks pages", id="a page taken out"),
+        pytest.param(gzip.compress(LINES[0] + b"{]\n"), "cannot be read", id="a broken page"),
+    ],
+)
 def test_a_bad_dump_is_refused_with_a_sentence(content: bytes, sentence: str) -> None:
     with pytest.raises(UnreadableDumpError, match=sentence):
         read_dump(io.BytesIO(content))
 
 
 def test_a_kind_that_only_a_later_release_knows_is_told_once() -> None:
-    """A dump holds nothing that its writer's scheduling does not read: what we pass over here may be what the answer hangs on."""
+    """A dump holds nothing that its writer's scheduling does not read: what we pass over here may be what the
+    answer hangs on."""
     unknown = b'{"kind":"PodGroupList","apiVersion":"scheduling.k8s.io/v1","items":[{"metadata":{"name":"g"}}]}\n'
     content = gzip.compress(b"".join([*LINES[:-1], unknown, unknown, b'{"end":4}\n']))
-    assert [str(problem) for problem in read_dump(io.BytesIO(content)).snapshot.problems] == ["PodGroup all of them: apiVersion: scheduling.k8s.io/v1 PodGroup is not known to this release"]
+    assert [str(problem) for problem in read_dump(io.BytesIO(content)).snapshot.problems] == [
+        "PodGroup all of them: apiVersion: scheduling.k8s.io/v1 PodGroup is not known to this release"
+    ]
     assert read_dump(io.BytesIO(WHOLE)).snapshot.problems == ()
 
 
@@ -143,11 +182,14 @@ def _bomb(line: bytes) -> bytes:
     return packer.compress(LINES[0]) + b"".join(packer.compress(part) for _ in range(100)) + packer.flush()
 
 
-@pytest.mark.parametrize(("source", "sentence"), [
-    pytest.param(lambda: io.BufferedReader(_Zeros()), "no gzip file", id="plain"),
-    pytest.param(lambda: io.BytesIO(_bomb(b"0")), "more than 64 MiB", id="a gzip bomb of one line"),
-    pytest.param(lambda: io.BytesIO(_bomb(b"nonsense\n")), "cannot be read", id="a gzip bomb of short lines"),
-])
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        pytest.param(lambda: io.BufferedReader(_Zeros()), "no gzip file", id="plain"),
+        pytest.param(lambda: io.BytesIO(_bomb(b"0")), "more than 64 MiB", id="a gzip bomb of one line"),
+        pytest.param(lambda: io.BytesIO(_bomb(b"nonsense\n")), "cannot be read", id="a gzip bomb of short lines"),
+    ],
+)
 def test_any_amount_of_nonsense_is_refused_in_bounded_memory(source: Callable[[], BinaryIO], sentence: str) -> None:
     opened = source()
     tracemalloc.start()

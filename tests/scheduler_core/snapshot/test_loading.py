@@ -9,11 +9,20 @@ import pytest
 from scheduler_core.snapshot.loading import load_objects, load_pages
 from scheduler_core.testing.builders import a_budget, a_node, a_pod, manifests
 
-CLUSTER = manifests(a_node("n1").in_zone("a"), a_node("n2"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("lost").on("gone"), a_budget())
+CLUSTER = manifests(
+    a_node("n1").in_zone("a"),
+    a_node("n2"),
+    a_pod("placed").on("n1"),
+    a_pod("waiting"),
+    a_pod("lost").on("gone"),
+    a_budget(),
+)
 
 
 def page(kind: str, *items: dict[str, Any], api_version: str = "v1", kind_first: bool = True) -> bytes:
-    bare = [{key: value for key, value in item.items() if key not in {"kind", "apiVersion"}} for item in items]  # as an API server lists them
+    bare = [
+        {key: value for key, value in item.items() if key not in {"kind", "apiVersion"}} for item in items
+    ]  # as an API server lists them
     head = {"kind": f"{kind}List", "apiVersion": api_version, "metadata": {}}
     return json.dumps({**head, "items": bare} if kind_first else {"items": bare, **head}).encode()
 
@@ -24,7 +33,11 @@ def of_kind(kind: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind_first", [True, False])
 def test_objects_and_raw_pages_give_the_same_cluster(kind_first: bool) -> None:
-    pages = [page("Pod", *of_kind("Pod"), kind_first=kind_first), page("Node", *of_kind("Node"), kind_first=kind_first), page("PodDisruptionBudget", *of_kind("PodDisruptionBudget"), api_version="policy/v1", kind_first=kind_first)]
+    pages = [
+        page("Pod", *of_kind("Pod"), kind_first=kind_first),
+        page("Node", *of_kind("Node"), kind_first=kind_first),
+        page("PodDisruptionBudget", *of_kind("PodDisruptionBudget"), api_version="policy/v1", kind_first=kind_first),
+    ]
     one, other = load_objects(CLUSTER), load_pages(pages)
     for snapshot in (one, other):
         assert snapshot.node_names == ("n1", "n2")
@@ -37,7 +50,10 @@ def test_objects_and_raw_pages_give_the_same_cluster(kind_first: bool) -> None:
 
 
 def test_finished_pods_are_left_out() -> None:
-    done = [a_pod(phase.lower()).on("n1").with_field("status.phase", phase) for phase in ("Succeeded", "Failed", "Running", "Unknown")]
+    done = [
+        a_pod(phase.lower()).on("n1").with_field("status.phase", phase)
+        for phase in ("Succeeded", "Failed", "Running", "Unknown")
+    ]
     snapshot = load_objects(manifests(a_node("n1"), done))
     assert [pod.name for pod in snapshot.pods_on("n1")] == ["running", "unknown"]
 
@@ -45,7 +61,10 @@ def test_finished_pods_are_left_out() -> None:
 BAD_POD = a_pod("bad", "shop").requesting(cpu="much").on("n1").manifest
 BAD_TYPE = {**a_pod("odd").manifest, "spec": {"containers": [{"name": "c", "image": 7}]}}
 SAID = [
-    "Pod shop/bad: spec.containers[0].resources.requests.cpu: 'much' is not a quantity: expected digits with a suffix such as m, k, M, G, Ki, Mi, Gi or an exponent such as e3",
+    (
+        "Pod shop/bad: spec.containers[0].resources.requests.cpu: 'much' is not a quantity: expected digits with "
+        "a suffix such as m, k, M, G, Ki, Mi, Gi or an exponent such as e3"
+    ),
     "Pod default/odd: spec.containers[0].image: Expected `str`, got `int`",
 ]
 
@@ -70,7 +89,15 @@ def test_a_bad_node_costs_itself_only() -> None:
 
 
 def test_kinds_that_scheduling_does_not_read_are_passed_over() -> None:
-    others = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, {"apiVersion": "example.com/v1", "kind": "ReplicaSet", "metadata": {"name": "not-the-one"}, "spec": {"selector": 7}}]
+    others = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
+        {
+            "apiVersion": "example.com/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "not-the-one"},
+            "spec": {"selector": 7},
+        },
+    ]
     snapshot = load_objects([*CLUSTER, *others])
     assert (snapshot.problems, snapshot.objects.owners) == ((), {})
 
@@ -82,7 +109,9 @@ def test_lists_among_objects_are_taken_apart() -> None:
 
 
 def test_an_object_without_a_kind_is_reported() -> None:
-    assert [str(p) for p in load_objects([{"metadata": {"name": "x"}}]).problems] == ["object x: kind: an object needs a kind and an apiVersion"]
+    assert [str(p) for p in load_objects([{"metadata": {"name": "x"}}]).problems] == [
+        "object x: kind: an object needs a kind and an apiVersion"
+    ]
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"items": []}', b"not json"])
@@ -92,7 +121,9 @@ def test_a_page_that_is_no_list_is_refused(body: bytes) -> None:
 
 
 def test_of_two_objects_of_one_name_the_later_counts() -> None:
-    snapshot = load_objects(manifests(a_node("n1"), a_node("n1").in_zone("b"), a_pod("p").on("n1"), a_pod("p").on("n1").with_priority(5)))
+    snapshot = load_objects(
+        manifests(a_node("n1"), a_node("n1").in_zone("b"), a_pod("p").on("n1"), a_pod("p").on("n1").with_priority(5))
+    )
     assert snapshot.node("n1").labels["topology.kubernetes.io/zone"] == "b"
     assert [pod.priority for pod in snapshot.pods_on("n1")] == [5]
 
@@ -112,6 +143,11 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
 @pytest.mark.parametrize("metadata", [{}, {"name": ""}, None])
 def test_an_object_without_a_name_is_reported(metadata: Any) -> None:
     nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-    for snapshot in (load_objects([*CLUSTER, nameless]), load_pages([page("Node", *of_kind("Node")), page("Pod", nameless, *of_kind("Pod"))])):
-        assert [(p.kind, p.key, p.field.partition(".")[0]) for p in snapshot.problems] == [("Pod", "without a name", "metadata")]
+    for snapshot in (
+        load_objects([*CLUSTER, nameless]),
+        load_pages([page("Node", *of_kind("Node")), page("Pod", nameless, *of_kind("Pod"))]),
+    ):
+        assert [(p.kind, p.key, p.field.partition(".")[0]) for p in snapshot.problems] == [
+            ("Pod", "without a name", "metadata")
+        ]
         assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]

@@ -23,7 +23,11 @@ def test_names_that_are_not_there_are_refused_by_name() -> None:
 def test_a_placed_pod_is_bound_and_no_longer_pending() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_pod("p").with_field("status.nominatedNodeName", "n1")))
     placed = snapshot.with_pod_placed(snapshot.pod("default/p"), "n1")
-    assert (placed.pod("default/p").node_name, placed.pod("default/p").nominated_node_name, placed.pending) == ("n1", "", ())
+    assert (placed.pod("default/p").node_name, placed.pod("default/p").nominated_node_name, placed.pending) == (
+        "n1",
+        "",
+        (),
+    )
     assert [pod.key for pod in snapshot.pending] == ["default/p"]
 
 
@@ -36,7 +40,9 @@ def test_a_pod_that_is_made_terminating_stays_where_it_is() -> None:
 
 
 def test_without_takes_a_pod_from_wherever_it_is() -> None:
-    snapshot = load_objects(manifests(a_node("n1"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("ghost").on("n9")))
+    snapshot = load_objects(
+        manifests(a_node("n1"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("ghost").on("n9"))
+    )
     for name in ("placed", "waiting", "ghost", "nobody"):
         snapshot = snapshot.without(f"default/{name}")
     assert (snapshot.pods_on("n1"), snapshot.pending, snapshot.ghosts) == ((), (), ())
@@ -48,7 +54,9 @@ def test_namespaces_are_chosen_by_their_labels() -> None:
     snapshot = load_objects([red, bare])
     assert snapshot.namespaces_selected(LabelSelector((Requirement("team", "In", ("red",)),))) == {"a"}
     assert snapshot.namespaces_selected(LabelSelector((Requirement("team", "NotIn", ("red",)),))) == {"b"}
-    assert snapshot.with_objects(namespaces={"c": {"team": "red"}}).namespaces_selected(LabelSelector((Requirement("team", "In", ("red",)),))) == {"c"}
+    assert snapshot.with_objects(namespaces={"c": {"team": "red"}}).namespaces_selected(
+        LabelSelector((Requirement("team", "In", ("red",)),))
+    ) == {"c"}
 
 
 def test_what_is_remembered_is_worked_out_once_and_shared() -> None:
@@ -65,7 +73,11 @@ def test_what_is_remembered_is_worked_out_once_and_shared() -> None:
 
 
 def test_a_node_info_sums_what_stands_on_the_node() -> None:
-    pods = [a_pod("a").requesting(cpu="1", memory="1Gi").on("n1"), a_pod("b").on("n1"), a_pod("c").with_host_port(80).on("n1")]
+    pods = [
+        a_pod("a").requesting(cpu="1", memory="1Gi").on("n1"),
+        a_pod("b").on("n1"),
+        a_pod("c").with_host_port(80).on("n1"),
+    ]
     snapshot = load_objects(manifests(a_node("n1"), a_node("n2").with_image("x:1", size_bytes=9), pods))
     info = snapshot.node_info(0)
     assert (info.requested["cpu"], info.requested["memory"], info.nonzero_cpu, len(info.pods)) == (1000, 2**30, 1200, 3)

@@ -1,4 +1,5 @@
-"""Laws of snapshots: deriving one from another gives what reading the changed objects would give, and nothing ever changes in place."""
+"""Laws of snapshots: deriving one from another gives what reading the changed objects would give, and nothing
+ever changes in place."""
 
 from __future__ import annotations
 
@@ -35,12 +36,21 @@ def columns_of(snapshot: Snapshot) -> list[Any]:
     usage = snapshot.tally(USAGE)
     ports = {port: users.tolist() for port, users in snapshot.tally(HOST_PORTS).items() if users.any()}
     on_nodes = [sorted(pod.key for pod in snapshot.pods_on(name)) for name in snapshot.node_names]
-    return [usage.requested.tolist(), usage.nonzero_cpu.tolist(), usage.nonzero_memory.tolist(), usage.pods.tolist(), ports, on_nodes]
+    return [
+        usage.requested.tolist(),
+        usage.nonzero_cpu.tolist(),
+        usage.nonzero_memory.tolist(),
+        usage.pods.tolist(),
+        ports,
+        on_nodes,
+    ]
 
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), coming=pods("coming"), pending=pods("new"), drawn=st.data())
-def test_placing_then_removing_a_pod_restores_every_column(objects: list[Json], coming: Json, pending: Json, drawn: st.DataObject) -> None:
+def test_placing_then_removing_a_pod_restores_every_column(
+    objects: list[Json], coming: Json, pending: Json, drawn: st.DataObject
+) -> None:
     snapshot = load_objects(objects)
     before, said = columns_of(snapshot), answer(snapshot, pending)
     node = drawn.draw(st.sampled_from(snapshot.node_names))
@@ -58,7 +68,9 @@ def test_placing_then_removing_a_pod_restores_every_column(objects: list[Json], 
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), arrivals=st.lists(pods("x"), min_size=1, max_size=4), pending=pods("new"), drawn=st.data())
-def test_a_derived_snapshot_answers_like_one_read_anew(objects: list[Json], arrivals: list[Json], pending: Json, drawn: st.DataObject) -> None:
+def test_a_derived_snapshot_answers_like_one_read_anew(
+    objects: list[Json], arrivals: list[Json], pending: Json, drawn: st.DataObject
+) -> None:
     snapshot = load_objects(objects)
     answer(snapshot, pending)  # counts are remembered from here on and have to be carried along
     changed = list(objects)
@@ -83,14 +95,39 @@ def test_a_derived_snapshot_answers_like_one_read_anew(objects: list[Json], arri
 def test_so_it_does_after_more_changes_than_one_table_carries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 3)
     d = random.Random(7)
-    objects: list[Json] = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{i}", "labels": {"kubernetes.io/hostname": f"n{i}"}}, "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "99"}}} for i in range(4)]
+    objects: list[Json] = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"n{i}", "labels": {"kubernetes.io/hostname": f"n{i}"}},
+            "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "99"}},
+        }
+        for i in range(4)
+    ]
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
-    spec = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}], "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": term}]}}}
+    spec = {
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}],
+        "affinity": {
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": term}]
+            }
+        },
+    }
     snapshot = load_objects(objects)
     running: dict[str, str] = {}
-    pending = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "new", "namespace": "default", "labels": {"app": "a"}}, "spec": spec}
+    pending = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "new", "namespace": "default", "labels": {"app": "a"}},
+        "spec": spec,
+    }
     for number in range(20):
-        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{number}", "namespace": "default", "labels": {"app": d.choice("ab")}}, "spec": spec}
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"p{number}", "namespace": "default", "labels": {"app": d.choice("ab")}},
+            "spec": spec,
+        }
         node = f"n{d.randrange(4)}"
         snapshot = snapshot.with_pod_placed(pod_from_manifest(manifest), node)
         objects.append({**manifest, "spec": {**spec, "nodeName": node}})
@@ -107,7 +144,10 @@ def test_so_it_does_after_more_changes_than_one_table_carries(monkeypatch: pytes
 
 
 def test_two_snapshots_derived_from_one_do_not_see_each_other() -> None:
-    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"pods": "9"}}} for name in "ab"]
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"pods": "9"}}}
+        for name in "ab"
+    ]
     one = pod_from_manifest({"metadata": {"name": "one"}, "spec": {"containers": []}})
     two = pod_from_manifest({"metadata": {"name": "two"}, "spec": {"containers": []}})
     base = load_objects(nodes)
@@ -116,16 +156,34 @@ def test_two_snapshots_derived_from_one_do_not_see_each_other() -> None:
     assert [columns_of(s)[3] for s in (left.with_pod_placed(two, "a"), left)] == [[2, 0], [1, 0]]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a cluster and five pods take long to draw beside other work
-@given(objects=clusters(), pending=pods("new"), arrivals=st.lists(pods("x"), min_size=2, max_size=5), changes_per_table=st.sampled_from((2, 512)), drawn=st.data())
-def test_whoever_goes_on_from_an_older_snapshot_meets_nothing_of_the_newer_ones(objects: list[Json], pending: Json, arrivals: list[Json], changes_per_table: int, drawn: st.DataObject) -> None:
-    """A tree of snapshots, each asked at any time, in any order: a drain that is tried and dropped leaves no trace in the next one."""
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # a cluster and five pods take long to draw beside other work
+@given(
+    objects=clusters(),
+    pending=pods("new"),
+    arrivals=st.lists(pods("x"), min_size=2, max_size=5),
+    changes_per_table=st.sampled_from((2, 512)),
+    drawn=st.data(),
+)
+def test_whoever_goes_on_from_an_older_snapshot_meets_nothing_of_the_newer_ones(
+    objects: list[Json], pending: Json, arrivals: list[Json], changes_per_table: int, drawn: st.DataObject
+) -> None:
+    """A tree of snapshots, each asked at any time, in any order: a drain that is tried and dropped leaves no
+    trace in the next one."""
     tree: list[tuple[Snapshot, list[Json]]] = [(load_objects(objects), objects)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
         for number, manifest in enumerate(arrivals):
             snapshot, changed = drawn.draw(st.sampled_from(tree))
-            tree.append(_gone_on(snapshot, changed, {**manifest, "metadata": {**manifest["metadata"], "name": f"arrival{number}"}}, drawn))
+            tree.append(
+                _gone_on(
+                    snapshot,
+                    changed,
+                    {**manifest, "metadata": {**manifest["metadata"], "name": f"arrival{number}"}},
+                    drawn,
+                )
+            )
             asked, _ = drawn.draw(st.sampled_from(tree))
             answer(asked, pending)
             _infos_of(asked)
@@ -134,33 +192,57 @@ def test_whoever_goes_on_from_an_older_snapshot_meets_nothing_of_the_newer_ones(
         assert answer(snapshot, pending) == answer(fresh, pending)
         assert columns_of(snapshot) == columns_of(fresh)
         assert _infos_of(snapshot) == _infos_of(fresh)
-        assert {pod.key: snapshot.pod(pod.key).node_name for pod in fresh.placed_pods} == {pod.key: pod.node_name for pod in snapshot.placed_pods}
+        assert {pod.key: snapshot.pod(pod.key).node_name for pod in fresh.placed_pods} == {
+            pod.key: pod.node_name for pod in snapshot.placed_pods
+        }
         assert snapshot.tally(MovableTally()).tolist() == fresh.tally(MovableTally()).tolist()
 
 
-def _gone_on(snapshot: Snapshot, objects: list[Json], manifest: Json, drawn: st.DataObject) -> tuple[Snapshot, list[Json]]:
+def _gone_on(
+    snapshot: Snapshot, objects: list[Json], manifest: Json, drawn: st.DataObject
+) -> tuple[Snapshot, list[Json]]:
     node = drawn.draw(st.sampled_from(snapshot.node_names))
     running = [o for o in objects if o["kind"] == "Pod"]
     what = drawn.draw(st.sampled_from(("place", "remove", "cordon") if running else ("place", "cordon")))
     if what == "place":
-        return snapshot.with_pod_placed(pod_from_manifest(manifest), node), [*objects, {**manifest, "spec": {**manifest["spec"], "nodeName": node}}]
+        return snapshot.with_pod_placed(pod_from_manifest(manifest), node), [
+            *objects,
+            {**manifest, "spec": {**manifest["spec"], "nodeName": node}},
+        ]
     if what == "remove":
         leaving = drawn.draw(st.sampled_from(running))
-        return snapshot.without_pod(f"{leaving['metadata']['namespace']}/{leaving['metadata']['name']}"), [o for o in objects if o is not leaving]
-    cordoned = [{**o, "spec": {**o["spec"], "unschedulable": True}} if o["kind"] == "Node" and o["metadata"]["name"] == node else o for o in objects]
+        return snapshot.without_pod(f"{leaving['metadata']['namespace']}/{leaving['metadata']['name']}"), [
+            o for o in objects if o is not leaving
+        ]
+    cordoned = [
+        {**o, "spec": {**o["spec"], "unschedulable": True}}
+        if o["kind"] == "Node" and o["metadata"]["name"] == node
+        else o
+        for o in objects
+    ]
     return snapshot.with_node_cordoned(node, with_taint=False), cordoned
 
 
 def _infos_of(snapshot: Snapshot) -> list[Any]:
     infos = [snapshot.node_info(row) for row in range(len(snapshot.nodes))]
-    return [(info.node, sorted(pod.key for pod in info.pods), {name: amount for name, amount in info.requested.items() if amount}, info.used_ports) for info in infos]
+    return [
+        (
+            info.node,
+            sorted(pod.key for pod in info.pods),
+            {name: amount for name, amount in info.requested.items() if amount},
+            info.used_ports,
+        )
+        for info in infos
+    ]
 
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), pending=pods("new"), seed=st.integers(0, 10**6))
 def test_the_order_of_nodes_matters_to_no_verdict_and_no_score(objects: list[Json], pending: Json, seed: int) -> None:
     for each in objects:
-        if each["kind"] == "Node":  # an image has the size that the first node reports: there the order matters, as in the scheduler
+        if (
+            each["kind"] == "Node"
+        ):  # an image has the size that the first node reports: there the order matters, as in the scheduler
             each["status"]["images"] = [{**image, "sizeBytes": 3 * 10**8} for image in each["status"]["images"]]
     first = answer(load_objects(objects), pending)
     shuffled = list(objects)
@@ -186,27 +268,53 @@ def test_judging_changes_nothing_and_the_same_question_has_the_same_answer(objec
 
 @settings(max_examples=40, deadline=None)
 @given(objects=clusters(), pending=pods("new"), drawn=st.data())
-def test_a_cordoned_node_answers_like_one_that_was_read_cordoned(objects: list[Json], pending: Json, drawn: st.DataObject) -> None:
+def test_a_cordoned_node_answers_like_one_that_was_read_cordoned(
+    objects: list[Json], pending: Json, drawn: st.DataObject
+) -> None:
     snapshot = load_objects(objects)
     before = answer(snapshot, pending)
     name = drawn.draw(st.sampled_from(snapshot.node_names))
     taint = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
-    read = [{**o, "spec": {**o["spec"], "unschedulable": True, "taints": [*o["spec"]["taints"], taint]}} if o["kind"] == "Node" and o["metadata"]["name"] == name else o for o in objects]
+    read = [
+        {**o, "spec": {**o["spec"], "unschedulable": True, "taints": [*o["spec"]["taints"], taint]}}
+        if o["kind"] == "Node" and o["metadata"]["name"] == name
+        else o
+        for o in objects
+    ]
     cordoned = snapshot.with_node_cordoned(name)
     assert answer(cordoned, pending) == answer(load_objects(read), pending)
-    assert answer(cordoned.with_node_uncordoned(name), pending) == answer(load_objects([*objects, *_uncordoned(objects, name)]), pending)
+    assert answer(cordoned.with_node_uncordoned(name), pending) == answer(
+        load_objects([*objects, *_uncordoned(objects, name)]), pending
+    )
     assert answer(snapshot, pending) == before
 
 
 def _uncordoned(objects: list[Json], name: str) -> list[Json]:
     """The node once more, not marked: of two objects of one name the later counts."""
-    return [{**o, "spec": {**o["spec"], "unschedulable": False}} for o in objects if o["kind"] == "Node" and o["metadata"]["name"] == name]
+    return [
+        {**o, "spec": {**o["spec"], "unschedulable": False}}
+        for o in objects
+        if o["kind"] == "Node" and o["metadata"]["name"] == name
+    ]
 
 
 def test_a_cordon_leaves_the_columns_of_the_snapshot_it_came_from_alone() -> None:
-    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}, "status": {"allocatable": {"pods": "9"}}} for name in "ab"]
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name},
+            "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+            "status": {"allocatable": {"pods": "9"}},
+        }
+        for name in "ab"
+    ]
     snapshot = load_objects(nodes)
     before = (snapshot.columns.taint_sets[1].tolist(), snapshot.columns.unschedulable.tolist())
     cordoned = snapshot.with_node_cordoned("b")
     assert (cordoned.columns.taint_sets[1].tolist(), cordoned.columns.unschedulable.tolist()) == ([0, 1], [False, True])
-    assert (snapshot.columns.taint_sets[1].tolist(), snapshot.columns.unschedulable.tolist()) == before == ([0, 0], [False, False])
+    assert (
+        (snapshot.columns.taint_sets[1].tolist(), snapshot.columns.unschedulable.tolist())
+        == before
+        == ([0, 0], [False, False])
+    )

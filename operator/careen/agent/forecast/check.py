@@ -25,11 +25,12 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Of the pods whose landing was forecast: they landed inside their set or not, or the forecast does not speak of what happened.
+    """Of the pods whose landing was forecast: they landed inside their set or not, or the forecast does not
+    speak of what happened.
 
-    `superseded` are those that their controller has not replaced yet (it was scaled down, deleted, or waits as Jobs do), and those that
-    landed on a node that their set does not name but may have: it was longer than is stored, or more courses were possible than were followed.
-    """
+    `superseded` are those that their controller has not replaced yet (it was scaled down, deleted, or waits as
+    Jobs do), and those that landed on a node that their set does not name but may have: it was longer than is
+    stored, or more courses were possible than were followed."""
 
     hits: int
     misses: int
@@ -47,13 +48,17 @@ class Drain(NamedTuple):
 def finished_drain(turned: Turned) -> Drain | None:
     """The drain whose claim this turn gave back; None for every other turn, and where no forecast was written."""
     node = turned.observation.node
-    if turned.stop is not None or not isinstance(node, NodeView) or turned.decision.phase not in (Phase.IDLE, Phase.WAITING):
+    if (
+        turned.stop is not None
+        or not isinstance(node, NodeView)
+        or turned.decision.phase not in (Phase.IDLE, Phase.WAITING)
+    ):
         return None
     record = from_annotation(node.annotations.get(keys.PROGRESS))
     if not isinstance(record, Progress) or record.phase != Phase.SETTLING.value:
         return None
     since, landings = from_rfc3339(record.drain_started_at), _landings(node.annotations.get(keys.FORECAST))
-    owners = tuple(owner for owner in record.owners if owner.kind != "DaemonSet")     # none of its pods moved
+    owners = tuple(owner for owner in record.owners if owner.kind != "DaemonSet")  # none of its pods moved
     return Drain(landings, owners, since) if since and landings and owners else None
 
 
@@ -72,7 +77,10 @@ async def score_of(api: ApiServer, drain: Drain) -> Score:
         by_namespace[owner.namespace].append(owner)
     hits = misses = superseded = 0
     for namespace, owners in sorted(by_namespace.items()):
-        said = {owner.uid: [nodes for title, nodes in drain.landings.items() if _is_of(title, owner, owners)] for owner in owners}
+        said = {
+            owner.uid: [nodes for title, nodes in drain.landings.items() if _is_of(title, owner, owners)]
+            for owner in owners
+        }
         if not any(said.values()):
             continue
         places = await places_of(api, namespace, list(said), since=drain.since)
@@ -92,8 +100,9 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """How many forecasts can each be given a place of their own: replacements of one owner are alike, so which stands for
-    which is chosen in the forecast's favour, but each counts once. (Augmenting paths; both sides are a node's pods at most.)"""
+    """How many forecasts can each be given a place of their own: replacements of one owner are alike, so which
+    stands for which is chosen in the forecast's favour, but each counts once. (Augmenting paths; both sides are
+    a node's pods at most.)"""
     taken_by: dict[int, int] = {}
 
     def finds_place(forecast: int, tried: set[int]) -> bool:
@@ -109,16 +118,22 @@ def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
 
 
 def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> bool:
-    """Whether the pod was this owner's, by its name: controllers name pods `<owner>-…`, and the longest owner's name wins."""
+    """Whether the pod was this owner's, by its name: controllers name pods `<owner>-…`, and the longest owner's
+    name wins."""
     namespace, _, name = title.partition("/")
     named = [each for each in owners if name.startswith(f"{each.name}-")]
     return namespace == owner.namespace and bool(named) and max(named, key=lambda each: len(each.name)) is owner
 
 
 def _landings(text: str | None) -> Landings:
-    """Of the annotation: by `namespace/name`, the nodes that were said. Only for people and for this; unreadable is none."""
+    """Of the annotation: by `namespace/name`, the nodes that were said. Only for people and for this;
+    unreadable is none."""
     pods = object_of(text).get("pods")
-    found = {title: _nodes(said) for title, said in pods.items()} if isinstance(pods, dict) and len(pods) <= _MOST_PODS else {}
+    found = (
+        {title: _nodes(said) for title, said in pods.items()}
+        if isinstance(pods, dict) and len(pods) <= _MOST_PODS
+        else {}
+    )
     return found if all(found.values()) else {}
 
 
@@ -129,4 +144,6 @@ def _nodes(said: object) -> tuple[str, ...]:
     return tuple(said) if isinstance(said, list) and all(isinstance(node, str) for node in said) else ()
 
 
-_MOST_PODS = 500                     # four full nodes: anybody may have written the annotation, and the matching goes as deep as it is long
+_MOST_PODS = (
+    500  # four full nodes: anybody may have written the annotation, and the matching goes as deep as it is long
+)

@@ -1,7 +1,7 @@
 """The process that computes one forecast: `python -m careen.agent.forecast.child`, order on stdin, answer on stdout.
 
-A process of its own, because numpy and a whole cluster's lists have no place in an agent that runs on every node all day.
-It limits its own memory, and asks the kernel to be the first to go: the agent must outlive it.
+A process of its own, because numpy and a whole cluster's lists have no place in an agent that runs on every
+node all day. It limits its own memory, and asks the kernel to be the first to go: the agent must outlive it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def main() -> int:
-    """Reads the order, prints `{"forecasts": […]}`, `{"unknown": sentence}`, or `{"mistake": sentence}` where whoever asked was wrong."""
+    """Reads the order, prints `{"forecasts": […]}`, `{"unknown": sentence}`, or `{"mistake": sentence}` where
+    whoever asked was wrong."""
     order = Order.from_json(sys.stdin.read())
     _be_small(order.memory_bytes)
     answer: dict[str, Any]
@@ -51,7 +52,11 @@ def _is_want_of_memory(error: BaseException | None) -> bool:
     """Also where it ran out while a library was being loaded: then the loader's words stand behind an ImportError."""
     if error is None:
         return False
-    return isinstance(error, MemoryError) or "failed to map segment" in str(error) or _is_want_of_memory(error.__cause__ or error.__context__)
+    return (
+        isinstance(error, MemoryError)
+        or "failed to map segment" in str(error)
+        or _is_want_of_memory(error.__cause__ or error.__context__)
+    )
 
 
 def _be_small(memory_bytes: int) -> None:
@@ -85,7 +90,9 @@ def _answer(order: Order) -> dict[str, Any]:
     except _NoConfigurationError as error:
         return {"unknown": f"--scheduler-config names what is no KubeSchedulerConfiguration: {error}"}
     stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
-    made = simulate_drain(snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version, stays=stays)
+    made = simulate_drain(
+        snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version, stays=stays
+    )
     unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
     mappings = [forecast.to_mapping() for forecast in made]
     for mapping in mappings:
@@ -121,7 +128,9 @@ def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
     from careen.cluster.wire.client import ClientTransport, load_configuration, user_agent
 
     kubeconfig = Path(order.kubeconfig) if order.kubeconfig else None
-    transport = ClientTransport(lambda: load_configuration(kubeconfig, context=order.context or None), agent=user_agent("forecast"), threads=1)
+    transport = ClientTransport(
+        lambda: load_configuration(kubeconfig, context=order.context or None), agent=user_agent("forecast"), threads=1
+    )
     clock = SystemClock()
     api = ApiServer(transport, clock, chance=random.random)
     with asyncio.Runner() as runner:
@@ -140,7 +149,10 @@ def supported(version: str) -> tuple[str, str]:
         return str(KubeVersion.parse(version)), ""
     except UnsupportedKubeVersionError:
         newest = ".".join(map(str, NEWEST))
-        return newest, f"the cluster runs {version or 'an unnamed release'}; forecast as its scheduler were that of {newest}"
+        return (
+            newest,
+            f"the cluster runs {version or 'an unnamed release'}; forecast as its scheduler were that of {newest}",
+        )
 
 
 class _NoConfigurationError(Exception):

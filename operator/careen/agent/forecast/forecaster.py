@@ -1,4 +1,5 @@
-"""Runs the simulation of a drain in a child process. Killed, slow, out of memory, unreadable: the forecast is unknown."""
+"""Runs the simulation of a drain in a child process. Killed, slow, out of memory, unreadable: the forecast is
+unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from careen.core.facts.selectors import Selector
 
 _LONGEST_SENTENCE = 500
-_GAVE_UP = b"OpenBLAS error: Memory allocation"     # it ends the process by itself while numpy is loaded, before Python could say anything
+# it ends the process by itself while numpy is loaded, before Python could say anything
+_GAVE_UP = b"OpenBLAS error: Memory allocation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,9 @@ class Mistake:
 class ChildForecaster:
     """The agent's forecasts of its own node, counted."""
 
-    def __init__(self, *, kubeconfig: str, limits: Callable[[], Limits | Unknown], clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, *, kubeconfig: str, limits: Callable[[], Limits | Unknown], clock: Clock, metrics: Metrics
+    ) -> None:
         self._kubeconfig = kubeconfig
         self._limits = limits
         self._clock = clock
@@ -55,7 +59,11 @@ class ChildForecaster:
         """Where each pod of the node would land, or why that cannot be told."""
         began = self._clock.monotonic()
         limits = self._limits()
-        answer = limits if isinstance(limits, Unknown) else await forecast_together([node], limits, kubeconfig=self._kubeconfig)
+        answer = (
+            limits
+            if isinstance(limits, Unknown)
+            else await forecast_together([node], limits, kubeconfig=self._kubeconfig)
+        )
         made = answer[0] if isinstance(answer, tuple) else Unknown(answer.why)
         self._metrics.forecast_seconds.labels(node).observe(self._clock.monotonic() - began)
         self._metrics.forecasts.labels(node, "unknown" if isinstance(made, Unknown) else "made").inc()
@@ -63,13 +71,27 @@ class ChildForecaster:
 
 
 async def forecast_together(
-    nodes: Sequence[str], limits: Limits, *, kubeconfig: str = "", context: str = "", dump: str = "",
+    nodes: Sequence[str],
+    limits: Limits,
+    *,
+    kubeconfig: str = "",
+    context: str = "",
+    dump: str = "",
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """A simulation in a process of its own: several nodes drained at once, a forecast each, in the order given; with `dump`, in that file's cluster."""
-    return await _run(Order(
-        nodes=tuple(nodes), kubeconfig=kubeconfig, context=context, memory_bytes=limits.memory_bytes, scheduler_config=limits.scheduler_config, dump=dump,
-        drain_pod_selector=limits.drain_pod_selector.text if limits.drain_pod_selector else "",
-    ), limits.seconds)
+    """A simulation in a process of its own: several nodes drained at once, a forecast each, in the order given;
+    with `dump`, in that file's cluster."""
+    return await _run(
+        Order(
+            nodes=tuple(nodes),
+            kubeconfig=kubeconfig,
+            context=context,
+            memory_bytes=limits.memory_bytes,
+            scheduler_config=limits.scheduler_config,
+            dump=dump,
+            drain_pod_selector=limits.drain_pod_selector.text if limits.drain_pod_selector else "",
+        ),
+        limits.seconds,
+    )
 
 
 async def _run(order: Order, seconds: float) -> tuple[Forecast, ...] | Unknown | Mistake:
@@ -99,7 +121,9 @@ async def _run(order: Order, seconds: float) -> tuple[Forecast, ...] | Unknown |
     return _read(process.returncode, output, errors, nodes=order.nodes)
 
 
-def _read(code: int | None, output: bytes, errors: bytes, *, nodes: Sequence[str]) -> tuple[Forecast, ...] | Unknown | Mistake:
+def _read(
+    code: int | None, output: bytes, errors: bytes, *, nodes: Sequence[str]
+) -> tuple[Forecast, ...] | Unknown | Mistake:
     if code == -signal.SIGKILL:
         return Unknown("the simulation was killed, probably for want of memory: raise the container's memory limit")
     if code != 0:
@@ -113,7 +137,11 @@ def _read(code: int | None, output: bytes, errors: bytes, *, nodes: Sequence[str
         made = tuple(Forecast.from_mapping(each) for each in answer["forecasts"])
     except (ValueError, KeyError, TypeError, UnreadableForecastError) as error:
         return Unknown(f"the simulation's answer could not be read: {error}")
-    return made if [each.node for each in made] == list(nodes) else Unknown("the simulation's answer could not be read: it is about other nodes")
+    return (
+        made
+        if [each.node for each in made] == list(nodes)
+        else Unknown("the simulation's answer could not be read: it is about other nodes")
+    )
 
 
 def _last_line(errors: bytes) -> str:

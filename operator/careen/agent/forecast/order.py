@@ -1,4 +1,5 @@
-"""What a forecast's child process is asked, as it goes through its standard input. Apart from the child, so that whoever asks loads nothing else of it."""
+"""What a forecast's child process is asked, as it goes through its standard input. Apart from the child, so
+that whoever asks loads nothing else of it."""
 
 from __future__ import annotations
 
@@ -26,20 +27,35 @@ class Order:
     @property
     def wants_more_memory(self) -> str:
         """What is said when it does not get by with `memory_bytes`."""
-        return f"the simulation needs more than {self.memory_bytes // 2**20} MiB: raise --forecast-memory and the container's limit"
+        return (
+            f"the simulation needs more than {self.memory_bytes // 2**20} MiB: raise --forecast-memory and "
+            "the container's limit"
+        )
 
     def to_json(self) -> bytes:
         """For stdin."""
-        return json.dumps({
-            "nodes": self.nodes, "kubeconfig": self.kubeconfig, "context": self.context, "memory": self.memory_bytes,
-            "schedulerConfig": self.scheduler_config, "dump": self.dump, "drainPodSelector": self.drain_pod_selector,
-        }).encode()
+        return json.dumps(
+            {
+                "nodes": self.nodes,
+                "kubeconfig": self.kubeconfig,
+                "context": self.context,
+                "memory": self.memory_bytes,
+                "schedulerConfig": self.scheduler_config,
+                "dump": self.dump,
+                "drainPodSelector": self.drain_pod_selector,
+            }
+        ).encode()
 
     @classmethod
     def from_json(cls, text: str) -> Order:
         """From stdin."""
         order = json.loads(text)
         return cls(
-            nodes=tuple(order["nodes"]), kubeconfig=order["kubeconfig"], context=order["context"], memory_bytes=order["memory"],
-            scheduler_config=order["schedulerConfig"], dump=order["dump"], drain_pod_selector=order["drainPodSelector"],
+            nodes=tuple(order["nodes"]),
+            kubeconfig=order["kubeconfig"],
+            context=order["context"],
+            memory_bytes=order["memory"],
+            scheduler_config=order["schedulerConfig"],
+            dump=order["dump"],
+            drain_pod_selector=order["drainPodSelector"],
         )

@@ -24,7 +24,9 @@ class ForecastPatience:
         self._seen_at: datetime | None = None
         self._told_since: datetime | None = None
 
-    def look(self, refusals: tuple[Refusal, ...], now: datetime, phase: Phase | None = Phase.WAITING) -> tuple[bool, str]:
+    def look(
+        self, refusals: tuple[Refusal, ...], now: datetime, phase: Phase | None = Phase.WAITING
+    ) -> tuple[bool, str]:
         """Whether the patience is over, and the sentence to tell now; empty if there is none or it was told."""
         standing = next((each for each in refusals if each.code in _OF_THE_FORECAST and each.since is not None), None)
         if self._is_over(phase, now):

@@ -1,9 +1,9 @@
-"""Whether the DaemonSet that --ds-namespace and --ds-name name is the agents' own, asked once before anything else is done.
+"""Whether the DaemonSet that --ds-namespace and --ds-name name is the agents' own, asked once before anything
+else is done.
 
-Two agents that use different locks see each other's claims only late. kured's defaults name kured's DaemonSet, so an agent under another name that
-is not told otherwise would look for its lock where it is not. Flags that both were given are a person's word: they may name another
-DaemonSet, whose lock is then shared.
-"""
+Two agents that use different locks see each other's claims only late. kured's defaults name kured's DaemonSet,
+so an agent under another name that is not told otherwise would look for its lock where it is not. Flags that
+both were given are a person's word: they may name another DaemonSet, whose lock is then shared."""
 
 from __future__ import annotations
 
@@ -48,18 +48,28 @@ class Judged:
 
 
 async def judge(api: ApiServer, named: Place, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
-    """`is_given`: both flags were given, none is a default. `pod` None: no pod. Raises `ClusterError` when it cannot be told."""
+    """`is_given`: both flags were given, none is a default. `pod` None: no pod. Raises `ClusterError` when it
+    cannot be told."""
     if pod is None and is_given:
-        return Judged()                                           # a DaemonSet that is missing is what every refusal then says
+        return Judged()  # a DaemonSet that is missing is what every refusal then says
     own = await _own_place(api, pod) if pod else None
     if own == named:
         return Judged()
     if pod and own and not is_given:
-        return Judged(refusal=f"this agent belongs to {own}, but --ds-namespace and --ds-name are not both given and would name {named}: two locks, two reboots at once. Give {own.flags}")
+        return Judged(
+            refusal=f"this agent belongs to {own}, but --ds-namespace and --ds-name are not both given and "
+            f"would name {named}: two locks, two reboots at once. Give {own.flags}"
+        )
     if pod and not own and not is_given:
-        return Judged(refusal=f"the DaemonSet of this agent cannot be told from pod {pod.namespace}/{pod.name}, and --ds-namespace and --ds-name are not both given. Give them, or set POD_NAME")
+        return Judged(
+            refusal=f"the DaemonSet of this agent cannot be told from pod {pod.namespace}/{pod.name}, and "
+            "--ds-namespace and --ds-name are not both given. Give them, or set POD_NAME"
+        )
     if not await _is_there(api, named, annotation):
-        return Judged(refusal=f"{named} does not exist, and it is what carries the lock; name the agents' own with --ds-namespace and --ds-name")
+        return Judged(
+            refusal=f"{named} does not exist, and it is what carries the lock; name the agents' own with "
+            "--ds-namespace and --ds-name"
+        )
     return Judged(remark=f"this agent belongs to {own} and shares the lock of {named}") if own else Judged()
 
 

@@ -106,9 +106,7 @@ class Start:
         )
 
     def _do_without_lock(self, claim: RecordedClaim, why: str) -> None:
-        self.lock_problem = (
-            f"{why[:_LONGEST_PROBLEM]}: this node is given back to service, and begins no new claim"
-        )
+        self.lock_problem = f"{why[:_LONGEST_PROBLEM]}: this node is given back to service, and begins no new claim"
         self._tell_of_standing_in(claim, self.lock_problem)
 
     async def judge_lock_again(self, live: LiveSettings, then: Callable[[], None]) -> None:
@@ -251,9 +249,7 @@ class Start:
         Every agent of the fleet sees the same edit: whoever comes first tells it.
         """
         uid = seen.uid if seen else live.config_map_uid
-        subject = Subject(
-            kind="ConfigMap", name=self.basics.config_map, namespace=self.basics.ds_namespace, uid=uid
-        )
+        subject = Subject(kind="ConfigMap", name=self.basics.config_map, namespace=self.basics.ds_namespace, uid=uid)
         once = f"{uid}/{seen.resource_version if seen else 'deleted'}"
         self.in_background(
             post_event(

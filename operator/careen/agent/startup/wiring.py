@@ -1,10 +1,10 @@
 """Builds every part of an agent and hands each what it needs; nothing else does.
 
-The order of the start: who am I and where is the API server (flags, environment) → whose lock → the ConfigMap's settings, both waited
-for until they are known → the host's lock for agents → turns. Only after the first turn come kopf and the review of rights: a node that
-has just rebooted is given back first. That also goes before a lock and settings that cannot be had: a node under a claim is brought home
-with the settings that the claim began with, and begins nothing new.
-"""
+The order of the start: who am I and where is the API server (flags, environment) → whose lock → the ConfigMap's
+settings, both waited for until they are known → the host's lock for agents → turns. Only after the first turn
+come kopf and the review of rights: a node that has just rebooted is given back first. That also goes before a
+lock and settings that cannot be had: a node under a claim is brought home with the settings that the claim
+began with, and begins nothing new."""
 
 from __future__ import annotations
 
@@ -71,10 +71,14 @@ class Agent:
         # Without the ConfigMap only what must be known before it: the rest is judged when it has been read.
         resolved = resolve(flags=given.flags, environment=given.environment, is_whole=False)
         self._basics = resolved.settings
-        is_place_given = all(resolved.origins[name].source is not Source.DEFAULT for name in ("ds_namespace", "ds_name"))
+        is_place_given = all(
+            resolved.origins[name].source is not Source.DEFAULT for name in ("ds_namespace", "ds_name")
+        )
         self._node = self._basics.node_id
         self._clock = SystemClock()
-        self._transport: ClientTransport = connect(Path(self._basics.kubeconfig) if self._basics.kubeconfig else None, part="agent")
+        self._transport: ClientTransport = connect(
+            Path(self._basics.kubeconfig) if self._basics.kubeconfig else None, part="agent"
+        )
         self._place = logs.set_up(form=self._basics.log_format, level=self._basics.log_level, node=self._node)
         self._metrics = Metrics(self._node)
         self._heartbeat = Heartbeat(self._clock.monotonic)
@@ -84,8 +88,14 @@ class Agent:
         self._messages: Messenger | None = None
         self._stopping = asyncio.Event()
         self._start = Start(
-            given=given, basics=self._basics, is_place_given=is_place_given, api=self._api, clock=self._clock, metrics=self._metrics,
-            heartbeat=self._heartbeat, in_background=self._in_background,
+            given=given,
+            basics=self._basics,
+            is_place_given=is_place_given,
+            api=self._api,
+            clock=self._clock,
+            metrics=self._metrics,
+            heartbeat=self._heartbeat,
+            in_background=self._in_background,
         )
 
     async def run(self) -> None:
@@ -108,7 +118,8 @@ class Agent:
             self._transport.close()
 
     async def _end(self, work: asyncio.Task[None]) -> None:
-        """Lets a turn under way come to its end if it does so soon; otherwise cuts it, which any later start can mend."""
+        """Lets a turn under way come to its end if it does so soon; otherwise cuts it, which any later start
+        can mend."""
         if self._loop is not None:
             self._loop.stop()
             if self._loop.is_turning:
@@ -117,7 +128,7 @@ class Agent:
         with suppress(asyncio.CancelledError):
             await work
         if self._messages is not None:
-            await self._messages.finish(seconds=MESSAGE_SECONDS)      # the one about the reboot that stops us, most of all
+            await self._messages.finish(seconds=MESSAGE_SECONDS)  # the one about the reboot that stops us, most of all
         _LOG.info("told to stop; whoever starts next goes on from what stands on the Node and in the lock")
 
     async def _work(self) -> None:
@@ -126,8 +137,15 @@ class Agent:
         settings = live.settings
         held = await self._become_only_agent(settings)
         host = _host(settings)
-        lock = LockStore(self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation)
-        need = NeedWatch(host, self._clock, is_command=bool(settings.reboot_sentinel_command), period_seconds=lambda: live.settings.period)
+        lock = LockStore(
+            self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation
+        )
+        need = NeedWatch(
+            host,
+            self._clock,
+            is_command=bool(settings.reboot_sentinel_command),
+            period_seconds=lambda: live.settings.period,
+        )
         tests = SelfTests(host, self._clock)
         observer = Observer(self._senses(live, host, lock, need, tests))
         if self._start.node_read is not None:
@@ -155,10 +173,17 @@ class Agent:
 
     def _serve(self) -> HttpServer | None:
         try:
-            server = HttpServer(self._basics.metrics_host, self._basics.metrics_port, heartbeat=self._heartbeat, exposition=self._metrics.exposition)
+            server = HttpServer(
+                self._basics.metrics_host,
+                self._basics.metrics_port,
+                heartbeat=self._heartbeat,
+                exposition=self._metrics.exposition,
+            )
         except OSError as error:
             # kured dies here; a taken port is no reason to leave a node without its agent.
-            _LOG.error("cannot serve metrics on %s:%s: %s", self._basics.metrics_host or "*", self._basics.metrics_port, error)
+            _LOG.error(
+                "cannot serve metrics on %s:%s: %s", self._basics.metrics_host or "*", self._basics.metrics_port, error
+            )
             return None
         _LOG.info("metrics, health and readiness on port %s", server.port)
         return server
@@ -243,7 +268,11 @@ class Agent:
         """
         settings = live.settings
         rights = needed_rights(
-            node=self._node, namespace=settings.ds_namespace, daemonset=settings.ds_name, config_map=settings.config_map, forecast=settings.forecast != "off"
+            node=self._node,
+            namespace=settings.ds_namespace,
+            daemonset=settings.ds_name,
+            config_map=settings.config_map,
+            forecast=settings.forecast != "off",
         )
         while True:
             pause = _RIGHTS_SECONDS
@@ -274,7 +303,9 @@ class Agent:
             need=need,
             self_tests=tests,
             lock=lock,
-            forecaster=ChildForecaster(kubeconfig=settings.kubeconfig, limits=lambda: _limits(live), clock=self._clock, metrics=self._metrics),
+            forecaster=ChildForecaster(
+                kubeconfig=settings.kubeconfig, limits=lambda: _limits(live), clock=self._clock, metrics=self._metrics
+            ),
             alerts=lambda: _alerts(live.settings),
             chance=random.random,
         )
@@ -292,7 +323,9 @@ class Agent:
         )
 
     def _messenger(self, live: LiveSettings) -> Messenger:
-        self._messages = Messenger(node=self._node, settings=lambda: live.settings, metrics=self._metrics, in_background=self._in_background)
+        self._messages = Messenger(
+            node=self._node, settings=lambda: live.settings, metrics=self._metrics, in_background=self._in_background
+        )
         return self._messages
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
@@ -309,7 +342,17 @@ class Agent:
             _LOG.warning("%s", sentence)
             subject = Subject(kind="Node", name=node.name, uid=node.uid)
             # Once, also when the agent is started anew meanwhile: what it remembers is since when.
-            self._in_background(post_event(self._api, subject, reason="ForecastOverdue", sentence=sentence, is_warning=True, host=self._node, once=str(patience.since)))
+            self._in_background(
+                post_event(
+                    self._api,
+                    subject,
+                    reason="ForecastOverdue",
+                    sentence=sentence,
+                    is_warning=True,
+                    host=self._node,
+                    once=str(patience.since),
+                )
+            )
         if isinstance(node, NodeView):
             self._tell_self_test(tests, node)
         if drain := forecast_check.finished_drain(turned):
@@ -321,10 +364,21 @@ class Agent:
             return
         self._metrics.show_self_test(tests.last)
         subject, news = Subject(kind="Node", name=node.name, uid=node.uid), tests.news()
-        for reason, sentence in ((event_reason(Code.REBOOT_IMPOSSIBLE), news.obstacle), ("ShutdownUnheard", news.warning)):
+        for reason, sentence in (
+            (event_reason(Code.REBOOT_IMPOSSIBLE), news.obstacle),
+            ("ShutdownUnheard", news.warning),
+        ):
             if sentence:
                 self._in_background(
-                    post_event(self._api, subject, reason=reason, sentence=sentence, is_warning=True, host=self._node, once=sentence)
+                    post_event(
+                        self._api,
+                        subject,
+                        reason=reason,
+                        sentence=sentence,
+                        is_warning=True,
+                        host=self._node,
+                        once=sentence,
+                    )
                 )
 
     async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
@@ -363,8 +417,12 @@ def _alerts(settings: Settings) -> AlertSource | None:
     if not settings.prometheus_url:
         return None
     access = Access(
-        token_file=settings.prometheus_token_file, username=settings.prometheus_username, password_file=settings.prometheus_password_file,
-        ca_file=settings.prometheus_ca_file, certificate_file=settings.prometheus_client_certificate_file, key_file=settings.prometheus_client_key_file,
+        token_file=settings.prometheus_token_file,
+        username=settings.prometheus_username,
+        password_file=settings.prometheus_password_file,
+        ca_file=settings.prometheus_ca_file,
+        certificate_file=settings.prometheus_client_certificate_file,
+        key_file=settings.prometheus_client_key_file,
     )
     return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout, access=access)
 
@@ -374,6 +432,8 @@ def _limits(live: LiveSettings) -> Limits | Unknown:
     if isinstance(configuration, Unknown):
         return configuration
     return Limits(
-        seconds=settings.forecast_timeout, memory_bytes=settings.forecast_memory, scheduler_config=configuration,
+        seconds=settings.forecast_timeout,
+        memory_bytes=settings.forecast_memory,
+        scheduler_config=configuration,
         drain_pod_selector=settings.drain_pod_selector,
     )

@@ -1,8 +1,7 @@
 """/metrics, /healthz and /readyz on one port, in a thread of its own.
 
-Health is tied to the progress of the loop, not to the port being open: the loop says by when it will give a sign of life
-again, and a probe fails when it did not.
-"""
+Health is tied to the progress of the loop, not to the port being open: the loop says by when it will give a
+sign of life again, and a probe fails when it did not."""
 
 from __future__ import annotations
 
@@ -55,7 +54,8 @@ class HttpServer:
     """Serves until the process ends."""
 
     def __init__(self, host: str, port: int, *, heartbeat: Heartbeat, exposition: Callable[[], bytes]) -> None:
-        """`host` is an address of either family, `[::1]` as well, or a name; empty: all addresses of both families that the host has.
+        """`host` is an address of either family, `[::1]` as well, or a name; empty: all addresses of both
+        families that the host has.
 
         Raises OSError, with a sentence, if the address cannot be had.
         """
@@ -77,7 +77,9 @@ class HttpServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, family: socket.AddressFamily, address: tuple[Any, ...], handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(
+        self, family: socket.AddressFamily, address: tuple[Any, ...], handler: type[BaseHTTPRequestHandler]
+    ) -> None:
         self.address_family = family
         super().__init__(address, handler)
 
@@ -85,7 +87,8 @@ class _Server(ThreadingHTTPServer):
         if self.address_family is socket.AF_INET6:
             # Only "::" means both families, and only with this off; net.ipv6.bindv6only may have set it.
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(self.server_address[0] != "::"))
-        # Not HTTPServer's: it asks the DNS for the address's name, which may take as long as the DNS likes, and nobody needs it.
+        # Not HTTPServer's: it asks the DNS for the address's name, which may take as long as the DNS likes, and
+        # nobody needs it.
         socketserver.TCPServer.server_bind(self)
 
 
@@ -108,14 +111,18 @@ _NO_SUCH_FAMILY = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPRO
 
 def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
     if not host:
-        return [(socket.AF_INET6, ("::", port)), (socket.AF_INET, ("0.0.0.0", port))]  # noqa: S104 - the kubelet's probes come from outside
+        # the kubelet's probes come from outside
+        return [(socket.AF_INET6, ("::", port)), (socket.AF_INET, ("0.0.0.0", port))]  # noqa: S104
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     try:
         found = socket.getaddrinfo(bare, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise OSError(f"{host!r} is neither an address nor a name that resolves: {error}") from error
     # A name with addresses of both families: IPv4 first, as Go's net.Listen and so kured do.
-    return sorted(((socket.AddressFamily(family), address) for family, _, _, _, address in found), key=lambda each: each[0] is not socket.AF_INET)
+    return sorted(
+        ((socket.AddressFamily(family), address) for family, _, _, _, address in found),
+        key=lambda each: each[0] is not socket.AF_INET,
+    )
 
 
 class _Handler(BaseHTTPRequestHandler):

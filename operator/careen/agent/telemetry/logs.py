@@ -46,16 +46,24 @@ class JsonFormat(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        line: dict[str, object] = {"time": _time(record), "level": record.levelname.lower(), "message": record.getMessage()}
+        line: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
         line |= {key: value for key in ("node", "phase", "reason") if (value := _of(record, key))}
-        line |= {key: value if isinstance(value, str | int | float | bool) else str(value) for key, value in _fields(record).items()}
+        line |= {
+            key: value if isinstance(value, str | int | float | bool) else str(value)
+            for key, value in _fields(record).items()
+        }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
 
 
 def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) -> Place:
-    """Every logger of the process writes to `stream` (stderr) in the given form. Returns the place to keep up to date."""
+    """Every logger of the process writes to `stream` (stderr) in the given form. Returns the place to keep up
+    to date."""
     place = Place(node)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormat() if form == "json" else TextFormat())

@@ -1,7 +1,7 @@
 """Counters and gauges of one agent, named after phases and reasons. Each agent exports its own node only.
 
-`kured_reboot_required` keeps kured's name, because alerts and dashboards exist for it. Serving them is `http_server.py`'s.
-"""
+`kured_reboot_required` keeps kured's name, because alerts and dashboards exist for it. Serving them is
+`http_server.py`'s."""
 
 from __future__ import annotations
 
@@ -24,32 +24,140 @@ class Metrics:
         ProcessCollector(registry=registry)
         self._node = node
         self._registry = registry
-        self._required = Gauge("kured_reboot_required", "OS requires reboot due to software updates.", ["node"], registry=registry)
-        self._need_since = Gauge("careen_need_since_seconds", "Since when the host has asked for a reboot, as the Node's record says (unix time).", ["node"], registry=registry)
-        self._need_unknown = Gauge("careen_need_unknown", "1 while it cannot be told whether the host asks for a reboot.", ["node"], registry=registry)
+        self._required = Gauge(
+            "kured_reboot_required", "OS requires reboot due to software updates.", ["node"], registry=registry
+        )
+        self._need_since = Gauge(
+            "careen_need_since_seconds",
+            "Since when the host has asked for a reboot, as the Node's record says (unix time).",
+            ["node"],
+            registry=registry,
+        )
+        self._need_unknown = Gauge(
+            "careen_need_unknown",
+            "1 while it cannot be told whether the host asks for a reboot.",
+            ["node"],
+            registry=registry,
+        )
         self._phase = Gauge("careen_phase", "1 for the phase the node is in.", ["node", "phase"], registry=registry)
-        self._phase_since = Gauge("careen_phase_since_seconds", "Since when the present phase stands, as the Node says; where it says nothing, when this process first saw it (unix time).", ["node"], registry=registry)
-        self._refused = Gauge("careen_refused", "1 for each gate that refuses now.", ["node", "gate", "code"], registry=registry)
-        self._refused_since = Gauge("careen_refused_since_seconds", "Since when each gate has refused (unix time).", ["node", "gate", "code"], registry=registry)
-        self.turns = Counter("careen_turns", "Turns, by how they ended: done, stopped (an action did not surely succeed), broken (a bug).", ["node", "end"], registry=registry)
-        self.broken_turns = Gauge("careen_broken_turns", "How many turns in a row have broken (a bug); 0 while they work.", ["node"], registry=registry)
-        self.turn_seconds = Histogram("careen_turn_seconds", "How long a turn took.", ["node"], buckets=(0.01, 0.1, 1, 5, 15, 60, 300), registry=registry)
-        self.last_turn = Gauge("careen_last_turn_seconds", "When the last turn ended (unix time).", ["node"], registry=registry)
-        self.requests = Counter("careen_api_requests", "Requests to the API server, by method and status; status lost: no answer.", ["node", "method", "status"], registry=registry)
-        self.evictions = Counter("careen_evictions", "Eviction requests, by answer.", ["node", "answer"], registry=registry)
-        self.reboots_asked = Counter("careen_reboots_asked", "Reboots asked of the host, by outcome.", ["node", "outcome"], registry=registry)
-        self.reasons = Counter("careen_changes_of_mind", "How often a reason was newly given.", ["node", "code"], registry=registry)
-        self.forecasts = Counter("careen_forecasts", "Forecasts made, by result: made, unknown.", ["node", "result"], registry=registry)
-        self.forecast_seconds = Histogram("careen_forecast_seconds", "How long a forecast took.", ["node"], buckets=(0.5, 1, 2, 5, 10, 30, 60), registry=registry)
-        self.forecast_overdue = Gauge("careen_forecast_overdue", "1 while the forecast has refused for longer than --forecast-patience.", ["node"], registry=registry)
-        self.forecast_pods = Counter("careen_forecast_pods", "Evicted pods whose landing was forecast, by where their replacements went: hit, miss; superseded where the forecast does not speak of it.", ["node", "result"], registry=registry)
-        self.messages = Counter("careen_messages", "Messages to people, by service and result: sent, failed.", ["node", "service", "result"], registry=registry)
-        self._config_ok = Gauge("careen_config_ok", "0 while the ConfigMap cannot be used, was deleted, or names no lock of ours; the last good settings stay in force.", ["node"], registry=registry)
-        self._single = Gauge("careen_only_agent", "1 while this process holds the host's lock for agents, 0 while another does, -1 if there is none.", ["node"], registry=registry)
-        self.missing_rights = Gauge("careen_missing_rights", "How many rights the agent lacks.", ["node"], registry=registry)
-        self._overdue = Gauge("careen_overdue_holder_timestamp_seconds", "Since when a holder of a claim has been overdue, as this node reads it in the lock (unix time).", ["node", "holder"], registry=registry)
-        self._self_test_problems = Gauge("careen_self_test_problems", "How many things are wrong with the host: sentinel and boot id at the start, the way to reboot as last tested.", ["node"], registry=registry)
-        self._shutdown_unheard = Gauge("careen_shutdown_unheard", "1 while somebody holds up a shutdown through systemd-logind whom the signal method would go past: the kubelet, say.", ["node"], registry=registry)
+        self._phase_since = Gauge(
+            "careen_phase_since_seconds",
+            "Since when the present phase stands, as the Node says; where it says nothing, when this process "
+            "first saw it (unix time).",
+            ["node"],
+            registry=registry,
+        )
+        self._refused = Gauge(
+            "careen_refused", "1 for each gate that refuses now.", ["node", "gate", "code"], registry=registry
+        )
+        self._refused_since = Gauge(
+            "careen_refused_since_seconds",
+            "Since when each gate has refused (unix time).",
+            ["node", "gate", "code"],
+            registry=registry,
+        )
+        self.turns = Counter(
+            "careen_turns",
+            "Turns, by how they ended: done, stopped (an action did not surely succeed), broken (a bug).",
+            ["node", "end"],
+            registry=registry,
+        )
+        self.broken_turns = Gauge(
+            "careen_broken_turns",
+            "How many turns in a row have broken (a bug); 0 while they work.",
+            ["node"],
+            registry=registry,
+        )
+        self.turn_seconds = Histogram(
+            "careen_turn_seconds",
+            "How long a turn took.",
+            ["node"],
+            buckets=(0.01, 0.1, 1, 5, 15, 60, 300),
+            registry=registry,
+        )
+        self.last_turn = Gauge(
+            "careen_last_turn_seconds", "When the last turn ended (unix time).", ["node"], registry=registry
+        )
+        self.requests = Counter(
+            "careen_api_requests",
+            "Requests to the API server, by method and status; status lost: no answer.",
+            ["node", "method", "status"],
+            registry=registry,
+        )
+        self.evictions = Counter(
+            "careen_evictions", "Eviction requests, by answer.", ["node", "answer"], registry=registry
+        )
+        self.reboots_asked = Counter(
+            "careen_reboots_asked", "Reboots asked of the host, by outcome.", ["node", "outcome"], registry=registry
+        )
+        self.reasons = Counter(
+            "careen_changes_of_mind", "How often a reason was newly given.", ["node", "code"], registry=registry
+        )
+        self.forecasts = Counter(
+            "careen_forecasts", "Forecasts made, by result: made, unknown.", ["node", "result"], registry=registry
+        )
+        self.forecast_seconds = Histogram(
+            "careen_forecast_seconds",
+            "How long a forecast took.",
+            ["node"],
+            buckets=(0.5, 1, 2, 5, 10, 30, 60),
+            registry=registry,
+        )
+        self.forecast_overdue = Gauge(
+            "careen_forecast_overdue",
+            "1 while the forecast has refused for longer than --forecast-patience.",
+            ["node"],
+            registry=registry,
+        )
+        self.forecast_pods = Counter(
+            "careen_forecast_pods",
+            "Evicted pods whose landing was forecast, by where their replacements went: hit, miss; superseded "
+            "where the forecast does not speak of it.",
+            ["node", "result"],
+            registry=registry,
+        )
+        self.messages = Counter(
+            "careen_messages",
+            "Messages to people, by service and result: sent, failed.",
+            ["node", "service", "result"],
+            registry=registry,
+        )
+        self._config_ok = Gauge(
+            "careen_config_ok",
+            "0 while the ConfigMap cannot be used, was deleted, or names no lock of ours; the last good "
+            "settings stay in force.",
+            ["node"],
+            registry=registry,
+        )
+        self._single = Gauge(
+            "careen_only_agent",
+            "1 while this process holds the host's lock for agents, 0 while another does, -1 if there is none.",
+            ["node"],
+            registry=registry,
+        )
+        self.missing_rights = Gauge(
+            "careen_missing_rights", "How many rights the agent lacks.", ["node"], registry=registry
+        )
+        self._overdue = Gauge(
+            "careen_overdue_holder_timestamp_seconds",
+            "Since when a holder of a claim has been overdue, as this node reads it in the lock (unix time).",
+            ["node", "holder"],
+            registry=registry,
+        )
+        self._self_test_problems = Gauge(
+            "careen_self_test_problems",
+            "How many things are wrong with the host: sentinel and boot id at the start, the way to reboot as "
+            "last tested.",
+            ["node"],
+            registry=registry,
+        )
+        self._shutdown_unheard = Gauge(
+            "careen_shutdown_unheard",
+            "1 while somebody holds up a shutdown through systemd-logind whom the signal method would go "
+            "past: the kubelet, say.",
+            ["node"],
+            registry=registry,
+        )
         self._problems_besides = 0
         self._shown_phase: Phase | None = None
 
@@ -66,7 +174,8 @@ class Metrics:
             self._need_since.labels(self._node).set(since)
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
-        """The phase the node stands in; since `recorded`, which outlives the process, or else since it was first shown, `at`."""
+        """The phase the node stands in; since `recorded`, which outlives the process, or else since it was
+        first shown, `at`."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)

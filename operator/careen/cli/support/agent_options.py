@@ -1,7 +1,7 @@
 """Every setting as an option of a command: made from the one tree of settings, and read as text only.
 
-The parsers of the settings judge what was written, so a flag, a variable and the ConfigMap are refused with the same words.
-"""
+The parsers of the settings judge what was written, so a flag, a variable and the ConfigMap are refused with the
+same words."""
 
 from __future__ import annotations
 
@@ -37,4 +37,12 @@ def _option(name: str) -> Callable[[F], F]:
     text = f"{setting.help}  [{'kured; ' if setting.is_kureds else ''}default: {default or 'none'}]"
     # kured's flags are Go's: `--force-reboot` alone means true, `--force-reboot=false` is allowed.
     switch: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if setting.kind.is_switch else {}
-    return click.option(f"--{flag(name)}", name, metavar=setting.kind.metavar, multiple=setting.kind.many, default=None, help=text, **switch)
+    return click.option(
+        f"--{flag(name)}",
+        name,
+        metavar=setting.kind.metavar,
+        multiple=setting.kind.many,
+        default=None,
+        help=text,
+        **switch,
+    )

@@ -1,4 +1,5 @@
-"""What the cluster's agents would make of a forecast or a plan: their policy and the scheduler's configuration that they follow."""
+"""What the cluster's agents would make of a forecast or a plan: their policy and the scheduler's configuration
+that they follow."""
 
 from __future__ import annotations
 
@@ -41,4 +42,8 @@ async def agents_of(cluster: Cluster) -> Agents:
         return Agents(settings=resolved.settings)
     if key != where and key in data:
         return Agents(settings=resolved.settings, scheduler_config=data[key])
-    return Agents(settings=resolved.settings, note=f"the agents use the scheduler's configuration in {where}, which is not at hand here: give it with --scheduler-config")
+    return Agents(
+        settings=resolved.settings,
+        note=f"the agents use the scheduler's configuration in {where}, which is not at hand here: give it "
+        "with --scheduler-config",
+    )

@@ -47,7 +47,11 @@ class _Variable(msgspec.Struct, frozen=True, rename="camel"):
 
     def in_pods_of(self, namespace: str) -> str:
         """What agents of a DaemonSet in this namespace see."""
-        if self.value_from and self.value_from.field_ref and self.value_from.field_ref.field_path == "metadata.namespace":
+        if (
+            self.value_from
+            and self.value_from.field_ref
+            and self.value_from.field_ref.field_path == "metadata.namespace"
+        ):
             return namespace
         return ANY_NODE if self.value is None else self.value
 
@@ -87,7 +91,8 @@ async def settings_of_agents(api: ApiServer, *, namespace: str, name: str) -> tu
 
 
 async def launch_of_agents(api: ApiServer, basics: Settings) -> Launch:
-    """How the DaemonSet that `basics` names starts its agents. Raises `ClusterError`, and ends the command if it starts none."""
+    """How the DaemonSet that `basics` names starts its agents. Raises `ClusterError`, and ends the command if
+    it starts none."""
     title = f"DaemonSet {basics.ds_namespace}/{basics.ds_name}"
     found = await api.get(f"/apis/apps/v1/namespaces/{basics.ds_namespace}/daemonsets/{basics.ds_name}", _DaemonSet)
     for container in found.spec.template.spec.containers:
@@ -96,12 +101,22 @@ async def launch_of_agents(api: ApiServer, basics: Settings) -> Launch:
             arguments = words[words.index("agent") + 1 :]
             context = agent_command.make_context("agent", arguments, resilient_parsing=False)
             unread = tuple(each.name for each in container.env if each.value is None and each.name in _SECRETS)
-            environment = {each.name: each.in_pods_of(basics.ds_namespace) for each in container.env if each.name not in unread}
+            environment = {
+                each.name: each.in_pods_of(basics.ds_namespace) for each in container.env if each.name not in unread
+            }
             return Launch(flags=given_flags(context.params), environment=environment, where=title, unread=unread)
-    raise click.ClickException(f"{title} has no container that runs `careen agent`; name the agents' DaemonSet with --ds-namespace and --ds-name")
+    raise click.ClickException(
+        f"{title} has no container that runs `careen agent`; name the agents' DaemonSet with --ds-namespace "
+        "and --ds-name"
+    )
 
 
-_SECRETS = {variable(name, prefix) for name, setting in SETTINGS.items() if setting.kind.is_secret for prefix in ("CAREEN", "KURED")}
+_SECRETS = {
+    variable(name, prefix)
+    for name, setting in SETTINGS.items()
+    if setting.kind.is_secret
+    for prefix in ("CAREEN", "KURED")
+}
 
 
 async def config_map_data(api: ApiServer, basics: Settings) -> Mapping[str, str]:
@@ -109,18 +124,26 @@ async def config_map_data(api: ApiServer, basics: Settings) -> Mapping[str, str]
     if not basics.config_map:
         return {}
     try:
-        found = await api.get(f"/api/v1/namespaces/{basics.ds_namespace}/configmaps/{basics.config_map}", objects.ConfigMap)
+        found = await api.get(
+            f"/api/v1/namespaces/{basics.ds_namespace}/configmaps/{basics.config_map}", objects.ConfigMap
+        )
     except NotFound:
         return {}
     return found.data or {}
 
 
 def settings_of(launch: Launch, basics: Settings, data: Mapping[str, str]) -> Resolved:
-    """The settings that agents launched like this have beside this ConfigMap. Raises `BadSettings`, as their start would."""
+    """The settings that agents launched like this have beside this ConfigMap. Raises `BadSettings`, as their
+    start would."""
     names = {"CAREEN_NODE_ID", "KURED_NODE_ID"}
     is_named = "node_id" in launch.flags or names & set(launch.environment)
     flags = launch.flags if is_named else {**launch.flags, "node_id": (ANY_NODE,)}
-    return resolve(flags=flags, environment=launch.environment, config_map=parse(data.get(KEY, ""), title_of(basics)), config_map_name=title_of(basics))
+    return resolve(
+        flags=flags,
+        environment=launch.environment,
+        config_map=parse(data.get(KEY, ""), title_of(basics)),
+        config_map_name=title_of(basics),
+    )
 
 
 def title_of(basics: Settings) -> str:

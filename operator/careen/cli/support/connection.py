@@ -1,4 +1,5 @@
-"""How a command for people reaches the cluster, and what it says when that cannot be reached. The options are in `options.py`.
+"""How a command for people reaches the cluster, and what it says when that cannot be reached. The options are
+in `options.py`.
 
 Exit codes: 2 for what the caller wrote wrongly, 1 for what the cluster refused or did not answer.
 """
@@ -71,7 +72,8 @@ def ask(
     name: str | None,
     annotation: str,
 ) -> T:
-    """The answer of one question to the cluster. Without namespace and name, the DaemonSet with the lock is looked for."""
+    """The answer of one question to the cluster. Without namespace and name, the DaemonSet with the lock is
+    looked for."""
     file = _kubeconfig(kubeconfig)
     transport = _connect(file, context)
     clock = SystemClock()
@@ -80,9 +82,17 @@ def ask(
 
     async def find_and_ask() -> T:
         found = await lock_place.find(api, namespace=namespace, name=name, annotation=annotation)
-        return await question(Cluster(
-            api=api, clock=clock, kubeconfig=str(file or ""), context=context or "", namespace=found[0], name=found[1], annotation=annotation,
-        ))
+        return await question(
+            Cluster(
+                api=api,
+                clock=clock,
+                kubeconfig=str(file or ""),
+                context=context or "",
+                namespace=found[0],
+                name=found[1],
+                annotation=annotation,
+            )
+        )
 
     try:
         return asyncio.run(_answered(find_and_ask()))
@@ -98,7 +108,8 @@ def _connect(kubeconfig: Path | None, context: str | None) -> ClientTransport:
 
 
 def _kubeconfig(given: str | None) -> Path | None:
-    """The file to use; None for the service account of the pod we are in. KUBECONFIG may name several, as kubectl takes them."""
+    """The file to use; None for the service account of the pod we are in. KUBECONFIG may name several, as
+    kubectl takes them."""
     if given:
         return Path(given)
     own = Path.home() / ".kube" / "config"
@@ -106,7 +117,9 @@ def _kubeconfig(given: str | None) -> Path | None:
         return own
     if SERVICE_ACCOUNT.exists():
         return None
-    raise click.UsageError(f"no cluster to ask: {own} does not exist and this is no pod; give --kubeconfig FILE or set KUBECONFIG")
+    raise click.UsageError(
+        f"no cluster to ask: {own} does not exist and this is no pod; give --kubeconfig FILE or set KUBECONFIG"
+    )
 
 
 async def _answered(question: Awaitable[T]) -> T:
@@ -114,11 +127,17 @@ async def _answered(question: Awaitable[T]) -> T:
     try:
         return await question
     except NotSent as error:
-        raise click.ClickException(f"the API server cannot be reached: {error}; check the server's address in the kubeconfig") from error
+        raise click.ClickException(
+            f"the API server cannot be reached: {error}; check the server's address in the kubeconfig"
+        ) from error
     except Unauthorized as error:
-        raise click.ClickException(f"the API server does not accept these credentials: {error}; log in again, or choose another --context") from error
+        raise click.ClickException(
+            f"the API server does not accept these credentials: {error}; log in again, or choose another --context"
+        ) from error
     except Forbidden as error:
-        raise click.ClickException(f"a right is missing: {error.message or error}; ask whoever runs the cluster, or choose another --context") from error
+        raise click.ClickException(
+            f"a right is missing: {error.message or error}; ask whoever runs the cluster, or choose another --context"
+        ) from error
     except ClusterError as error:
         raise click.ClickException(f"the API server did not answer: {error}; try again") from error
     except OSError as error:
@@ -133,12 +152,16 @@ async def read_lock(cluster: Cluster) -> LockReading:
     try:
         return await cluster.lock.read()
     except NotFound as error:
-        raise click.ClickException(f"{cluster.lock_title} does not exist, and it is what carries the lock; name it with --ds-namespace and --ds-name") from error
+        raise click.ClickException(
+            f"{cluster.lock_title} does not exist, and it is what carries the lock; name it with "
+            "--ds-namespace and --ds-name"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLock:
-    """The lock for a report that goes on without it: what it says, the annotation as it stands, and how many agents there should be."""
+    """The lock for a report that goes on without it: what it says, the annotation as it stands, and how many
+    agents there should be."""
 
     state: LockState
     raw: str | None = None
@@ -150,14 +173,17 @@ async def look_at_lock(cluster: Cluster) -> SeenLock:
     try:
         reading = await cluster.lock.read()
     except NotFound:
-        return SeenLock(state=Unknown(f"{cluster.lock_title} does not exist; name it with --ds-namespace and --ds-name"))
+        return SeenLock(
+            state=Unknown(f"{cluster.lock_title} does not exist; name it with --ds-namespace and --ds-name")
+        )
     except ClusterError as error:
         return SeenLock(state=Unknown(str(error)))
     return SeenLock(state=lock.parse(reading.content), raw=reading.content, agents=reading.agents)
 
 
 async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
-    """The Node of that name. A name that no Node has is the caller's mistake: exit code 2, and the names that are close."""
+    """The Node of that name. A name that no Node has is the caller's mistake: exit code 2, and the names that
+    are close."""
     node = await read_node(cluster.api, name)
     if not isinstance(node, Gone):
         return node
@@ -167,15 +193,26 @@ async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
     raise click.UsageError(f"there is no Node {name!r}{hint}")
 
 
-async def annotate_node(cluster: Cluster, name: str, purpose: str, change: Callable[[NodeView], dict[str, str | None]]) -> NodeView:
-    """Sets or removes (None) annotations of a Node; `change` sees what it is about to overwrite. Returns the Node as it stands then."""
+async def annotate_node(
+    cluster: Cluster, name: str, purpose: str, change: Callable[[NodeView], dict[str, str | None]]
+) -> NodeView:
+    """Sets or removes (None) annotations of a Node; `change` sees what it is about to overwrite. Returns the
+    Node as it stands then."""
     for _ in range(TRIES):
         seen = await read_node_or_fail(cluster, name)
-        outcome = await patch_node(cluster.api, name, PatchNode(purpose=purpose, resource_version=seen.resource_version, annotations=change(seen)))
+        outcome = await patch_node(
+            cluster.api,
+            name,
+            PatchNode(purpose=purpose, resource_version=seen.resource_version, annotations=change(seen)),
+        )
         if isinstance(outcome, Landed):
             return outcome.seen
         if isinstance(outcome, StillUnclear):
-            raise click.ClickException(f"it is not known whether the Node was changed: {outcome.why}; look with `careen why {name}`")
+            raise click.ClickException(
+                f"it is not known whether the Node was changed: {outcome.why}; look with `careen why {name}`"
+            )
         if not isinstance(outcome, Stale):
             raise click.ClickException(f"the Node was not changed: {outcome.why}")
-    raise click.ClickException(f"the Node changed {TRIES} times while it was being written; nothing was changed, try again")
+    raise click.ClickException(
+        f"the Node changed {TRIES} times while it was being written; nothing was changed, try again"
+    )

@@ -1,4 +1,5 @@
-"""Files that options name: what cannot be read or written is refused before the work begins, with exit code 2, option and file.
+"""Files that options name: what cannot be read or written is refused before the work begins, with exit code 2,
+option and file.
 
 Trying is the only test: rights, read-only file systems and folders that are missing all look alike to it.
 """
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Written(click.ParamType[Path]):
-    """A file that is written when the work is done. Nothing is left behind by the trial, and nothing of an older file is lost."""
+    """A file that is written when the work is done. Nothing is left behind by the trial, and nothing of an
+    older file is lost."""
 
     name = "file"
 
@@ -41,7 +43,7 @@ def _try_to_write(path: Path) -> None:
         return
     if stat.S_ISDIR(kind):
         raise OSError("it is a folder")
-    if stat.S_ISREG(kind):                       # a pipe or a device may wait for its reader, and says so when it is written
+    if stat.S_ISREG(kind):  # a pipe or a device may wait for its reader, and says so when it is written
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
 
 
@@ -52,7 +54,8 @@ def try_folder(folder: Path) -> None:
 
 
 def text_of(path: Path, option: str) -> str:
-    """The text of a file that an option names. Ends the command with exit code 2 when it cannot be read, or is no text."""
+    """The text of a file that an option names. Ends the command with exit code 2 when it cannot be read, or is
+    no text."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -62,7 +65,7 @@ def text_of(path: Path, option: str) -> str:
 def try_to_read(path: Path, option: str) -> None:
     """For a file that somebody else reads in the end. Ends the command with exit code 2 when it cannot be read."""
     if not path.is_file():
-        return                                    # a pipe gives each byte once: it belongs to its reader
+        return  # a pipe gives each byte once: it belongs to its reader
     try:
         with path.open("rb") as file:
             file.read(1)

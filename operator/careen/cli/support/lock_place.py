@@ -14,7 +14,8 @@ KUREDS = (DEFAULTS["ds_namespace"], DEFAULTS["ds_name"])
 
 
 async def find(api: ApiServer, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:
-    """Namespace and name; what is given holds. Where no such DaemonSet exists, or none may be read, the first that it could be.
+    """Namespace and name; what is given holds. Where no such DaemonSet exists, or none may be read, the first
+    that it could be.
 
     Raises `ClusterError` when the server does not answer.
     """

@@ -1,4 +1,5 @@
-"""The options that commands share, and how their answers are printed. Nothing here knows a cluster: that is `connection.py`.
+"""The options that commands share, and how their answers are printed. Nothing here knows a cluster: that is
+`connection.py`.
 
 A command that is given a dump asks nobody, and does not wait for what asks a cluster to be loaded.
 """
@@ -29,7 +30,7 @@ class Connection:
 
     kubeconfig: str | None
     context: str | None
-    namespace: str | None            # None: looked for
+    namespace: str | None  # None: looked for
     name: str | None
     annotation: str
 
@@ -38,7 +39,11 @@ class Connection:
         from careen.cli.support.connection import ask
 
         return ask(
-            question, kubeconfig=self.kubeconfig, context=self.context, namespace=self.namespace, name=self.name,
+            question,
+            kubeconfig=self.kubeconfig,
+            context=self.context,
+            namespace=self.namespace,
+            name=self.name,
             annotation=self.annotation,
         )
 
@@ -55,16 +60,53 @@ def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
 
 
 def connection_options(function: Callable[..., T]) -> Callable[..., T]:
-    """Gives a command the shared options, as a `Connection` in its first argument; for commands that can do without a cluster."""
+    """Gives a command the shared options, as a `Connection` in its first argument; for commands that can do
+    without a cluster."""
 
-    @click.option("--kubeconfig", envvar="KUBECONFIG", metavar="FILE", help="The kubeconfig to use; otherwise ~/.kube/config, and inside a pod its service account.")
+    @click.option(
+        "--kubeconfig",
+        envvar="KUBECONFIG",
+        metavar="FILE",
+        help="The kubeconfig to use; otherwise ~/.kube/config, and inside a pod its service account.",
+    )
     @click.option("--context", metavar="NAME", help="The context of the kubeconfig; otherwise its current one.")
-    @click.option("--ds-namespace", callback=_checked("ds_namespace"), envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"], metavar="NAMESPACE", help="Namespace of the DaemonSet that carries the lock; otherwise careen/careen is looked for, then kube-system/kured.")
-    @click.option("--ds-name", callback=_checked("ds_name"), envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"], metavar="NAME", help="Name of the DaemonSet that carries the lock.")
-    @click.option("--lock-annotation", callback=_checked("lock_annotation"), default=keys.LOCK_ANNOTATION, show_default=True, envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"], metavar="KEY", help="The annotation that is the lock.")
+    @click.option(
+        "--ds-namespace",
+        callback=_checked("ds_namespace"),
+        envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"],
+        metavar="NAMESPACE",
+        help="Namespace of the DaemonSet that carries the lock; otherwise careen/careen is looked for, then "
+        "kube-system/kured.",
+    )
+    @click.option(
+        "--ds-name",
+        callback=_checked("ds_name"),
+        envvar=["CAREEN_DS_NAME", "KURED_DS_NAME"],
+        metavar="NAME",
+        help="Name of the DaemonSet that carries the lock.",
+    )
+    @click.option(
+        "--lock-annotation",
+        callback=_checked("lock_annotation"),
+        default=keys.LOCK_ANNOTATION,
+        show_default=True,
+        envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"],
+        metavar="KEY",
+        help="The annotation that is the lock.",
+    )
     @functools.wraps(function)
-    def command(*, kubeconfig: str | None, context: str | None, ds_namespace: str | None, ds_name: str | None, lock_annotation: str, **given: Any) -> T:
-        connection = Connection(kubeconfig=kubeconfig, context=context, namespace=ds_namespace, name=ds_name, annotation=lock_annotation)
+    def command(
+        *,
+        kubeconfig: str | None,
+        context: str | None,
+        ds_namespace: str | None,
+        ds_name: str | None,
+        lock_annotation: str,
+        **given: Any,
+    ) -> T:
+        connection = Connection(
+            kubeconfig=kubeconfig, context=context, namespace=ds_namespace, name=ds_name, annotation=lock_annotation
+        )
         return function(connection, **given)
 
     return command
@@ -88,11 +130,19 @@ def _checked(setting: str) -> Callable[[click.Context, click.Parameter, str | No
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--output table|json`."""
-    return click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True, help="A table for people, or JSON for programs.")(command)
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        help="A table for people, or JSON for programs.",
+    )(command)
 
 
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
-    """Prints one of the two forms; `text` gets the terminal's width, or None where nobody's terminal would be too narrow."""
+    """Prints one of the two forms; `text` gets the terminal's width, or None where nobody's terminal would be
+    too narrow."""
     click.echo(as_json(value()) if output == "json" else text(_terminal_width()))
 
 

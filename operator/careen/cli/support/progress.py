@@ -1,4 +1,5 @@
-"""How far a long command is: a bar on a terminal, now and then a line elsewhere. Always on standard error, so that what is printed stays clean."""
+"""How far a long command is: a bar on a terminal, now and then a line elsewhere. Always on standard error, so
+that what is printed stays clean."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def told(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Call
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    with Progress(TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
+    with Progress(
+        TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True
+    ) as bar:
         task = bar.add_task("plan", total=total)
         yield lambda done: bar.update(task, completed=done)
 

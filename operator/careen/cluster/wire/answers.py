@@ -1,9 +1,10 @@
-"""What an answer of 2xx must say before it is believed: which object or list it is, and that it is the one that was asked for.
+"""What an answer of 2xx must say before it is believed: which object or list it is, and that it is the one that
+was asked for.
 
-Something between us and the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page in JSON. Decoded alone, that would
-be a Node without taints, a node without pods, a lock without claims. The path of a request says what its answer has to be; every other answer is
-`UnreadableAnswer`: a read asks again, a write reads.
-"""
+Something between us and the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page
+in JSON. Decoded alone, that would be a Node without taints, a node without pods, a lock without claims. The
+path of a request says what its answer has to be; every other answer is `UnreadableAnswer`: a read asks again, a
+write reads."""
 
 from __future__ import annotations
 
@@ -90,7 +91,9 @@ class _Item(msgspec.Struct, gc=False, frozen=True):
     metadata: _Meta
 
 
-class _ListMeta(msgspec.Struct, gc=False, frozen=True, rename={"resource_version": "resourceVersion", "continue_token": "continue"}):
+class _ListMeta(
+    msgspec.Struct, gc=False, frozen=True, rename={"resource_version": "resourceVersion", "continue_token": "continue"}
+):
     resource_version: str
     continue_token: str = ""
 
@@ -124,7 +127,8 @@ def the_review(body: bytes, path: str, kind: type[T], what: str) -> T:
 
 
 def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
-    """The token that continues the list behind this page; empty when it is the last one. `after` is the token that asked for it."""
+    """The token that continues the list behind this page; empty when it is the last one. `after` is the token
+    that asked for it."""
     asked, head = asked_for(path), decoded(body, _List, what)
     _same_kind(head, f"{asked.kind}List", asked, what)
     if not head.metadata.resource_version:
@@ -137,14 +141,18 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
 
 
 def is_evicted(body: bytes, what: str) -> None:
-    """Passes for what the server says to an eviction that it carried out: a Status, made like an object (registry/core/pod/storage/eviction.go)."""
+    """Passes for what the server says to an eviction that it carried out: a Status, made like an object
+    (registry/core/pod/storage/eviction.go)."""
     said = decoded(body, _Success, what)
     if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
-        raise UnreadableAnswer(f"{what}: the answer does not say that the pod is evicted: {said.kind} {said.status} {said.code}")
+        raise UnreadableAnswer(
+            f"{what}: the answer does not say that the pod is evicted: {said.kind} {said.status} {said.code}"
+        )
 
 
 def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """`body` as a `kind`. Raises `UnreadableAnswer` for a page of a proxy, a field of the wrong type, or one that is missing."""
+    """`body` as a `kind`. Raises `UnreadableAnswer` for a page of a proxy, a field of the wrong type, or one
+    that is missing."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (ValueError, OverflowError, RecursionError) as error:
@@ -162,14 +170,18 @@ _LISTS: dict[type[Any], type[Any]] = {}
 
 
 def refuse_others(others: Iterable[str], what: str) -> None:
-    """Raises for items that the selector of the request leaves out: acting on them would be acting on somebody else's."""
+    """Raises for items that the selector of the request leaves out: acting on them would be acting on somebody
+    else's."""
     if other := next(iter(others), None):
         raise UnreadableAnswer(f"{what}: the answer has {other}, which was not asked for")
 
 
 def _same_kind(head: _Object | _Kind | _List, kind: str, asked: Asked, what: str) -> None:
     if head.kind != kind or head.api_version not in (None, asked.api_version):
-        raise UnreadableAnswer(f"{what}: the answer is a {head.kind or 'nameless kind'} of {head.api_version or 'no version'}, not a {kind} of {asked.api_version}")
+        raise UnreadableAnswer(
+            f"{what}: the answer is a {head.kind or 'nameless kind'} of {head.api_version or 'no version'}, "
+            f"not a {kind} of {asked.api_version}"
+        )
 
 
 def _same_object(meta: _Meta, asked: Asked, what: str) -> None:

@@ -1,9 +1,8 @@
 """Requests to the API server with retries where they are safe, and JSON in and out.
 
-A read is tried again on anything that may pass, an answer that is not about what was asked (`answers.py`) among it. A write is tried again only when it certainly did nothing; what to do
-after an unclear write is the caller's business (`nodes.py`, `lock_store.py`), because it takes knowledge of what was
-written.
-"""
+A read is tried again on anything that may pass, an answer that is not about what was asked (`answers.py`) among
+it. A write is tried again only when it certainly did nothing; what to do after an unclear write is the caller's
+business (`nodes.py`, `lock_store.py`), because it takes knowledge of what was written."""
 
 from __future__ import annotations
 
@@ -44,7 +43,9 @@ Observer = Callable[[Request, "Response | None"], None]
 class ApiServer:
     """One API server: `get`, `pages`, `write`. Every failure is an error of `errors.py`."""
 
-    def __init__(self, transport: Transport, clock: Clock, *, chance: Callable[[], float], observer: Observer | None = None) -> None:
+    def __init__(
+        self, transport: Transport, clock: Clock, *, chance: Callable[[], float], observer: Observer | None = None
+    ) -> None:
         """`chance` gives 0 ≤ x < 1 for jitter; `observer` hears of each request and its response (None: lost)."""
         self.transport = transport
         self.clock = clock
@@ -53,7 +54,9 @@ class ApiServer:
         self._chance = chance
         self._observer = observer
 
-    async def get(self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None, timeout_seconds: float = 15.0) -> T:
+    async def get(
+        self, path: str, kind: type[T], *, query: Mapping[str, str] | None = None, timeout_seconds: float = 15.0
+    ) -> T:
         """The object at `path`, read consistently: a GET without resourceVersion is served at the latest state."""
         request = Request(method="GET", path=path, query=query or {}, timeout_seconds=timeout_seconds)
         return await self._read(request, lambda body: the_object(body, path, kind, f"GET {path}"))
@@ -63,7 +66,12 @@ class ApiServer:
         return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
 
     async def pages(
-        self, path: str, *, query: Mapping[str, str] | None = None, timeout_seconds: float = 30.0, page_size: int = PAGE_SIZE
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout_seconds: float = 30.0,
+        page_size: int = PAGE_SIZE,
     ) -> AsyncIterator[bytes]:
         """The raw bodies of a list, page after page. Consistent: no resourceVersion is sent, so the first page is a
         quorum read and the following ones continue at its version.
@@ -111,12 +119,21 @@ class ApiServer:
         """One write. It is sent again only after `NotSent` and, with `wait_when_busy`, after 429; never after an answer
         that was lost. Raises `Refused` (nothing changed), `Unclear` or `ServerFailed` (look again)."""
         request = Request(
-            method=method, path=path, query=query or {}, body=msgspec.json.encode(body), content_type=content_type, timeout_seconds=timeout_seconds
+            method=method,
+            path=path,
+            query=query or {},
+            body=msgspec.json.encode(body),
+            content_type=content_type,
+            timeout_seconds=timeout_seconds,
         )
         again = (NotSent, TooManyRequests) if wait_when_busy else (NotSent,)
-        return await self._persistently(functools.partial(self._send, request), lambda error: isinstance(error, again), WRITE_PATIENCE_SECONDS)
+        return await self._persistently(
+            functools.partial(self._send, request), lambda error: isinstance(error, again), WRITE_PATIENCE_SECONDS
+        )
 
-    async def merge_patch(self, path: str, patch: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
+    async def merge_patch(
+        self, path: str, patch: object, kind: type[T], *, query: Mapping[str, str] | None = None
+    ) -> T:
         """A JSON merge patch (null removes a key, lists are replaced whole); the object as it is afterwards."""
         response = await self.write("PATCH", path, patch, content_type=MERGE_PATCH, query=query)
         return the_object(response.body, path, kind, f"PATCH {path}")
@@ -136,7 +153,9 @@ class ApiServer:
 
         return await self._persistently(read, _may_pass, READ_PATIENCE_SECONDS)
 
-    async def _persistently(self, attempt: Callable[[], Awaitable[T]], again: Callable[[BaseException], bool], patience_seconds: float) -> T:
+    async def _persistently(
+        self, attempt: Callable[[], Awaitable[T]], again: Callable[[BaseException], bool], patience_seconds: float
+    ) -> T:
         give_up_at = self.clock.monotonic() + patience_seconds
         retrying = AsyncRetrying(
             retry=retry_if_exception(again),

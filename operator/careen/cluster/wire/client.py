@@ -1,8 +1,8 @@
 """The real transport: the Kubernetes client's connection pool, used raw.
 
-Only its configuration (in-cluster files, kubeconfig) and its pool of connections are used. Its own retries are off: they
-resend a PUT whose answer was lost, which makes a false conflict on the lock. Typed models are never loaded.
-"""
+Only its configuration (in-cluster files, kubeconfig) and its pool of connections are used. Its own retries are
+off: they resend a PUT whose answer was lost, which makes a false conflict on the lock. Typed models are never
+loaded."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
 
 
 def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
-    """In words about the file: the library lets Python's own complaints about its shape through, and calls a missing file invalid."""
+    """In words about the file: the library lets Python's own complaints about its shape through, and calls a
+    missing file invalid."""
     if isinstance(error, (AttributeError, KeyError, TypeError)):
         return "it is not written as a kubeconfig"
     # KUBECONFIG may name several files, of which some may be missing.
@@ -188,11 +189,17 @@ class ClientTransport:
                 retries=False,
                 redirect=False,
             )
-        except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ProxyError) as error:
+        except (
+            urllib3.exceptions.NewConnectionError,
+            urllib3.exceptions.ConnectTimeoutError,
+            urllib3.exceptions.ProxyError,
+        ) as error:
             raise NotSent(f"{request.method} {request.path}: {_short(error)}") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unclear(f"{request.method} {request.path}: {_short(error)}") from error
-        return Response(status=answer.status, headers={k.lower(): v for k, v in answer.headers.items()}, body=answer.data)
+        return Response(
+            status=answer.status, headers={k.lower(): v for k, v in answer.headers.items()}, body=answer.data
+        )
 
     def _headers(self, configuration: Configuration, request: Request) -> Mapping[str, str]:
         headers = {"User-Agent": self._agent, "Accept": request.accept, "Accept-Encoding": "gzip"}

@@ -17,7 +17,7 @@ from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.times import bounded
 
 LONGEST_RETRY_AFTER_SECONDS = 60.0
-_DIGITS = 9                        # more of them are more than a minute, whatever they say
+_DIGITS = 9  # more of them are more than a minute, whatever they say
 
 
 class ClusterError(Exception):
@@ -66,7 +66,8 @@ class NotFound(Refused):
 
 
 class NotServed(Refused):
-    """404 that does not come as a `Status`: this API is not served, or a proxy answered. It says nothing about any object."""
+    """404 that does not come as a `Status`: this API is not served, or a proxy answered. It says nothing about
+    any object."""
 
     may_have_landed = True
 
@@ -137,7 +138,8 @@ def retry_after(response: Response, *, now: datetime) -> float | None:
 
 
 def http_date(text: str) -> datetime | None:
-    """The instant of an HTTP date; None for a text that is none, or that lies outside the years that `core/facts/times.py` reads."""
+    """The instant of an HTTP date; None for a text that is none, or that lies outside the years that
+    `core/facts/times.py` reads."""
     try:
         return bounded(email.utils.parsedate_to_datetime(text))
     except (ValueError, TypeError, OverflowError, IndexError):

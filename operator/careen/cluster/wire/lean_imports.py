@@ -4,13 +4,12 @@ Measured as private memory of a fresh process (Python 3.11, kubernetes 37.0.2, k
 
 | trick | saves |
 |---|---|
-| the client's REST layer and configuration without the package around it (pydantic, models, OAuth, websockets) | 12 MiB |
+| the client's REST layer and configuration without pydantic, models, OAuth and websockets | 12 MiB |
 | kopf without aiohttp's web server, which only its probes and webhooks use | 2 MiB |
 | kopf without the system's certificates, which aiohttp loads at import; kopf always passes the cluster's own | 1 MiB |
 
-Only the agent and its forecast child call these functions, before they import `cluster/wire/client.py` or kopf. The commands for
-people load the whole client, because their kubeconfigs may need the OAuth flows.
-"""
+Only the agent and its forecast child call these functions, before they import `cluster/wire/client.py` or kopf.
+The commands for people load the whole client, because their kubeconfigs may need the OAuth flows."""
 
 from __future__ import annotations
 
@@ -32,7 +31,8 @@ _OAUTH = ("oauthlib", "oauthlib.oauth2", "requests_oauthlib")
 
 
 def load_lean_client() -> None:
-    """Imports what `cluster/wire/client.py` uses of `kubernetes`; does nothing where the whole client is loaded already.
+    """Imports what `cluster/wire/client.py` uses of `kubernetes`; does nothing where the whole client is loaded
+    already.
 
     The packages stay in `sys.modules` without what their `__init__` would have imported: a later
     `from kubernetes.client import CoreV1Api` in this process is an ImportError.
@@ -84,13 +84,15 @@ def _left_out(name: str) -> type[object]:
 
 def _refuse(self: object, *_: object, **__: object) -> NoReturn:
     raise NotImplementedError(
-        f"{type(self).__name__} is left out of the agent to save memory; give it a kubeconfig with a token or a certificate"
+        f"{type(self).__name__} is left out of the agent to save memory; give it a kubeconfig with a token or "
+        "a certificate"
     )
 
 
 @contextmanager
 def _standing_in(*names: str) -> Iterator[None]:
-    """Within it, these modules import as stand-ins unless they are loaded; afterwards a later import gets the real ones."""
+    """Within it, these modules import as stand-ins unless they are loaded; afterwards a later import gets the
+    real ones."""
     added = {name: _StandIn(name) for name in names if name not in sys.modules}
     sys.modules.update(added)
     try:
@@ -102,7 +104,8 @@ def _standing_in(*names: str) -> Iterator[None]:
 
 @contextmanager
 def _no_system_certificates() -> Iterator[None]:
-    """Within it, a default TLS context of this thread trusts nobody: a connection that used it would fail, not go unchecked."""
+    """Within it, a default TLS context of this thread trusts nobody: a connection that used it would fail, not
+    go unchecked."""
     ours, real = threading.get_ident(), ssl.create_default_context
 
     def create(*arguments: Any, **named: Any) -> ssl.SSLContext:

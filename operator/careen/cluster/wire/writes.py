@@ -34,7 +34,8 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The server said no for another reason (a right, admission, validation). Nothing was written: a person must look."""
+    """The server said no for another reason (a right, admission, validation). Nothing was written: a person
+    must look."""
 
     why: str
 
@@ -50,13 +51,17 @@ Written = Landed[T] | Stale | Rejected | StillUnclear
 
 
 async def write_guarded(
-    *, version: str, write: Callable[[str], Awaitable[T]], read: Callable[[], Awaitable[tuple[str, T]]], stands: Callable[[T], bool]
+    *,
+    version: str,
+    write: Callable[[str], Awaitable[T]],
+    read: Callable[[], Awaitable[tuple[str, T]]],
+    stands: Callable[[T], bool],
 ) -> Written[T]:
     """Writes with `version`; after a lost answer reads until it is known what happened, a few times at most.
 
-    `write(version)` sends the change, `read()` returns the current version and object, `stands(object)` tells whether our
-    change is in it. A `Stale` answer that follows a lost one may be our own write's doing: then the object decides.
-    """
+    `write(version)` sends the change, `read()` returns the current version and object, `stands(object)` tells
+    whether our change is in it. A `Stale` answer that follows a lost one may be our own write's doing: then the
+    object decides."""
     lost_before = False
     for _ in range(_ATTEMPTS):
         if not version:

@@ -1,9 +1,9 @@
 """How well the workloads were before a drain: what the record keeps of them, and what is compared with it afterwards.
 
-The record has one row for each controller of a displaced pod, and one for each DaemonSet with a pod on this node. A row of a DaemonSet
-describes that one pod: `ready` of 1 replica, and as `generation` a checksum of its revision, so that a pod of another template is told
-from it. Earlier releases read these rows and compare nothing with them.
-"""
+The record has one row for each controller of a displaced pod, and one for each DaemonSet with a pod on this
+node. A row of a DaemonSet describes that one pod: `ready` of 1 replica, and as `generation` a checksum of its
+revision, so that a pod of another template is told from it. Earlier releases read these rows and compare
+nothing with them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from careen.core.facts.observation import OwnerHealth, PodView
 from careen.core.situation import Situation
 
-MOST_DAEMON_SETS = 110               # the kubelet's default limit of pods; a row has some 100 bytes of an annotation
+MOST_DAEMON_SETS = 110  # the kubelet's default limit of pods; a row has some 100 bytes of an annotation
 
-# A Job is work and not a service. One that ended has no ready pods for ever, and nothing in a running one's status says when its back-off
-# (10 s to 10 minutes after an eviction) lets it make the next pod.
+# A Job is work and not a service. One that ended has no ready pods for ever, and nothing in a running one's
+# status says when its back-off (10 s to 10 minutes after an eviction) lets it make the next pod.
 _NOT_COMPARED = frozenset({"Job", "DaemonSet"})
 
 
@@ -33,35 +33,48 @@ def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth
 
 
 def said(rows: Iterable[OwnerHealth]) -> str:
-    """For the sentence of the cordon: whose pods here are not ready now, so that nobody waits for them after the reboot."""
+    """For the sentence of the cordon: whose pods here are not ready now, so that nobody waits for them after
+    the reboot."""
     ailing = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
     more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
     return f"; not ready now, so not waited for after the reboot: {', '.join(ailing[:3])}{more}" if ailing else ""
 
 
 def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """One row for each DaemonSet, ready if one of its pods here is. Those that are not ready come first and are never cut off."""
+    """One row for each DaemonSet, ready if one of its pods here is. Those that are not ready come first and are
+    never cut off."""
     rows: dict[str, OwnerHealth] = {}
     for pod in sorted((pod for pod in pods if must_run(situation, pod)), key=lambda pod: pod.is_ready):
         rows[pod.owner_uid] = OwnerHealth(
-            kind="DaemonSet", namespace=pod.namespace, name=pod.owner_name, uid=pod.owner_uid, generation=_revision(pod),
-            replicas=1, ready=int(pod.is_ready),
+            kind="DaemonSet",
+            namespace=pod.namespace,
+            name=pod.owner_name,
+            uid=pod.owner_uid,
+            generation=_revision(pod),
+            replicas=1,
+            ready=int(pod.is_ready),
         )
     return tuple(sorted(rows.values(), key=lambda row: (row.ready, row.namespace, row.name))[:MOST_DAEMON_SETS])
 
 
 def must_run(situation: Situation, pod: PodView) -> bool:
-    """A DaemonSet's pod that belongs to this node, except our own: it is ready only when this agent has done its work."""
+    """A DaemonSet's pod that belongs to this node, except our own: it is ready only when this agent has done
+    its work."""
     policy = situation.policy
     is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name
-    return pod.owner_kind == "DaemonSet" and not is_own and not pod.is_terminating and pod.phase not in ("Succeeded", "Failed")
+    return (
+        pod.owner_kind == "DaemonSet"
+        and not is_own
+        and not pod.is_terminating
+        and pod.phase not in ("Succeeded", "Failed")
+    )
 
 
 def was_ready(situation: Situation, pod: PodView) -> bool | None:
     """Whether this DaemonSet's pod was ready here before the drain.
 
-    None: that cannot be told. No pod of this DaemonSet was here, it had another template, or an earlier release wrote the record.
-    """
+    None: that cannot be told. No pod of this DaemonSet was here, it had another template, or an earlier release
+    wrote the record."""
     row = next((row for row in situation.progress.owners if row.kind == "DaemonSet" and row.uid == pod.owner_uid), None)
     if row is None or (row.ready and row.generation != _revision(pod)):
         return None

@@ -1,4 +1,5 @@
-"""Which pods go, which stay and why, and which may be asked now. kubectl's filters (pkg/drain/filters.go), without its finished pods.
+"""Which pods go, which stay and why, and which may be asked now. kubectl's filters (pkg/drain/filters.go),
+without its finished pods.
 
 Finished pods run nothing, so a reboot takes nothing from them; kubectl deletes them because its nodes may go for good.
 """
@@ -23,14 +24,16 @@ _FINISHED = ("Succeeded", "Failed")
 class DrainPlan:
     """The pods of a node, sorted by what the drain does with them."""
 
-    staying: tuple[PodView, ...]                 # DaemonSet, static, finished, not selected
-    ending: tuple[PodView, ...]                  # asked to end already; waited for
-    given_up: tuple[PodView, ...]                # terminating longer than --skip-wait-for-delete-timeout: no longer waited for
-    now: tuple[PodView, ...]                     # to be asked now
-    later: tuple[PodView, ...]                   # refused a moment ago; asked again when their back-off ends
+    staying: tuple[PodView, ...]  # DaemonSet, static, finished, not selected
+    ending: tuple[PodView, ...]  # asked to end already; waited for
+    given_up: tuple[PodView, ...]  # terminating longer than --skip-wait-for-delete-timeout: no longer waited for
+    now: tuple[PodView, ...]  # to be asked now
+    later: tuple[PodView, ...]  # refused a moment ago; asked again when their back-off ends
     look_again_seconds: float
-    comers: frozenset[str] = frozenset()         # UIDs of those to go that came in spite of the cordon
-    returning: tuple[PodView, ...] = ()          # of those staying: created after the cordon, and again as often as they are evicted
+    comers: frozenset[str] = frozenset()  # UIDs of those to go that came in spite of the cordon
+    returning: tuple[
+        PodView, ...
+    ] = ()  # of those staying: created after the cordon, and again as often as they are evicted
 
     @property
     def is_done(self) -> bool:
@@ -59,19 +62,26 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """The pods to evict that their controller may make again on this very node: those that no scheduler is known to have placed."""
+    """The pods to evict that their controller may make again on this very node: those that no scheduler is
+    known to have placed."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
     """The same rule for pods of a simulation, so that a forecast leaves alone what the drain will leave alone."""
     if policy.selector is None:
-        return moves_all                                         # what belongs to a node the simulation knows by itself
+        return moves_all  # what belongs to a node the simulation knows by itself
 
     def stays(pod: Pod) -> str:
         owner = pod.owner.kind if pod.owner else ""
         view = PodView(
-            namespace=pod.namespace, name=pod.name, uid=pod.uid, labels=pod.labels, phase=pod.phase, owner_kind=owner, is_mirror=pod.is_mirror,
+            namespace=pod.namespace,
+            name=pod.name,
+            uid=pod.uid,
+            labels=pod.labels,
+            phase=pod.phase,
+            owner_kind=owner,
+            is_mirror=pod.is_mirror,
         )
         return why_it_stays(view, policy)
 
@@ -83,11 +93,20 @@ def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...
     return tuple(pod for pod in pods if not why_it_stays(pod, policy) and not pod.is_terminating)
 
 
-def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime: float, now: datetime, cordoned_at: datetime | None = None) -> DrainPlan:
-    """Sort the pods: StatefulSets' last, the least important first, then by name, in the order that a forecast counts on.
+def plan(
+    pods: Iterable[PodView],
+    policy: DrainPolicy,
+    memory: Memory,
+    *,
+    uptime: float,
+    now: datetime,
+    cordoned_at: datetime | None = None,
+) -> DrainPlan:
+    """Sort the pods: StatefulSets' last, the least important first, then by name, in the order that a forecast
+    counts on.
 
-    A StatefulSet's replacement comes when its old pod is gone, an instant that nobody can know; asked last, it comes after all others.
-    """
+    A StatefulSet's replacement comes when its old pod is gone, an instant that nobody can know; asked last, it
+    comes after all others."""
     staying: list[PodView] = []
     ending: list[PodView] = []
     given_up: list[PodView] = []
@@ -95,7 +114,9 @@ def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime
     later: list[PodView] = []
     in_order = sorted(pods, key=_order)
     came = frozenset(pod.uid for pod in in_order if came_after(pod, cordoned_at))
-    returning = tuple(pod for pod in in_order if pod.uid in came and not why_it_stays(pod, policy) and _comes_for_ever(pod, memory))
+    returning = tuple(
+        pod for pod in in_order if pod.uid in came and not why_it_stays(pod, policy) and _comes_for_ever(pod, memory)
+    )
     for pod in in_order:
         if why_it_stays(pod, policy) or pod in returning:
             staying.append(pod)
@@ -110,9 +131,14 @@ def plan(pods: Iterable[PodView], policy: DrainPolicy, memory: Memory, *, uptime
     pauses = [_not_before(pod, memory, is_comer=pod.uid in came) - uptime for pod in later]
     look = _ENDING_LOOK_SECONDS if any(_has_just_been_asked(pod, now) for pod in ending) else _LOOK_SECONDS
     return DrainPlan(
-        staying=tuple(staying), ending=tuple(ending), given_up=tuple(given_up), now=tuple(due), later=tuple(later),
+        staying=tuple(staying),
+        ending=tuple(ending),
+        given_up=tuple(given_up),
+        now=tuple(due),
+        later=tuple(later),
         look_again_seconds=min([look, *pauses]) if not due else _AFTER_EVICTION_SECONDS,
-        comers=came.intersection(pod.uid for pod in (*due, *later)), returning=returning,
+        comers=came.intersection(pod.uid for pod in (*due, *later)),
+        returning=returning,
     )
 
 
@@ -121,15 +147,21 @@ def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
 
 
 def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
-    """Whether the pod was made after the cordon and put here all the same: it tolerates it, or the scheduler had not heard of it yet."""
-    return cordoned_at is not None and pod.created_at is not None and (pod.created_at - cordoned_at).total_seconds() > _CLOCK_SECONDS
+    """Whether the pod was made after the cordon and put here all the same: it tolerates it, or the scheduler
+    had not heard of it yet."""
+    return (
+        cordoned_at is not None
+        and pod.created_at is not None
+        and (pod.created_at - cordoned_at).total_seconds() > _CLOCK_SECONDS
+    )
 
 
 def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
-    """Whether a pod that came after the cordon would come back as often as it were evicted: it tolerates the cordon, its owner binds it to
-    this node, or nobody knows why and many rounds of evictions have not kept its like away."""
+    """Whether a pod that came after the cordon would come back as often as it were evicted: it tolerates the
+    cordon, its owner binds it to this node, or nobody knows why and many rounds of evictions have not kept its
+    like away."""
     coming = memory.comers.get(owner_of(pod))
-    if not pod.owner_kind or pod.is_terminating:                 # one that ends is waited for; its successor is the one that stays
+    if not pod.owner_kind or pod.is_terminating:  # one that ends is waited for; its successor is the one that stays
         return False
     return pod.tolerates_cordon or bool(pod.came_bound) or (coming is not None and coming.rounds >= MOST_ROUNDS)
 
@@ -158,19 +190,22 @@ def _has_just_been_asked(pod: PodView, now: datetime) -> bool:
     return (now - asked).total_seconds() < _JUST_ASKED_SECONDS
 
 
-MOST_ROUNDS = 6                      # about a minute of them: a scheduler hears of a cordon within a second or two
-_CLOCK_SECONDS = 2.0                 # the instant of the cordon comes from our clock, corrected by a header of whole seconds
-_LOOK_SECONDS = 2.0                  # three reads a look; a pod's grace is 30 s by default
-_ENDING_LOOK_SECONDS = 1.0           # every second here is a second the whole roll-out waits
+MOST_ROUNDS = 6  # about a minute of them: a scheduler hears of a cordon within a second or two
+_CLOCK_SECONDS = 2.0  # the instant of the cordon comes from our clock, corrected by a header of whole seconds
+_LOOK_SECONDS = 2.0  # three reads a look; a pod's grace is 30 s by default
+_ENDING_LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
 _JUST_ASKED_SECONDS = 10.0
-_AFTER_EVICTION_SECONDS = 0.5        # most pods without a grace period are gone by then
+_AFTER_EVICTION_SECONDS = 0.5  # most pods without a grace period are gone by then
 
 
 def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
     """The evictions to ask for now."""
     return tuple(
         EvictPod(
-            namespace=pod.namespace, name=pod.name, uid=pod.uid, grace_seconds=policy.grace_seconds,
+            namespace=pod.namespace,
+            name=pod.name,
+            uid=pod.uid,
+            grace_seconds=policy.grace_seconds,
             comer_of=owner_of(pod) if pod.uid in plan.comers else "",
         )
         for pod in plan.now
@@ -180,8 +215,8 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
     """Whether --force-reboot may pass over the pods that are left: each was really asked, and no budget forbids it.
 
-    A pod that already terminates was asked by definition. Of the others only evictions count that the API server surely judged.
-    """
+    A pod that already terminates was asked by definition. Of the others only evictions count that the API
+    server surely judged."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -194,14 +229,16 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether asking once more would not earn the force: every pod was judged often enough, or does not come to be judged at all."""
+    """Whether asking once more would not earn the force: every pod was judged often enough, or does not come to
+    be judged at all."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """How often its eviction was judged; of a pod that came in spite of the cordon, in how many rounds those of its owner were."""
+    """How often its eviction was judged; of a pod that came in spite of the cordon, in how many rounds those of
+    its owner were."""
     asked, coming = memory.evictions.get(pod.uid), memory.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 

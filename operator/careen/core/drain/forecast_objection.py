@@ -1,4 +1,5 @@
-"""What in a forecast keeps a node from being drained, by policy: the rule itself. The gate and whoever prints a forecast ask it."""
+"""What in a forecast keeps a node from being drained, by policy: the rule itself. The gate and whoever prints a
+forecast ask it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 
 def objection_to(forecast: Forecast, policy: Policy) -> str:
-    """Never-evictable pods, then pending beyond what is allowed, then unknown beyond what is allowed; empty when nothing speaks against it."""
+    """Never-evictable pods, then pending beyond what is allowed, then unknown beyond what is allowed; empty
+    when nothing speaks against it."""
     parts: list[str] = []
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     if forecast.never and not is_forced:
@@ -22,7 +24,8 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
 
 
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
-    """The pods for which the gate `bound-pods` refuses, whatever --forecast says; empty when they are left on the node."""
+    """The pods for which the gate `bound-pods` refuses, whatever --forecast says; empty when they are left on
+    the node."""
     if policy.drain.bound_pods is not BoundPods.REFUSE:
         return ()
     return tuple(pod for pod in forecast.pods if pod.is_bound)

@@ -1,11 +1,12 @@
-"""What single change would take a forecast's objection away: proven by the simulation, told on the Node with the refusal."""
+"""What single change would take a forecast's objection away: proven by the simulation, told on the Node with
+the refusal."""
 
 from __future__ import annotations
 
 from careen.core.facts.policy import Policy
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
-_SHOWN_PODS = 2          # one way out is what a reader needs; the second pod shows whether the same one helps there
+_SHOWN_PODS = 2  # one way out is what a reader needs; the second pod shows whether the same one helps there
 
 
 def ways_out(forecast: Forecast, policy: Policy) -> str:

@@ -8,23 +8,28 @@ from __future__ import annotations
 PREFIX = "careen.dev/"
 
 # Labels and annotations of a Node. Only the node's own agent writes them, except the three a person may set.
-REBOOT_LABEL = "careen.dev/reboot"            # required, ready, in-progress, failed
-PHASE = "careen.dev/phase"                    # for reading; `progress` decides
-REASON = "careen.dev/reason"                  # one sentence, for reading
-SINCE = "careen.dev/since"                    # RFC 3339: since when the phase stands, for reading
-REFUSALS = "careen.dev/refusals"              # JSON list of gate, code, sentence, since
-PROGRESS = "careen.dev/progress"              # versioned JSON: what has to survive the reboot
-SETTINGS = "careen.dev/settings"              # versioned JSON, with a claim: what a start that cannot read its settings goes on with
-WARNING = "careen.dev/warning"                # one sentence: what the reboot would lose, as the agent's self-test found; for reading
-FORECAST = "careen.dev/forecast"              # short JSON: counts, landing nodes, at
-AND_OTHERS = "…"                              # in the forecast, behind the nodes of a pod: others are possible
-MOVES = "careen.dev/moves"                    # how many pods a drain would evict, as counted last
-READY_SINCE = "careen.dev/ready-since"        # RFC 3339: since when the label says ready; the gathering outlives a process by it
-LAST_REBOOT = "careen.dev/last-reboot"        # JSON: when, how long, both boot ids, lead time, moves
+REBOOT_LABEL = "careen.dev/reboot"  # required, ready, in-progress, failed
+PHASE = "careen.dev/phase"  # for reading; `progress` decides
+REASON = "careen.dev/reason"  # one sentence, for reading
+SINCE = "careen.dev/since"  # RFC 3339: since when the phase stands, for reading
+REFUSALS = "careen.dev/refusals"  # JSON list of gate, code, sentence, since
+PROGRESS = "careen.dev/progress"  # versioned JSON: what has to survive the reboot
+SETTINGS = (
+    "careen.dev/settings"  # versioned JSON, with a claim: what a start that cannot read its settings goes on with
+)
+WARNING = "careen.dev/warning"  # one sentence: what the reboot would lose, as the agent's self-test found; for reading
+FORECAST = "careen.dev/forecast"  # short JSON: counts, landing nodes, at
+AND_OTHERS = "…"  # in the forecast, behind the nodes of a pod: others are possible
+MOVES = "careen.dev/moves"  # how many pods a drain would evict, as counted last
+READY_SINCE = (
+    "careen.dev/ready-since"  # RFC 3339: since when the label says ready; the gathering outlives a process by it
+)
+LAST_REBOOT = "careen.dev/last-reboot"  # JSON: when, how long, both boot ids, lead time, moves
 
-HOLD = "careen.dev/hold"                      # a person's: reason, optionally until=RFC3339
-REBOOT_NOW = "careen.dev/reboot-now"          # a person's: until=RFC3339 waives windows, the minimum interval and --reboot-cordoned=false
-RETRY = "careen.dev/retry"                    # a person's (`careen retry NODE`): RFC 3339; the agent removes it
+HOLD = "careen.dev/hold"  # a person's: reason, optionally until=RFC3339
+# a person's: until=RFC3339 waives windows, the minimum interval and --reboot-cordoned=false
+REBOOT_NOW = "careen.dev/reboot-now"
+RETRY = "careen.dev/retry"  # a person's (`careen retry NODE`): RFC 3339; the agent removes it
 
 # Kured's two, kept behind --annotate-nodes because dashboards read them.
 KURED_IN_PROGRESS = "weave.works/kured-reboot-in-progress"
@@ -39,9 +44,9 @@ TAINT_EFFECT = "PreferNoSchedule"
 ZONE = "topology.kubernetes.io/zone"
 ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-MASTER = "node-role.kubernetes.io/master"     # before Kubernetes 1.24
+MASTER = "node-role.kubernetes.io/master"  # before Kubernetes 1.24
 
-UNSCHEDULABLE = "node.kubernetes.io/unschedulable"            # the taint that stands for a cordon
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"  # the taint that stands for a cordon
 MIRROR_POD = "kubernetes.io/config.mirror"
 
 # The field manager under which an agent changes its Node. Not to be renamed: it proves which cordons are ours.

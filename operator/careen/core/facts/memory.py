@@ -1,8 +1,8 @@
 """What one agent process remembers from turn to turn; lost with the process, and nothing may depend on its survival.
 
-A decision carries the next memory. The shell stores it *before* it applies the first action, but for what was said: that is remembered
-when it was. Then it folds in what the actions answered with the functions below. What has to survive a restart or the reboot is in `progress.py`.
-"""
+A decision carries the next memory. The shell stores it *before* it applies the first action, but for what was
+said: that is remembered when it was. Then it folds in what the actions answered with the functions below. What
+has to survive a restart or the reboot is in `progress.py`."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from enum import StrEnum
 
 from scheduler_core.simulation.forecast import Forecast
 
-EVICTION_FIRST_BACKOFF_SECONDS = 1.5   # a replica elsewhere often becomes ready within a few seconds
-EVICTION_LAST_BACKOFF_SECONDS = 60.0   # kured's drain asked without a pause, about twice a second, for ever
+EVICTION_FIRST_BACKOFF_SECONDS = 1.5  # a replica elsewhere often becomes ready within a few seconds
+EVICTION_LAST_BACKOFF_SECONDS = 60.0  # kured's drain asked without a pause, about twice a second, for ever
 
 
 class EvictAnswer(StrEnum):
     """What an eviction request came to."""
 
-    ACCEPTED = "accepted"            # the pod terminates, or is gone already
-    GONE = "gone"                    # 404, or 409 because another pod bears the name now: nothing of ours to evict
-    BUDGET = "budget"                # 429 from a disruption budget
-    DENIED = "denied"                # admission says no, a webhook or a policy; webhooks change their mind
-    BARRED = "barred"                # 401, 403 of a missing right, another 4xx: turned away before anybody judged the eviction
-    UNCLEAR = "unclear"              # not sent, a busy server, time out, connection lost, 5xx: asking again is safe, it carries the pod's UID
+    ACCEPTED = "accepted"  # the pod terminates, or is gone already
+    GONE = "gone"  # 404, or 409 because another pod bears the name now: nothing of ours to evict
+    BUDGET = "budget"  # 429 from a disruption budget
+    DENIED = "denied"  # admission says no, a webhook or a policy; webhooks change their mind
+    BARRED = "barred"  # 401, 403 of a missing right, another 4xx: turned away before anybody judged the eviction
+    # not sent, a busy server, time out, connection lost, 5xx: asking again is safe, it carries the pod's UID
+    UNCLEAR = "unclear"
 
 
 JUDGED = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.BUDGET, EvictAnswer.DENIED})
-"""Answers of a server that surely received the eviction and decided about it. Only these count towards --force-reboot: a node whose
-evictions do not get through has not been drained, whoever's fault it is, and an answer that was lost proves nothing."""
+"""Answers of a server that surely received the eviction and decided about it. Only these count towards
+--force-reboot: a node whose evictions do not get through has not been drained, whoever's fault it is, and an
+answer that was lost proves nothing."""
 
 
 class RebootOutcome(StrEnum):
     """What became of the reboot that was announced last, as far as this process knows."""
 
-    NOT_ASKED = "not-asked"          # announced by this process, and surely not asked of the host
-    ACCEPTED = "accepted"            # the command exited 0, or the signal was delivered
-    FAILED = "failed"                # the command exited otherwise, or could not be started: the host surely stays up
-    UNCLEAR = "unclear"              # it was started and did not answer in time: the host may go down
+    NOT_ASKED = "not-asked"  # announced by this process, and surely not asked of the host
+    ACCEPTED = "accepted"  # the command exited 0, or the signal was delivered
+    FAILED = "failed"  # the command exited otherwise, or could not be started: the host surely stays up
+    UNCLEAR = "unclear"  # it was started and did not answer in time: the host may go down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +51,8 @@ class EvictionMemory:
     not_before: float
     answer: EvictAnswer
     detail: str = ""
-    unjudged: int = 0                # how many of the attempts nobody judged, or perhaps nobody did
-    judged_before: EvictAnswer | None = None         # the last judgement, if the last attempt was not judged
+    unjudged: int = 0  # how many of the attempts nobody judged, or perhaps nobody did
+    judged_before: EvictAnswer | None = None  # the last judgement, if the last attempt was not judged
 
     @property
     def judgements(self) -> int:
@@ -65,16 +67,18 @@ class EvictionMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComerMemory:
-    """How often pods of one owner that came in spite of the cordon were evicted, and from which uptime on the next ones may be."""
+    """How often pods of one owner that came in spite of the cordon were evicted, and from which uptime on the
+    next ones may be."""
 
     rounds: int
     not_before: float
-    judgements: int = 0              # in how many rounds an eviction was judged
+    judgements: int = 0  # in how many rounds an eviction was judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebootMemory:
-    """The outcome of this process's last announcement: `by` names it in the record, where another process may have put its own."""
+    """The outcome of this process's last announcement: `by` names it in the record, where another process may
+    have put its own."""
 
     claim: str
     announcement: int
@@ -99,7 +103,8 @@ class StrangerMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimMemory:
-    """The claim that the own record held when it was read last, and whether a reboot had been announced under it, by whatever process."""
+    """The claim that the own record held when it was read last, and whether a reboot had been announced under
+    it, by whatever process."""
 
     claim: str
     is_announced: bool
@@ -109,41 +114,46 @@ class ClaimMemory:
 class Memory:
     """See the module; instants are host uptime in seconds."""
 
-    node_uid: str = ""                                             # another UID begins a new memory
-    is_reconciled: bool = False                                    # lock and Node were compared since the start
-    lock_due: float | None = None                                  # when an idle node compares them once more: a claim's write may land late
-    agents: int | None = None                                      # how many nodes should run an agent, as the lock's object last said
-    need_seen_at: float | None = None                              # since when an idle node has seen its need, while its taint waits
-    evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)     # by pod UID
-    comers: Mapping[str, ComerMemory] = field(default_factory=dict)           # by owner UID: pods made after the cordon
+    node_uid: str = ""  # another UID begins a new memory
+    is_reconciled: bool = False  # lock and Node were compared since the start
+    lock_due: float | None = None  # when an idle node compares them once more: a claim's write may land late
+    agents: int | None = None  # how many nodes should run an agent, as the lock's object last said
+    need_seen_at: float | None = None  # since when an idle node has seen its need, while its taint waits
+    evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
+    comers: Mapping[str, ComerMemory] = field(default_factory=dict)  # by owner UID: pods made after the cordon
     reboot: RebootMemory | None = None
-    stranger: StrangerMemory | None = None                         # another process's announcement of this node's reboot
-    held: ClaimMemory | None = None                                # outlives the Node's UID: see recovering.py
-    turn_key: str = ""                                             # the hand-over (names and writing instant) being watched
-    turn_since: float = 0.0                                        # since when a slot is free under that hand-over
-    passed: tuple[str, ...] = ()                                   # who was named before us and did not come
-    ghosts: Mapping[str, float] = field(default_factory=dict)      # by claim id: first seen without its Node
-    claimers: Mapping[str, float] = field(default_factory=dict)    # by node/resourceVersion: first seen claiming beside us
-    moves_counted_at: float | None = None                          # when the own pods were counted last
-    costly_not_before: float = 0.0                                 # alerts and forecast are not asked again before
-    unknown_since: float | None = None                             # since when something that must be known is not; see `patience.py`
-    unknown: frozenset[str] = frozenset()                          # what it is: the names of the gates that did not know enough
-    watched_claim: str = ""                                        # the claim under which this process has ended a turn
-    forecast: Forecast | None = None                               # the one that let the node take its claim; asked again when it is old
+    stranger: StrangerMemory | None = None  # another process's announcement of this node's reboot
+    held: ClaimMemory | None = None  # outlives the Node's UID: see recovering.py
+    turn_key: str = ""  # the hand-over (names and writing instant) being watched
+    turn_since: float = 0.0  # since when a slot is free under that hand-over
+    passed: tuple[str, ...] = ()  # who was named before us and did not come
+    ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
+    claimers: Mapping[str, float] = field(
+        default_factory=dict
+    )  # by node/resourceVersion: first seen claiming beside us
+    moves_counted_at: float | None = None  # when the own pods were counted last
+    costly_not_before: float = 0.0  # alerts and forecast are not asked again before
+    unknown_since: float | None = None  # since when something that must be known is not; see `patience.py`
+    unknown: frozenset[str] = frozenset()  # what it is: the names of the gates that did not know enough
+    watched_claim: str = ""  # the claim under which this process has ended a turn
+    forecast: Forecast | None = None  # the one that let the node take its claim; asked again when it is old
     forecast_at: float = 0.0
-    forecast_holders: tuple[str, ...] = ()                         # who held claims then
-    behind_at: float = 0.0                                         # the claims' holders are not looked at again before
-    overdue: tuple[tuple[str, str], ...] = ()                      # the holders that take too long and since when (RFC 3339), as the lock last said
-    holders_not_before: float = 0.0                                # an own entry without a record is not looked at again before
-    costly_refusals: int = 0                                       # how often in a row
-    costly_gate: str = ""                                          # which gate refused then
-    costly_holders: tuple[str, ...] = ()                           # who held claims then: with others holding, it is asked again at once
-    said: str = ""                                                 # the reason code of the last Event: one per change of mind
-    told_at: float = 0.0                                           # when the reason on the Node was last written
+    forecast_holders: tuple[str, ...] = ()  # who held claims then
+    behind_at: float = 0.0  # the claims' holders are not looked at again before
+    overdue: tuple[
+        tuple[str, str], ...
+    ] = ()  # the holders that take too long and since when (RFC 3339), as the lock last said
+    holders_not_before: float = 0.0  # an own entry without a record is not looked at again before
+    costly_refusals: int = 0  # how often in a row
+    costly_gate: str = ""  # which gate refused then
+    costly_holders: tuple[str, ...] = ()  # who held claims then: with others holding, it is asked again at once
+    said: str = ""  # the reason code of the last Event: one per change of mind
+    told_at: float = 0.0  # when the reason on the Node was last written
 
 
 def not_yet_said(decided: Memory, before: Memory) -> Memory:
-    """The memory of a decision of which nothing is carried out yet: what is said is what was said before, of the same Node."""
+    """The memory of a decision of which nothing is carried out yet: what is said is what was said before, of
+    the same Node."""
     if decided.node_uid != before.node_uid:
         return replace(decided, said="", told_at=0.0)
     return replace(decided, said=before.said, told_at=before.told_at)
@@ -155,19 +165,31 @@ def having_said(memory: Memory, decided: Memory, *, is_node_told: bool) -> Memor
 
 
 def after_eviction(
-    memory: Memory, *, pod_uid: str, answer: EvictAnswer, uptime: float, jitter: float,
-    detail: str = "", retry_after_seconds: float = 0.0, comer_of: str = "",
+    memory: Memory,
+    *,
+    pod_uid: str,
+    answer: EvictAnswer,
+    uptime: float,
+    jitter: float,
+    detail: str = "",
+    retry_after_seconds: float = 0.0,
+    comer_of: str = "",
 ) -> Memory:
-    """Memory after one eviction request: the pod's next attempt waits exponentially longer, never less than Retry-After.
+    """Memory after one eviction request: the pod's next attempt waits exponentially longer, never less than
+    Retry-After.
 
-    `jitter` in [0, 1) spreads agents that were refused by the same budget over half the pause. `comer_of`: see `EvictPod`.
-    """
+    `jitter` in [0, 1) spreads agents that were refused by the same budget over half the pause. `comer_of`: see
+    `EvictPod`."""
     before, is_judged = memory.evictions.get(pod_uid), answer in JUDGED
     attempts = (before.attempts if before else 0) + 1
     pause = max(_pause(attempts, jitter), retry_after_seconds)
     seen = EvictionMemory(
-        attempts=attempts, not_before=uptime + pause, answer=answer, detail=detail,
-        unjudged=(before.unjudged if before else 0) + (not is_judged), judged_before=before.judgement if before else None,
+        attempts=attempts,
+        not_before=uptime + pause,
+        answer=answer,
+        detail=detail,
+        unjudged=(before.unjudged if before else 0) + (not is_judged),
+        judged_before=before.judgement if before else None,
     )
     comers = _judged_comer(memory.comers, comer_of) if is_judged else memory.comers
     return replace(memory, evictions={**memory.evictions, pod_uid: seen}, comers=comers)
@@ -182,7 +204,8 @@ def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str,
 
 
 def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
-    """Memory after pods that came in spite of the cordon were evicted: each round of the same owner waits exponentially longer."""
+    """Memory after pods that came in spite of the cordon were evicted: each round of the same owner waits
+    exponentially longer."""
     seen = dict(memory.comers)
     for owner in owners:
         rounds = (seen[owner].rounds if owner in seen else 0) + 1

@@ -1,8 +1,8 @@
 """Everything an agent knows at one instant, frozen.
 
-Two values stand for not knowing, each with its reason: `Unknown` (asked, no usable answer) and `NotAsked`. Neither means no.
-Instants of the host's own clock are `uptime` seconds: they run on across restarts of the agent and begin anew with each boot.
-"""
+Two values stand for not knowing, each with its reason: `Unknown` (asked, no usable answer) and `NotAsked`.
+Neither means no. Instants of the host's own clock are `uptime` seconds: they run on across restarts of the
+agent and begin anew with each boot."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ class NodeView:
     annotations: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
-    ready: bool = True               # condition Ready is "True"; "False" and "Unknown" are not ready
+    ready: bool = True  # condition Ready is "True"; "False" and "Unknown" are not ready
     boot_id: str = ""
-    cordoned_by: tuple[str, ...] = ()   # field managers that set `spec.unschedulable` as it stands; empty: not told
-    tainted_by: tuple[str, ...] = ()    # field managers that set `spec.taints` as it stands; empty: not told
+    cordoned_by: tuple[str, ...] = ()  # field managers that set `spec.unschedulable` as it stands; empty: not told
+    tainted_by: tuple[str, ...] = ()  # field managers that set `spec.taints` as it stands; empty: not told
 
     @property
     def zone(self) -> str:
@@ -92,26 +92,29 @@ class Need:
 
     answer: NeedAnswer
     detail: str = ""
-    package_manager: str = ""        # which package manager is at work on the host, empty when none or not looked at
+    package_manager: str = ""  # which package manager is at work on the host, empty when none or not looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfTest:
     """What is known against the reboot before it is asked for; both sentences empty: nothing."""
 
-    obstacle: str = ""               # why the host would surely not reboot
-    warning: str = ""                # what the reboot would lose, though it happens
+    obstacle: str = ""  # why the host would surely not reboot
+    warning: str = ""  # what the reboot would lose, though it happens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockReading:
-    """The lock annotation as it stood in one consistent read of the DaemonSet; `content` None means no such annotation."""
+    """The lock annotation as it stood in one consistent read of the DaemonSet; `content` None means no such
+    annotation."""
 
     content: str | None
     resource_version: str
     daemonset_uid: str
     annotation: str = keys.LOCK_ANNOTATION
-    agents: int | None = None        # how many nodes should run an agent, as the DaemonSet's status says; None when it does not say
+    agents: int | None = (
+        None  # how many nodes should run an agent, as the DaemonSet's status says; None when it does not say
+    )
 
     @property
     def object_id(self) -> str:
@@ -121,7 +124,8 @@ class LockReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Every Node, and the host's uptime at the moment the list was *requested* (so that its age is never understated)."""
+    """Every Node, and the host's uptime at the moment the list was *requested* (so that its age is never
+    understated)."""
 
     nodes: tuple[NodeView, ...]
     read_at_uptime: float
@@ -144,18 +148,20 @@ class PodView:
     uid: str
     labels: Mapping[str, str] = field(default_factory=dict)
     phase: str = "Running"
-    owner_kind: str = ""             # of the controller reference (controller=true); empty for a bare pod
+    owner_kind: str = ""  # of the controller reference (controller=true); empty for a bare pod
     owner_name: str = ""
     owner_uid: str = ""
-    is_mirror: bool = False          # carries kubernetes.io/config.mirror: a static pod's image in the API
+    is_mirror: bool = False  # carries kubernetes.io/config.mirror: a static pod's image in the API
     has_empty_dir: bool = False
     is_ready: bool = True
     priority: int = 0
-    deletion_timestamp: datetime | None = None   # when the pod should be gone: the API server's clock plus the grace period
+    deletion_timestamp: datetime | None = (
+        None  # when the pod should be gone: the API server's clock plus the grace period
+    )
     deletion_grace_seconds: float | None = None
-    created_at: datetime | None = None           # by the API server's clock, cut to the second
-    tolerates_cordon: bool = False               # the scheduler puts it on a cordoned node as well
-    came_bound: bool | None = None               # created with its node's name, so that no scheduler placed it; None: not told
+    created_at: datetime | None = None  # by the API server's clock, cut to the second
+    tolerates_cordon: bool = False  # the scheduler puts it on a cordoned node as well
+    came_bound: bool | None = None  # created with its node's name, so that no scheduler placed it; None: not told
 
     @property
     def is_terminating(self) -> bool:
@@ -181,11 +187,11 @@ class Evictable(StrEnum):
     """What a dry-run eviction answered."""
 
     ALLOWED = "allowed"
-    BUDGET = "budget"                # 429 from a disruption budget
-    DENIED = "denied"                # admission said no; `detail` has its words
-    BARRED = "barred"                # the request was turned away before anybody judged it: a right is missing
-    GONE = "gone"                    # no such pod with that UID any more: nothing to evict
-    UNKNOWN = "unknown"              # time out, 5xx
+    BUDGET = "budget"  # 429 from a disruption budget
+    DENIED = "denied"  # admission said no; `detail` has its words
+    BARRED = "barred"  # the request was turned away before anybody judged it: a right is missing
+    GONE = "gone"  # no such pod with that UID any more: nothing to evict
+    UNKNOWN = "unknown"  # time out, 5xx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +204,8 @@ class DryRunAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerHealth:
-    """A controller that owns displaced pods: how many replicas it wants and how many are ready. A missing one is left out of the list."""
+    """A controller that owns displaced pods: how many replicas it wants and how many are ready. A missing one
+    is left out of the list."""
 
     kind: str
     namespace: str
@@ -207,7 +214,7 @@ class OwnerHealth:
     generation: int
     replicas: int
     ready: int
-    bound_to: str = ""               # the node that its pod template names, empty as a rule; no part of the record
+    bound_to: str = ""  # the node that its pod template names, empty as a rule; no part of the record
 
     @property
     def title(self) -> str:
@@ -227,11 +234,11 @@ class Chance:
 class Observation:
     """What is known this turn. The first block is always given; the rest is `NOT_ASKED` until wanted."""
 
-    now: datetime                                     # aware; for windows, holds and what people read – never for deadlines
-    uptime: float                                     # seconds since the host booted
+    now: datetime  # aware; for windows, holds and what people read – never for deadlines
+    uptime: float  # seconds since the host booted
     chance: Chance
     memory: Memory
-    clock_skew_seconds: float | Unknown               # own clock minus the API server's Date header
+    clock_skew_seconds: float | Unknown  # own clock minus the API server's Date header
     node: NodeView | Gone | Unknown
     boot_id: str | Unknown
     need: Need
@@ -243,9 +250,9 @@ class Observation:
     fleet: Asked[Fleet] = NOT_ASKED
     pods: Asked[tuple[PodView, ...]] = NOT_ASKED
     alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
-    foreign: Asked[tuple[str, ...]] = NOT_ASKED       # a sentence for each foreign coordinator seen; empty: none
+    foreign: Asked[tuple[str, ...]] = NOT_ASKED  # a sentence for each foreign coordinator seen; empty: none
     forecast: Asked[Forecast] = NOT_ASKED
-    evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED   # by pod UID
+    evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED  # by pod UID
     owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
 
     def lacks(self, evidence: Evidence) -> bool:
@@ -259,4 +266,3 @@ class Observation:
 
 _FIELD: dict[Evidence, str] = {kind: kind.value.replace("-", "_") for kind in Evidence}
 assert set(_FIELD.values()) <= {each.name for each in fields(Observation)}
-

@@ -10,7 +10,8 @@ from careen.core.facts.times import from_rfc3339
 
 
 def phase_since(node: object, phase: Phase) -> float | None:
-    """Since when the Node says that it stands in this phase (unix time); None when it says nothing, or another phase."""
+    """Since when the Node says that it stands in this phase (unix time); None when it says nothing, or another
+    phase."""
     if not isinstance(node, NodeView) or node.annotations.get(keys.PHASE) != phase.value:
         return None
     return _unix(node.annotations.get(keys.SINCE, ""))

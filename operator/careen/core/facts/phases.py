@@ -1,7 +1,7 @@
 """What has already happened to a node: the phases, the moves between them, and what each must know.
 
-Whatever changes a phase is listed here; `docs/phases.md` is drawn from these tables. How a phase decides is in `steps/`.
-"""
+Whatever changes a phase is listed here; `docs/phases.md` is drawn from these tables. How a phase decides is in
+`steps/`."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ class Evidence(StrEnum):
     The comments say what it costs and what makes it good enough.
     """
 
-    NODE = "node"                    # one GET of the own Node, consistent
-    BOOT_ID = "boot-id"              # a file on the host
-    NEED = "need"                    # the sentinel: a file check, or a command
-    SELF_TEST = "self-test"          # what is known against a reboot of the host: tried on it once in some minutes, else remembered
-    LOCK = "lock"                    # one GET of the DaemonSet, consistent (no resourceVersion in the request)
-    PEERS = "peers"                  # Nodes labelled in-progress or failed, consistent list, read after the lock
-    HOLDERS = "holders"              # the Nodes the lock names, each by a consistent GET made after the lock was read
-    WAITERS = "waiters"              # Nodes labelled ready or required, one list; may be a little old
-    FLEET = "fleet"                  # all Nodes; with the instant the list was answered
-    PODS = "pods"                    # pods bound to this node
-    ALERTS = "alerts"                # active alerts of the alert source
-    FOREIGN = "foreign"              # another reboot coordinator's DaemonSets and live locks
-    FORECAST = "forecast"            # where each pod would land: a child process and whole-cluster lists
-    EVICTABILITY = "evictability"    # a dry-run eviction for each pod of the drain plan
-    OWNERS = "owners"                # health of the controllers of this node's pods, or of those in the progress
+    NODE = "node"  # one GET of the own Node, consistent
+    BOOT_ID = "boot-id"  # a file on the host
+    NEED = "need"  # the sentinel: a file check, or a command
+    SELF_TEST = (
+        "self-test"  # what is known against a reboot of the host: tried on it once in some minutes, else remembered
+    )
+    LOCK = "lock"  # one GET of the DaemonSet, consistent (no resourceVersion in the request)
+    PEERS = "peers"  # Nodes labelled in-progress or failed, consistent list, read after the lock
+    HOLDERS = "holders"  # the Nodes the lock names, each by a consistent GET made after the lock was read
+    WAITERS = "waiters"  # Nodes labelled ready or required, one list; may be a little old
+    FLEET = "fleet"  # all Nodes; with the instant the list was answered
+    PODS = "pods"  # pods bound to this node
+    ALERTS = "alerts"  # active alerts of the alert source
+    FOREIGN = "foreign"  # another reboot coordinator's DaemonSets and live locks
+    FORECAST = "forecast"  # where each pod would land: a child process and whole-cluster lists
+    EVICTABILITY = "evictability"  # a dry-run eviction for each pod of the drain plan
+    OWNERS = "owners"  # health of the controllers of this node's pods, or of those in the progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +64,15 @@ PHASES: tuple[PhaseRow, ...] = (
         phase=Phase.IDLE,
         has_happened="No need; nothing of ours is on the node.",
         evidence=_HERE,
-        node_max_age_seconds=300,  # an idle node costs one GET of itself in five minutes; writes carry the version that was seen
+        # an idle node costs one GET of itself in five minutes; writes carry the version that was seen
+        node_max_age_seconds=300,
     ),
     PhaseRow(
         phase=Phase.WAITING,
         has_happened="The node carries the soft taint, the label and the refusals.",
         evidence=_HERE | {Evidence.LOCK},
-        node_max_age_seconds=30,  # those next in line look at the lock every 3 s; a hold not yet seen makes the claim's patch a conflict
+        # those next in line look at the lock every 3 s; a hold not yet seen makes the claim's patch a conflict
+        node_max_age_seconds=30,
     ),
     PhaseRow(
         phase=Phase.CLAIMING,
@@ -78,7 +82,8 @@ PHASES: tuple[PhaseRow, ...] = (
     ),
     PhaseRow(
         phase=Phase.DRAINING,
-        has_happened="Prior cordon, labels, taint ownership and boot id are recorded and the node is cordoned, in one patch; evictions are under way.",
+        has_happened="Prior cordon, labels, taint ownership and boot id are recorded and the node is "
+        "cordoned, in one patch; evictions are under way.",
         evidence=_HERE | {Evidence.LOCK, Evidence.PODS},
         node_max_age_seconds=0,
     ),
@@ -115,27 +120,67 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (Phase.IDLE, Phase.WAITING): "a need was seen: taint, label and refusals are written at once",
     (Phase.WAITING, Phase.IDLE): "the need is gone: everything of ours is removed",
     (Phase.WAITING, Phase.CLAIMING): "the gates pass and it is our turn: a claim id is written on the Node",
-    (Phase.CLAIMING, Phase.WAITING): "a surplus of claims, a refusal on fresh data, or no need any more: the claim leaves the lock, then the Node",
-    (Phase.CLAIMING, Phase.DRAINING): "the claim stands in the lock and every gate says yes on fresh data: recorded and cordoned in one patch",
+    (
+        Phase.CLAIMING,
+        Phase.WAITING,
+    ): "a surplus of claims, a refusal on fresh data, or no need any more: the claim leaves the lock, then the Node",
+    (
+        Phase.CLAIMING,
+        Phase.DRAINING,
+    ): "the claim stands in the lock and every gate says yes on fresh data: recorded and cordoned in one patch",
     (Phase.CLAIMING, Phase.FAILED): "turn after turn of the agent broke: undone, the claim is given back, back-off",
-    (Phase.DRAINING, Phase.REBOOTING): "the node is empty, or a force policy says go on: the reboot is announced, then asked",
-    (Phase.DRAINING, Phase.WAITING): "need gone, hold, pause, a person uncordoned, or a late refusal: undone, then the claim is given back",
-    (Phase.DRAINING, Phase.FAILED): "the drain took too long, or turn after turn of the agent broke: undone, the claim is given back, back-off",
-    (Phase.REBOOTING, Phase.WAITING): "held or no longer needed before the host was asked: undone, then the claim is given back",
-    (Phase.REBOOTING, Phase.FAILED): "the reboot command failed (undone, given back), or nothing happened within the deadline (claim kept)",
-    (Phase.VERIFYING, Phase.SETTLING): "Ready with the new boot id, its own DaemonSet pods ready as before the drain: cordon restored and taint removed in one patch",
-    (Phase.VERIFYING, Phase.FAILED): "not Ready within the deadline, or a reboot loop: the claim is kept, so the roll-out halts",
-    (Phase.SETTLING, Phase.IDLE): "the displaced workloads are as well as before and the release delay is over: the claim is given back",
+    (
+        Phase.DRAINING,
+        Phase.REBOOTING,
+    ): "the node is empty, or a force policy says go on: the reboot is announced, then asked",
+    (
+        Phase.DRAINING,
+        Phase.WAITING,
+    ): "need gone, hold, pause, a person uncordoned, or a late refusal: undone, then the claim is given back",
+    (
+        Phase.DRAINING,
+        Phase.FAILED,
+    ): "the drain took too long, or turn after turn of the agent broke: undone, the claim is given back, back-off",
+    (
+        Phase.REBOOTING,
+        Phase.WAITING,
+    ): "held or no longer needed before the host was asked: undone, then the claim is given back",
+    (
+        Phase.REBOOTING,
+        Phase.FAILED,
+    ): "the reboot command failed (undone, given back), or nothing happened within the deadline (claim kept)",
+    (
+        Phase.VERIFYING,
+        Phase.SETTLING,
+    ): "Ready with the new boot id, its own DaemonSet pods ready as before the drain: cordon restored and "
+    "taint removed in one patch",
+    (
+        Phase.VERIFYING,
+        Phase.FAILED,
+    ): "not Ready within the deadline, or a reboot loop: the claim is kept, so the roll-out halts",
+    (
+        Phase.SETTLING,
+        Phase.IDLE,
+    ): "the displaced workloads are as well as before and the release delay is over: the claim is given back",
     (Phase.SETTLING, Phase.WAITING): "given back, but the host wants a reboot again: it counts as a repeat",
-    (Phase.SETTLING, Phase.FAILED): "the displaced workloads did not come back in time, or a reboot loop: the claim is kept, so the roll-out halts",
+    (
+        Phase.SETTLING,
+        Phase.FAILED,
+    ): "the displaced workloads did not come back in time, or a reboot loop: the claim is kept, so the roll-out halts",
     (Phase.FAILED, Phase.IDLE): "nothing is claimed and the need is gone",
     (Phase.FAILED, Phase.WAITING): "the back-off is over, or a person asked for a retry",
     (Phase.FAILED, Phase.VERIFYING): "a new boot id, or a person asked for a retry on the new boot",
     (Phase.FAILED, Phase.SETTLING): "the displaced workloads came back after all",
     # A new boot id while a claim is held, whatever the phase.
-    (Phase.IDLE, Phase.REBOOTING): "the record was removed after the reboot was announced: the claim is taken up until the boot",
+    (
+        Phase.IDLE,
+        Phase.REBOOTING,
+    ): "the record was removed after the reboot was announced: the claim is taken up until the boot",
     (Phase.WAITING, Phase.REBOOTING): "the same, found when the node waits already",
-    (Phase.IDLE, Phase.VERIFYING): "the lock holds an entry of ours from another boot and the Node has no record: adopted",
+    (
+        Phase.IDLE,
+        Phase.VERIFYING,
+    ): "the lock holds an entry of ours from another boot and the Node has no record: adopted",
     (Phase.WAITING, Phase.VERIFYING): "the host booted while the claim was being given back",
     (Phase.CLAIMING, Phase.VERIFYING): "the host booted while the claim was held",
     (Phase.DRAINING, Phase.VERIFYING): "the host booted while the claim was held",

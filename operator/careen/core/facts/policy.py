@@ -47,17 +47,17 @@ class BoundPods(StrEnum):
 class Order(StrEnum):
     """In which order the waiting nodes go. Control-plane nodes come last and one at a time in each."""
 
-    OLDEST = "oldest"                # oldest need first, of the same hour the fewest pods, a zone that is begun before the next
-    ZONE = "zone"                    # never two zones at once: the next only when nobody of the last is at work
-    FEWEST_MOVES = "fewest-moves"    # who has the fewest pods to move, as the nodes count themselves
+    OLDEST = "oldest"  # oldest need first, of the same hour the fewest pods, a zone that is begun before the next
+    ZONE = "zone"  # never two zones at once: the next only when nobody of the last is at work
+    FEWEST_MOVES = "fewest-moves"  # who has the fewest pods to move, as the nodes count themselves
 
 
 class BudgetKind(StrEnum):
     """How a budget forms its groups."""
 
-    ZONE = "zone"                    # each zone is a group
+    ZONE = "zone"  # each zone is a group
     CONTROL_PLANE = "control-plane"  # the control-plane nodes are one group
-    SELECTOR = "selector"            # the nodes that match a label selector are one group
+    SELECTOR = "selector"  # the nodes that match a label selector are one group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,8 @@ class Budget:
     selector: Selector | None = None
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
-        """The group that a Node with these labels belongs to under this budget, as written into the lock; None when to none."""
+        """The group that a Node with these labels belongs to under this budget, as written into the lock; None
+        when to none."""
         if self.kind is BudgetKind.ZONE:
             zone = labels.get(keys.ZONE) or labels.get(keys.ZONE_BETA)
             return f"zone={zone}" if zone else None
@@ -93,8 +94,8 @@ class Window:
 class AlertPolicy:
     """Which active alerts block. kured's three flags; all of them off means any pending or firing alert blocks."""
 
-    filter_regexp: re.Pattern[str] | None = None     # alert names to ignore
-    match_only: bool = False                         # inverted: only matching names block
+    filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
+    match_only: bool = False  # inverted: only matching names block
     firing_only: bool = False
 
 
@@ -102,16 +103,18 @@ class AlertPolicy:
 class DrainPolicy:
     """How a node is emptied. Seconds; a timeout of 0 means without end."""
 
-    delay_seconds: float = 0.0                       # --drain-delay: between claim and cordon, gates are asked after it
-    timeout_seconds: float = 0.0                     # --drain-timeout
-    grace_seconds: int | None = None                 # --drain-grace-period; None (kured: -1) leaves the pod's own
-    selector: Selector | None = None                 # --drain-pod-selector: evict only these
-    skip_wait_for_delete_seconds: float = 0.0        # --skip-wait-for-delete-timeout: do not wait for pods terminating longer; 0: always wait
-    force_reboot: bool = False                       # --force-reboot: after the timeout reboot undrained
-    force_past_budgets: bool = False                 # and also when a disruption budget keeps a pod here
-    attempts_before_force: int = 3                   # real attempts per pod before force counts as meant
-    bound_pods: BoundPods = BoundPods.REFUSE         # --pods-bound-to-node
-    parallel: int = 1                                # evictions under way at once; one after another keeps the forecast's order
+    delay_seconds: float = 0.0  # --drain-delay: between claim and cordon, gates are asked after it
+    timeout_seconds: float = 0.0  # --drain-timeout
+    grace_seconds: int | None = None  # --drain-grace-period; None (kured: -1) leaves the pod's own
+    selector: Selector | None = None  # --drain-pod-selector: evict only these
+    skip_wait_for_delete_seconds: float = (
+        0.0  # --skip-wait-for-delete-timeout: do not wait for pods terminating longer; 0: always wait
+    )
+    force_reboot: bool = False  # --force-reboot: after the timeout reboot undrained
+    force_past_budgets: bool = False  # and also when a disruption budget keeps a pod here
+    attempts_before_force: int = 3  # real attempts per pod before force counts as meant
+    bound_pods: BoundPods = BoundPods.REFUSE  # --pods-bound-to-node
+    parallel: int = 1  # evictions under way at once; one after another keeps the forecast's order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,24 +126,24 @@ class Policy:
     order: Order = Order.OLDEST
     daemonset_namespace: str = "kube-system"
     daemonset_name: str = "kured"
-    taint_key: str | None = keys.DEFAULT_TAINT_KEY   # None: no taint
+    taint_key: str | None = keys.DEFAULT_TAINT_KEY  # None: no taint
     annotate_nodes: bool = False
     window: Window = field(default_factory=Window)
     minimum_interval_seconds: float = 0.0
-    count_cordoned: bool = True                      # a node that somebody else cordoned counts as down
-    reboot_cordoned: bool = True                     # and is itself rebooted in its turn
-    budgets: tuple[Budget, ...] = ()                 # control-plane=1 holds besides, always
+    count_cordoned: bool = True  # a node that somebody else cordoned counts as down
+    reboot_cordoned: bool = True  # and is itself rebooted in its turn
+    budgets: tuple[Budget, ...] = ()  # control-plane=1 holds besides, always
     blocking_pod_selectors: tuple[Selector, ...] = ()
-    alerts: AlertPolicy | None = None                # None: no alert source configured
+    alerts: AlertPolicy | None = None  # None: no alert source configured
     forecast: ForecastPolicy = ForecastPolicy.REFUSE
     forecast_pending_allowed: int = 0
     forecast_unknown_allowed: int = 0
     drain: DrainPolicy = field(default_factory=DrainPolicy)
     reboot_delay_seconds: float = 0.0
-    reboot_deadline_seconds: float = 900.0           # a slow server's firmware takes ten minutes
-    reboot_command_seconds: float = 60.0             # how long a reboot command may take to answer
+    reboot_deadline_seconds: float = 900.0  # a slow server's firmware takes ten minutes
+    reboot_command_seconds: float = 60.0  # how long a reboot command may take to answer
     reboot_tries: int = 3
-    reboot_loop_limit: int = 1                       # repeats for the same need
+    reboot_loop_limit: int = 1  # repeats for the same need
     verify_timeout_seconds: float = 900.0
     late_policy: LatePolicy = LatePolicy.UNDO
     settle_policy: SettlePolicy = SettlePolicy.HALT
@@ -148,17 +151,19 @@ class Policy:
     lock_release_delay_seconds: float = 0.0
     pre_reboot_labels: Mapping[str, str] = field(default_factory=dict)
     post_reboot_labels: Mapping[str, str] = field(default_factory=dict)
-    failure_backoff_seconds: float = 60.0            # doubles with each failure in a row
+    failure_backoff_seconds: float = 60.0  # doubles with each failure in a row
     failure_backoff_limit_seconds: float = 3600.0
-    unknown_patience_seconds: float = 600.0          # how long a drained or draining node waits for a fact before it is undone
+    unknown_patience_seconds: float = 600.0  # how long a drained or draining node waits for a fact before it is undone
     clock_skew_limit_seconds: float = 60.0
-    lock_ttl_seconds: float = 0.0                    # --lock-ttl: see `absence_seconds`; never frees a claim by itself
-    fleet_max_age_seconds: float = 10.0              # how old the list of nodes may be at the cordon
-    forecast_max_age_seconds: float = 10.0           # how old a forecast may be to count as fresh
-    confirm_max_age_seconds: float = 5.0             # between the confirmed claim and the reboot
-    kept_settings: str = ""                          # stands on the Node with a claim: what a start that cannot use its settings goes on with
-    settings_problem: str = ""                       # why older settings stand in for those that are meant: no new claim; empty: they do not
-    are_settings_whole: bool = True                  # whether the older settings are all there: without them no drain goes on to its reboot
+    lock_ttl_seconds: float = 0.0  # --lock-ttl: see `absence_seconds`; never frees a claim by itself
+    fleet_max_age_seconds: float = 10.0  # how old the list of nodes may be at the cordon
+    forecast_max_age_seconds: float = 10.0  # how old a forecast may be to count as fresh
+    confirm_max_age_seconds: float = 5.0  # between the confirmed claim and the reboot
+    kept_settings: str = ""  # stands on the Node with a claim: what a start that cannot use its settings goes on with
+    settings_problem: str = ""  # why older settings stand in for those that are meant: no new claim; empty: they do not
+    are_settings_whole: bool = (
+        True  # whether the older settings are all there: without them no drain goes on to its reboot
+    )
 
     @property
     def absence_seconds(self) -> float:

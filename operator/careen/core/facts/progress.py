@@ -1,4 +1,5 @@
-"""What has to survive the agent and the reboot: versioned JSON in one annotation of the Node, written by the node's own agent.
+"""What has to survive the agent and the reboot: versioned JSON in one annotation of the Node, written by the
+node's own agent.
 
 A record of a newer version is refused, not guessed at: the agent then does nothing and says so.
 """
@@ -26,55 +27,58 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement(Mark):
-    """When a reboot was announced, by which announcement, and whether the host was asked. A release that knows only marks reads the mark."""
+    """When a reboot was announced, by which announcement, and whether the host was asked. A release that knows
+    only marks reads the mark."""
 
-    by: str = ""                                           # drawn by chance: only the process that drew it may ask the host
-    is_asked: bool = False                                 # some process of this node says that it asked
+    by: str = ""  # drawn by chance: only the process that drew it may ask the host
+    is_asked: bool = False  # some process of this node says that it asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """The record; every field says what it is for. Empty strings and None mean: not so far."""
 
-    phase: str = ""                                        # a phase's value; empty: Idle
+    phase: str = ""  # a phase's value; empty: Idle
 
     # The need.
-    need_since: str = ""                                   # RFC 3339
-    tainted_at: str = ""                                   # RFC 3339: the lead time begins here
-    taint_key: str = ""                                    # the key of the taint that is ours; empty: we set none
-    reboots_for_need: int = 0                              # confirmed reboots since the need was first seen
+    need_since: str = ""  # RFC 3339
+    tainted_at: str = ""  # RFC 3339: the lead time begins here
+    taint_key: str = ""  # the key of the taint that is ours; empty: we set none
+    reboots_for_need: int = 0  # confirmed reboots since the need was first seen
 
     # The claim.
-    claim: str = ""                                        # claim id
-    lock: str = ""                                         # which lock object the claim is for
-    is_giving_back: bool = False                           # everything is undone; the entry leaves the lock, then the claim leaves the Node
+    claim: str = ""  # claim id
+    lock: str = ""  # which lock object the claim is for
+    is_giving_back: bool = False  # everything is undone; the entry leaves the lock, then the claim leaves the Node
     claimed: Mark | None = None
-    boot_left: str = ""                                    # the boot that this claim is to end
+    boot_left: str = ""  # the boot that this claim is to end
 
     # The drain.
     is_cordoned_by_us: bool = False
     prior_unschedulable: bool = False
-    prior_labels: Mapping[str, str | None] = field(default_factory=dict)   # of the keys that --pre-reboot-node-labels changed
-    owners: tuple[OwnerHealth, ...] = ()                   # of displaced pods, as healthy as they were before
+    prior_labels: Mapping[str, str | None] = field(
+        default_factory=dict
+    )  # of the keys that --pre-reboot-node-labels changed
+    owners: tuple[OwnerHealth, ...] = ()  # of displaced pods, as healthy as they were before
     drain_started: Mark | None = None
-    drain_started_at: str = ""                             # RFC 3339, for the report of the reboot
+    drain_started_at: str = ""  # RFC 3339, for the report of the reboot
     drained: Mark | None = None
-    displaced: int = 0                                     # pods to be evicted when the drain began
+    displaced: int = 0  # pods to be evicted when the drain began
 
     # The reboot.
-    announcement: int = 0                                  # number of the last announcement under this claim
-    announced: Announcement | None = None                  # the last one
-    is_forced: bool = False                                # announced although pods were left: --force-reboot
-    tries: int = 0                                         # reboot commands that failed for this need
+    announcement: int = 0  # number of the last announcement under this claim
+    announced: Announcement | None = None  # the last one
+    is_forced: bool = False  # announced although pods were left: --force-reboot
+    tries: int = 0  # reboot commands that failed for this need
 
     # Afterwards.
     verify_started: Mark | None = None
     settle_started: Mark | None = None
 
     # A failure.
-    failed: str = ""                                       # reason code
+    failed: str = ""  # reason code
     failed_at: Mark | None = None
-    failures: int = 0                                      # in a row, for the back-off
+    failures: int = 0  # in a row, for the back-off
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +108,15 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
         return UnreadableProgress("the annotation careen.dev/progress is not careen's JSON")
     version = record["version"]
     if whole(version, VERSION, 1) is None:
-        return UnreadableProgress(f"the annotation careen.dev/progress has version {shown(version)}, this release reads up to {VERSION}")
+        return UnreadableProgress(
+            f"the annotation careen.dev/progress has version {shown(version)}, this release reads up to {VERSION}"
+        )
     try:
         return _read(record)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        return UnreadableProgress(short(f"the annotation careen.dev/progress does not hold what version {version} holds: {error}"))
+        return UnreadableProgress(
+            short(f"the annotation careen.dev/progress does not hold what version {version} holds: {error}")
+        )
 
 
 def _plain(value: Any) -> Any:
@@ -137,12 +145,17 @@ def _mark(value: Any) -> Mark:
 
 
 def _field(name: str, value: Any) -> Any:
-    expected = _TYPES[name]                # an unknown name raises KeyError: within one version there are none
+    expected = _TYPES[name]  # an unknown name raises KeyError: within one version there are none
     if expected == "Mark | None":
         return _mark(value)
     if expected == "Announcement | None":
         mark = _mark(value)
-        return Announcement(boot=mark.boot, uptime=mark.uptime, by=_of(str, value.get("by", "")), is_asked=_of(bool, value.get("asked", False)))
+        return Announcement(
+            boot=mark.boot,
+            uptime=mark.uptime,
+            by=_of(str, value.get("by", "")),
+            is_asked=_of(bool, value.get("asked", False)),
+        )
     if name == "owners":
         return tuple(_owner(each) for each in value)
     if name == "prior_labels":
@@ -155,15 +168,19 @@ def _field(name: str, value: Any) -> Any:
 def _owner(row: list[Any]) -> OwnerHealth:
     kind, namespace, name, uid, generation, replicas, ready = row
     return OwnerHealth(
-        kind=_of(str, kind), namespace=_of(str, namespace), name=_of(str, name), uid=_of(str, uid),
+        kind=_of(str, kind),
+        namespace=_of(str, namespace),
+        name=_of(str, name),
+        uid=_of(str, uid),
         generation=_within(whole(generation, _MOST_GENERATIONS), generation),
-        replicas=_within(whole(replicas, _MOST), replicas), ready=_within(whole(ready, _MOST), ready),
+        replicas=_within(whole(replicas, _MOST), replicas),
+        ready=_within(whole(ready, _MOST), ready),
     )
 
 
-_MOST = 2**31 - 1                    # of anything that is counted; the API's replicas are int32
+_MOST = 2**31 - 1  # of anything that is counted; the API's replicas are int32
 _MOST_GENERATIONS = 2**63 - 1
-_LONGEST_UPTIME = 1e10               # three hundred years; a sum with it is still exact to the second
+_LONGEST_UPTIME = 1e10  # three hundred years; a sum with it is still exact to the second
 
 
 def _of(kind: type, value: Any) -> Any:

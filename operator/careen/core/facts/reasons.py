@@ -1,8 +1,8 @@
-"""Every reason code that people see in events, logs, metrics, annotations and commands: what it means and what would change it.
+"""Every reason code that people see in events, logs, metrics, annotations and commands: what it means and what
+would change it.
 
-One place. `docs/reasons.md` is generated from here. The sentence of a decision is more exact (it names pods and nodes); the text
-here explains the code.
-"""
+One place. `docs/reasons.md` is generated from here. The sentence of a decision is more exact (it names pods and
+nodes); the text here explains the code."""
 
 from __future__ import annotations
 
@@ -110,91 +110,273 @@ _ITSELF = "Nothing to do: it goes on by itself."
 
 REASONS: dict[Code, ReasonText] = {
     Code.NO_NEED: ReasonText("The host does not ask for a reboot.", "Nothing to do."),
-    Code.TAINT_SPREAD: ReasonText("The host asks for a reboot; in a fleet of more than 500 nodes the taints are spread over a minute.", _ITSELF),
+    Code.TAINT_SPREAD: ReasonText(
+        "The host asks for a reboot; in a fleet of more than 500 nodes the taints are spread over a minute.", _ITSELF
+    ),
     Code.NEED_SEEN: ReasonText("The host asks for a reboot; the node is tainted softly and waits.", _ITSELF),
     Code.NEED_GONE: ReasonText("The host no longer asks for a reboot; what careen had set is being removed.", _ITSELF),
     Code.HOME: ReasonText("Nothing of careen is left on the node.", "Nothing to do."),
-    Code.REFUSED: ReasonText("At least one gate refuses; each refusal is listed with its own remedy.", "See the refusals: `careen why NODE`."),
-    Code.WAITING_FOR_TURN: ReasonText("The gates pass; other nodes come first, the lock is full, or others get a few seconds to ask as well before the first goes.", "Nothing to do, or raise --concurrency."),
-    Code.TAKING_CLAIM: ReasonText("It is the node's turn: it takes a claim in the lock and asks everything once more.", _ITSELF),
+    Code.REFUSED: ReasonText(
+        "At least one gate refuses; each refusal is listed with its own remedy.", "See the refusals: `careen why NODE`."
+    ),
+    Code.WAITING_FOR_TURN: ReasonText(
+        "The gates pass; other nodes come first, the lock is full, or others get a few seconds to ask as well "
+        "before the first goes.",
+        "Nothing to do, or raise --concurrency.",
+    ),
+    Code.TAKING_CLAIM: ReasonText(
+        "It is the node's turn: it takes a claim in the lock and asks everything once more.", _ITSELF
+    ),
     Code.GIVING_BACK: ReasonText("Everything is undone; the claim is being taken out of the lock.", _ITSELF),
     Code.DRAIN_STARTED: ReasonText("The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF),
     Code.DRAINING: ReasonText("Pods are still leaving the node.", "Look at the pods the sentence names, if it lasts."),
     Code.DRAINED: ReasonText("The node is empty; the gates are asked a last time.", _ITSELF),
-    Code.REBOOT_ANNOUNCED: ReasonText("The reboot is written on the node; the claim is confirmed and the host is asked.", _ITSELF),
+    Code.REBOOT_ANNOUNCED: ReasonText(
+        "The reboot is written on the node; the claim is confirmed and the host is asked.", _ITSELF
+    ),
     Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and has not come back yet.", _ITSELF),
     Code.REBOOTED: ReasonText("The node runs a new boot.", _ITSELF),
-    Code.VERIFYING: ReasonText("The new boot is not proven well yet: the node or its own DaemonSet pods are not ready.", "Look at the kubelet and the DaemonSet pods that the sentence names."),
+    Code.VERIFYING: ReasonText(
+        "The new boot is not proven well yet: the node or its own DaemonSet pods are not ready.",
+        "Look at the kubelet and the DaemonSet pods that the sentence names.",
+    ),
     Code.GIVEN_BACK: ReasonText("The node is proven well and in service again.", _ITSELF),
-    Code.SETTLING: ReasonText("The node is back; displaced workloads are not yet as healthy as before, or the release delay runs.", "Look at the workloads that the sentence names, if it lasts."),
+    Code.SETTLING: ReasonText(
+        "The node is back; displaced workloads are not yet as healthy as before, or the release delay runs.",
+        "Look at the workloads that the sentence names, if it lasts.",
+    ),
     Code.RELEASED: ReasonText("The claim is given back; the next node may go.", "Nothing to do."),
     Code.RETRY: ReasonText("A person asked for another try.", _ITSELF),
-
-    Code.HELD: ReasonText("A person holds this node.", "`careen unhold NODE`, or remove the annotation careen.dev/hold, or wait for its `until`."),
+    Code.HELD: ReasonText(
+        "A person holds this node.",
+        "`careen unhold NODE`, or remove the annotation careen.dev/hold, or wait for its `until`.",
+    ),
     Code.PAUSED: ReasonText("The lock is held by hand (`manual`): no node may start.", "`careen lock resume`."),
-    Code.HALTED: ReasonText("Another node failed and keeps its claim, so the roll-out halts: the next node would only do the same.", "`careen why` the node that the sentence names, mend it and `careen retry` it; or give its claim up with `careen lock release`."),
-    Code.FOREIGN_COORDINATOR: ReasonText("Another reboot coordinator works in this cluster; two would not see each other's claims.", "Remove the other one's DaemonSet, or this one's.", is_warning=True),
-    Code.NEED_UNKNOWN: ReasonText("Whether the host asks for a reboot cannot be told.", "Make the sentinel's path or command readable for the agent.", is_warning=True),
+    Code.HALTED: ReasonText(
+        "Another node failed and keeps its claim, so the roll-out halts: the next node would only do the same.",
+        "`careen why` the node that the sentence names, mend it and `careen retry` it; or give its claim up "
+        "with `careen lock release`.",
+    ),
+    Code.FOREIGN_COORDINATOR: ReasonText(
+        "Another reboot coordinator works in this cluster; two would not see each other's claims.",
+        "Remove the other one's DaemonSet, or this one's.",
+        is_warning=True,
+    ),
+    Code.NEED_UNKNOWN: ReasonText(
+        "Whether the host asks for a reboot cannot be told.",
+        "Make the sentinel's path or command readable for the agent.",
+        is_warning=True,
+    ),
     Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it is done."),
-    Code.CLOCK_SKEW: ReasonText("The host's clock is far off the API server's.", "Mend the clock of the host or of the API server.", is_warning=True),
+    Code.CLOCK_SKEW: ReasonText(
+        "The host's clock is far off the API server's.",
+        "Mend the clock of the host or of the API server.",
+        is_warning=True,
+    ),
     Code.REBOOT_IMPOSSIBLE: ReasonText(
         "The agent's self-test shows that the host could not be rebooted.",
-        "Mend what the sentence names: --reboot-command, --reboot-signal, or the agent's rights on the host. It is tried again within ten minutes, "
-        "and at once by an agent that is started anew.", is_warning=True,
+        "Mend what the sentence names: --reboot-command, --reboot-signal, or the agent's rights on the host. "
+        "It is tried again within ten minutes, "
+        "and at once by an agent that is started anew.",
+        is_warning=True,
     ),
     Code.SETTINGS_UNUSABLE: ReasonText(
-        "The agent could not use its settings when it started; it finishes its claim with older ones and begins no new one.",
-        "Mend the ConfigMap or the flags that the sentence names; if none is meant any more, start the agent anew.", is_warning=True,
+        "The agent could not use its settings when it started; it finishes its claim with older ones and "
+        "begins no new one.",
+        "Mend the ConfigMap or the flags that the sentence names; if none is meant any more, start the agent anew.",
+        is_warning=True,
     ),
-    Code.LOOP_LIMIT: ReasonText("The host still asks for a reboot after as many reboots as allowed.", "Find out what keeps asking, then `careen retry NODE`.", is_warning=True),
-    Code.OUTSIDE_WINDOW: ReasonText("Now is outside the maintenance window.", "Wait, change --reboot-days, --start-time or --end-time, or set careen.dev/reboot-now."),
-    Code.MINIMUM_INTERVAL: ReasonText("The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."),
-    Code.CORDONED: ReasonText("Somebody else cordoned this node, and --reboot-cordoned=false leaves such nodes alone.", "`kubectl uncordon NODE`, or set careen.dev/reboot-now, or --reboot-cordoned=true."),
+    Code.LOOP_LIMIT: ReasonText(
+        "The host still asks for a reboot after as many reboots as allowed.",
+        "Find out what keeps asking, then `careen retry NODE`.",
+        is_warning=True,
+    ),
+    Code.OUTSIDE_WINDOW: ReasonText(
+        "Now is outside the maintenance window.",
+        "Wait, change --reboot-days, --start-time or --end-time, or set careen.dev/reboot-now.",
+    ),
+    Code.MINIMUM_INTERVAL: ReasonText(
+        "The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."
+    ),
+    Code.CORDONED: ReasonText(
+        "Somebody else cordoned this node, and --reboot-cordoned=false leaves such nodes alone.",
+        "`kubectl uncordon NODE`, or set careen.dev/reboot-now, or --reboot-cordoned=true.",
+    ),
     Code.LIMIT_REACHED: ReasonText("As many nodes hold a claim as may.", "Wait, or raise --concurrency."),
-    Code.NODES_DOWN: ReasonText("Nodes are down for other reasons; with one more the limit would be exceeded.", "Bring the named nodes back (`kubectl uncordon` those that somebody cordoned), raise --concurrency, or set --count-cordoned=false."),
-    Code.BUDGET_SPENT: ReasonText("A budget for a group of nodes is used up.", "Wait, bring the named nodes back, or change the budget."),
-    Code.ZONE_AT_WORK: ReasonText("Nodes of another zone are at work, and --order=zone finishes a zone before it begins the next.", "Wait until the named nodes are done, or choose another --order."),
-    Code.QUORUM: ReasonText("Without this node the control plane would lose its quorum.", "Bring the named control-plane nodes back.", is_warning=True),
-    Code.BLOCKING_POD: ReasonText("A pod that forbids interruption runs here.", "Wait until the named pod is done, or change --blocking-pod-selector."),
-    Code.BOUND_POD: ReasonText("A pod's owner names this node in its template (spec.nodeName): whenever the pod is evicted it comes back here.", "Take spec.nodeName out of the template that the sentence names (a node affinity lets the pod wait), or leave such pods on the node with --pods-bound-to-node=stay."),
-    Code.ALERT: ReasonText("An alert is active.", "Resolve the named alert, or leave it out with --alert-filter-regexp."),
-    Code.ALERTS_UNKNOWN: ReasonText("The alert source gave no usable answer.", "Make the alert source answer; unknown never means yes.", is_warning=True),
-    Code.FORECAST_REFUSES: ReasonText("Pods would not find room, or can never be evicted.", "Add capacity, edit the named budget, or let it go with --forecast-pending-allowed or --forecast=warn."),
-    Code.FORECAST_UNKNOWN: ReasonText("The forecast could not be made.", "See the sentence; --forecast=warn goes on without it.", is_warning=True),
-    Code.EVICTION_REFUSED: ReasonText("A dry-run eviction was refused, so nothing was moved.", "Edit the named budget or webhook, or wait until the workload is healthy."),
-    Code.EVICTIONS_UNKNOWN: ReasonText("The evictions could not be tried, so nothing was moved.", "Look at the API server and the agent's rights.", is_warning=True),
-    Code.SURPLUS: ReasonText("Other nodes work under claims that this lock does not show.", "Wait until they are done.", is_warning=True),
-
-    Code.NODE_UNKNOWN: ReasonText("The agent cannot read its own Node.", "Look at the API server and the agent's rights.", is_warning=True),
-    Code.NODE_GONE: ReasonText("The agent's Node does not exist.", "Nothing, if it was deleted on purpose; else let the kubelet register it.", is_warning=True),
-    Code.BOOT_ID_UNKNOWN: ReasonText("Which boot the host runs cannot be read.", "Make --boot-id-file readable for the agent.", is_warning=True),
-    Code.LOCK_UNKNOWN: ReasonText("The lock cannot be read.", "Look at the DaemonSet named by --ds-namespace and --ds-name and the agent's rights.", is_warning=True),
-    Code.LOCK_GARBAGE: ReasonText("The lock's content cannot be understood; no node may start.", "`careen lock show`, then mend or clear the annotation.", is_warning=True),
-    Code.FLEET_UNKNOWN: ReasonText("Which nodes are down cannot be told.", "Look at the API server and the agent's rights.", is_warning=True),
-    Code.PODS_UNKNOWN: ReasonText("The pods of this node cannot be listed.", "Look at the API server and the agent's rights.", is_warning=True),
-    Code.OWNERS_UNKNOWN: ReasonText("The health of the displaced workloads cannot be read.", "Look at the API server and the agent's rights.", is_warning=True),
-    Code.PROGRESS_UNREADABLE: ReasonText("The record on the Node cannot be understood, perhaps written by a newer release.", "Run the newer release again, or, once the node is seen to be in service, `kubectl annotate node NODE careen.dev/progress-`: careen then puts back what it can prove to be its own.", is_warning=True),
-
-    Code.ENTRY_PUT_BACK: ReasonText("The working node's claim was missing from the lock and was put back.", "If somebody unlocked by hand: a working node keeps its claim. `careen hold NODE` stops it.", is_warning=True),
-    Code.ENTRY_ADOPTED: ReasonText("The lock held a claim of this node without a record on the Node; the node took it up.", _ITSELF, is_warning=True),
-    Code.ENTRY_RELEASED: ReasonText("The lock held a claim of this node that nothing stood behind; it was removed.", "Nothing to do."),
-    Code.GHOST_FREED: ReasonText("A claim was proven to have no holder and was removed from the lock.", "Nothing to do."),
-    Code.HOLDER_OVERDUE: ReasonText("A node holds its claim for longer than its phase usually takes; the others wait for it.", "Look at the host that the sentence names, and at its agent; `careen lock show` has its phase. If its agent runs, it fails and says so once its own deadline is over.", is_warning=True),
-    Code.CORDON_LIFTED: ReasonText("The node carried a cordon that careen had set, without a claim or a record of one; it was removed.", "Nothing to do. `careen hold NODE` keeps a node from rebooting.", is_warning=True),
-    Code.UNCORDONED_BY_HAND: ReasonText("Somebody uncordoned the node during the drain; it stays in service.", "It is tried again after a pause: hold the node if it must not reboot.", is_warning=True),
-    Code.UNLOCKED_BY_HAND: ReasonText("Somebody took the failed node's claim out of the lock; the roll-out goes on without it.", "`careen retry NODE` when the cause is mended."),
-    Code.FORCED: ReasonText("The drain did not finish, and --force-reboot lets the node reboot undrained.", "Switch --force-reboot off if that is not wanted.", is_warning=True),
-    Code.LATE_REFUSAL: ReasonText("A gate refuses although the node is drained; --late-policy decides.", "See the refusals: `careen why NODE`.", is_warning=True),
-
-    Code.DRAIN_TIMEOUT: ReasonText("The drain took longer than --drain-timeout; everything is undone.", "Look at the pods that the sentence names. It is tried again after a pause, or at once with `careen retry NODE`.", is_warning=True),
-    Code.REBOOT_COMMAND_FAILED: ReasonText("The host refused to reboot; everything is undone.", "Mend --reboot-command or the agent's rights on the host, then `careen retry NODE`.", is_warning=True),
-    Code.REBOOT_NOT_HAPPENED: ReasonText("The host was asked to reboot and runs the same boot after the deadline; the roll-out halts.", "Look at the host; `careen retry NODE` tries again.", is_warning=True),
-    Code.NEVER_READY: ReasonText("The node rebooted but did not become ready in time; the roll-out halts.", "Look at the kubelet and the DaemonSet pods, then `careen retry NODE`.", is_warning=True),
-    Code.SETTLE_TIMEOUT: ReasonText("Displaced workloads are not as healthy as before; the roll-out halts.", "Bring the named workloads back, or `careen retry NODE` to look again.", is_warning=True),
-    Code.REBOOT_LOOP: ReasonText("The host asks for a reboot again right after a confirmed one; the roll-out halts.", "Find out what keeps asking, then `careen retry NODE`.", is_warning=True),
+    Code.NODES_DOWN: ReasonText(
+        "Nodes are down for other reasons; with one more the limit would be exceeded.",
+        "Bring the named nodes back (`kubectl uncordon` those that somebody cordoned), raise --concurrency, "
+        "or set --count-cordoned=false.",
+    ),
+    Code.BUDGET_SPENT: ReasonText(
+        "A budget for a group of nodes is used up.", "Wait, bring the named nodes back, or change the budget."
+    ),
+    Code.ZONE_AT_WORK: ReasonText(
+        "Nodes of another zone are at work, and --order=zone finishes a zone before it begins the next.",
+        "Wait until the named nodes are done, or choose another --order.",
+    ),
+    Code.QUORUM: ReasonText(
+        "Without this node the control plane would lose its quorum.",
+        "Bring the named control-plane nodes back.",
+        is_warning=True,
+    ),
+    Code.BLOCKING_POD: ReasonText(
+        "A pod that forbids interruption runs here.",
+        "Wait until the named pod is done, or change --blocking-pod-selector.",
+    ),
+    Code.BOUND_POD: ReasonText(
+        "A pod's owner names this node in its template (spec.nodeName): whenever the pod is evicted it comes "
+        "back here.",
+        "Take spec.nodeName out of the template that the sentence names (a node affinity lets the pod wait), "
+        "or leave such pods on the node with --pods-bound-to-node=stay.",
+    ),
+    Code.ALERT: ReasonText(
+        "An alert is active.", "Resolve the named alert, or leave it out with --alert-filter-regexp."
+    ),
+    Code.ALERTS_UNKNOWN: ReasonText(
+        "The alert source gave no usable answer.",
+        "Make the alert source answer; unknown never means yes.",
+        is_warning=True,
+    ),
+    Code.FORECAST_REFUSES: ReasonText(
+        "Pods would not find room, or can never be evicted.",
+        "Add capacity, edit the named budget, or let it go with --forecast-pending-allowed or --forecast=warn.",
+    ),
+    Code.FORECAST_UNKNOWN: ReasonText(
+        "The forecast could not be made.", "See the sentence; --forecast=warn goes on without it.", is_warning=True
+    ),
+    Code.EVICTION_REFUSED: ReasonText(
+        "A dry-run eviction was refused, so nothing was moved.",
+        "Edit the named budget or webhook, or wait until the workload is healthy.",
+    ),
+    Code.EVICTIONS_UNKNOWN: ReasonText(
+        "The evictions could not be tried, so nothing was moved.",
+        "Look at the API server and the agent's rights.",
+        is_warning=True,
+    ),
+    Code.SURPLUS: ReasonText(
+        "Other nodes work under claims that this lock does not show.", "Wait until they are done.", is_warning=True
+    ),
+    Code.NODE_UNKNOWN: ReasonText(
+        "The agent cannot read its own Node.", "Look at the API server and the agent's rights.", is_warning=True
+    ),
+    Code.NODE_GONE: ReasonText(
+        "The agent's Node does not exist.",
+        "Nothing, if it was deleted on purpose; else let the kubelet register it.",
+        is_warning=True,
+    ),
+    Code.BOOT_ID_UNKNOWN: ReasonText(
+        "Which boot the host runs cannot be read.", "Make --boot-id-file readable for the agent.", is_warning=True
+    ),
+    Code.LOCK_UNKNOWN: ReasonText(
+        "The lock cannot be read.",
+        "Look at the DaemonSet named by --ds-namespace and --ds-name and the agent's rights.",
+        is_warning=True,
+    ),
+    Code.LOCK_GARBAGE: ReasonText(
+        "The lock's content cannot be understood; no node may start.",
+        "`careen lock show`, then mend or clear the annotation.",
+        is_warning=True,
+    ),
+    Code.FLEET_UNKNOWN: ReasonText(
+        "Which nodes are down cannot be told.", "Look at the API server and the agent's rights.", is_warning=True
+    ),
+    Code.PODS_UNKNOWN: ReasonText(
+        "The pods of this node cannot be listed.", "Look at the API server and the agent's rights.", is_warning=True
+    ),
+    Code.OWNERS_UNKNOWN: ReasonText(
+        "The health of the displaced workloads cannot be read.",
+        "Look at the API server and the agent's rights.",
+        is_warning=True,
+    ),
+    Code.PROGRESS_UNREADABLE: ReasonText(
+        "The record on the Node cannot be understood, perhaps written by a newer release.",
+        "Run the newer release again, or, once the node is seen to be in service, `kubectl annotate node NODE "
+        "careen.dev/progress-`: careen then puts back what it can prove to be its own.",
+        is_warning=True,
+    ),
+    Code.ENTRY_PUT_BACK: ReasonText(
+        "The working node's claim was missing from the lock and was put back.",
+        "If somebody unlocked by hand: a working node keeps its claim. `careen hold NODE` stops it.",
+        is_warning=True,
+    ),
+    Code.ENTRY_ADOPTED: ReasonText(
+        "The lock held a claim of this node without a record on the Node; the node took it up.",
+        _ITSELF,
+        is_warning=True,
+    ),
+    Code.ENTRY_RELEASED: ReasonText(
+        "The lock held a claim of this node that nothing stood behind; it was removed.", "Nothing to do."
+    ),
+    Code.GHOST_FREED: ReasonText(
+        "A claim was proven to have no holder and was removed from the lock.", "Nothing to do."
+    ),
+    Code.HOLDER_OVERDUE: ReasonText(
+        "A node holds its claim for longer than its phase usually takes; the others wait for it.",
+        "Look at the host that the sentence names, and at its agent; `careen lock show` has its phase. If its "
+        "agent runs, it fails and says so once its own deadline is over.",
+        is_warning=True,
+    ),
+    Code.CORDON_LIFTED: ReasonText(
+        "The node carried a cordon that careen had set, without a claim or a record of one; it was removed.",
+        "Nothing to do. `careen hold NODE` keeps a node from rebooting.",
+        is_warning=True,
+    ),
+    Code.UNCORDONED_BY_HAND: ReasonText(
+        "Somebody uncordoned the node during the drain; it stays in service.",
+        "It is tried again after a pause: hold the node if it must not reboot.",
+        is_warning=True,
+    ),
+    Code.UNLOCKED_BY_HAND: ReasonText(
+        "Somebody took the failed node's claim out of the lock; the roll-out goes on without it.",
+        "`careen retry NODE` when the cause is mended.",
+    ),
+    Code.FORCED: ReasonText(
+        "The drain did not finish, and --force-reboot lets the node reboot undrained.",
+        "Switch --force-reboot off if that is not wanted.",
+        is_warning=True,
+    ),
+    Code.LATE_REFUSAL: ReasonText(
+        "A gate refuses although the node is drained; --late-policy decides.",
+        "See the refusals: `careen why NODE`.",
+        is_warning=True,
+    ),
+    Code.DRAIN_TIMEOUT: ReasonText(
+        "The drain took longer than --drain-timeout; everything is undone.",
+        "Look at the pods that the sentence names. It is tried again after a pause, or at once with `careen "
+        "retry NODE`.",
+        is_warning=True,
+    ),
+    Code.REBOOT_COMMAND_FAILED: ReasonText(
+        "The host refused to reboot; everything is undone.",
+        "Mend --reboot-command or the agent's rights on the host, then `careen retry NODE`.",
+        is_warning=True,
+    ),
+    Code.REBOOT_NOT_HAPPENED: ReasonText(
+        "The host was asked to reboot and runs the same boot after the deadline; the roll-out halts.",
+        "Look at the host; `careen retry NODE` tries again.",
+        is_warning=True,
+    ),
+    Code.NEVER_READY: ReasonText(
+        "The node rebooted but did not become ready in time; the roll-out halts.",
+        "Look at the kubelet and the DaemonSet pods, then `careen retry NODE`.",
+        is_warning=True,
+    ),
+    Code.SETTLE_TIMEOUT: ReasonText(
+        "Displaced workloads are not as healthy as before; the roll-out halts.",
+        "Bring the named workloads back, or `careen retry NODE` to look again.",
+        is_warning=True,
+    ),
+    Code.REBOOT_LOOP: ReasonText(
+        "The host asks for a reboot again right after a confirmed one; the roll-out halts.",
+        "Find out what keeps asking, then `careen retry NODE`.",
+        is_warning=True,
+    ),
     Code.TURN_BROKEN: ReasonText(
         "The agent's turns broke, which is a bug of careen; what had begun is undone and the claim is given back.",
-        "Report what the agent's log says under `a turn broke`. It is tried again after a pause, or at once with `careen retry NODE`.", is_warning=True,
+        "Report what the agent's log says under `a turn broke`. It is tried again after a pause, or at once "
+        "with `careen retry NODE`.",
+        is_warning=True,
     ),
 }
 

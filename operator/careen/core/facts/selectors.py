@@ -1,4 +1,5 @@
-"""Kubernetes label selectors as written on command lines: `app=db,tier in (a,b),!canary`, parsed once and matched in memory.
+"""Kubernetes label selectors as written on command lines: `app=db,tier in (a,b),!canary`, parsed once and
+matched in memory.
 
 The grammar is apimachinery's `labels.Parse` (pkg/labels/selector.go): comma-separated requirements that must all hold.
 """
@@ -86,7 +87,9 @@ def _requirement(text: str, match: re.Match[str]) -> Requirement:
     # A key or value that no object can have would select nothing, or with ! and notin everything, without a word.
     if not is_label_key(found.key):
         raise SelectorError(f"{text!r} is no label selector: {found.key!r} is no label key")
-    if found.operator not in ("gt", "lt") and (bad := sorted(value for value in found.values if not is_label_value(value))):
+    if found.operator not in ("gt", "lt") and (
+        bad := sorted(value for value in found.values if not is_label_value(value))
+    ):
         raise SelectorError(f"{text!r} is no label selector: {bad[0]!r} is no label value")
     return found
 
@@ -101,6 +104,8 @@ def _read(text: str, match: re.Match[str]) -> Requirement:
         return Requirement(match["key"], "exists")
     if match["operator"] in "<>":
         if not re.fullmatch(r"[+-]?\d+", match["value"]):
-            raise SelectorError(f"{text!r} is no label selector: {match['operator']} wants an integer, not {match['value']!r}")
+            raise SelectorError(
+                f"{text!r} is no label selector: {match['operator']} wants an integer, not {match['value']!r}"
+            )
         return Requirement(match["key"], "gt" if match["operator"] == ">" else "lt", frozenset({match["value"]}))
     return Requirement(match["key"], "notin" if match["operator"] == "!=" else "in", frozenset({match["value"]}))

@@ -1,8 +1,8 @@
 """Instants as text: RFC 3339 in UTC, the way everything careen writes on objects says when.
 
-Anybody may have written what is read here. An instant outside the years 1970 to 2200 is none: it is a mistake, and Python's own years end
-at 9999, so that the next sum of such an instant and an interval, or a look at it in another zone, would be an error.
-"""
+Anybody may have written what is read here. An instant outside the years 1970 to 2200 is none: it is a mistake,
+and Python's own years end at 9999, so that the next sum of such an instant and an interval, or a look at it in
+another zone, would be an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def rfc3339(at: datetime) -> str:
 
 
 def from_rfc3339(text: object) -> datetime | None:
-    """The instant that the text names, in UTC; None when it names none. A text without an offset is none, and so is whatever is no text."""
+    """The instant that the text names, in UTC; None when it names none. A text without an offset is none, and
+    so is whatever is no text."""
     if not isinstance(text, str):
         return None
     try:

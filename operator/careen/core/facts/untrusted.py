@@ -1,4 +1,5 @@
-"""What anybody may have written on a Node or into the lock, read without surprises: whatever cannot be understood is None, never an exception.
+"""What anybody may have written on a Node or into the lock, read without surprises: whatever cannot be
+understood is None, never an exception.
 
 One unreadable annotation must not stop the agents of other nodes, and every one of them reads every node's.
 """
@@ -9,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-LONGEST_TEXT = 256 * 1024            # of all annotations of an object together: apimachinery's TotalAnnotationSizeLimitB
-LONGEST_SENTENCE = 1000              # of what others wrote and we repeat: a reason of 200 KB would fill our own annotations
+LONGEST_TEXT = 256 * 1024  # of all annotations of an object together: apimachinery's TotalAnnotationSizeLimitB
+LONGEST_SENTENCE = 1000  # of what others wrote and we repeat: a reason of 200 KB would fill our own annotations
 _LONGEST_SHOWN = 60
 
 

@@ -1,4 +1,5 @@
-"""The ordered list of gates: cheap and certain first, the forecast last because it costs most. A new gate is a file and a line."""
+"""The ordered list of gates: cheap and certain first, the forecast last because it costs most. A new gate is a
+file and a line."""
 
 from __future__ import annotations
 
@@ -26,22 +27,22 @@ from careen.core.gates.question import Cost, Gate, When
 from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (
-    hold.GATE,                   # a person's word comes before everything else
-    halt.GATE,                   # certain, and known from the lock alone
-    host_state.GATE,             # without a known need there is nothing to ask the others for
-    settings.GATE,               # certain, and known from the start of the agent
-    reboot_way.GATE,             # a small command on the host, at most once in some minutes
-    loop_limit.GATE,             # a need that survives reboots will survive the next one too
-    maintenance_window.GATE,     # certain, and known from the clock alone
-    minimum_interval.GATE,       # certain, and known from the Node alone
-    foreign_cordon.GATE,         # certain, and known from the Node alone
-    blocking_pods.GATE,          # one list of this node's pods, and only when selectors are configured
-    foreign_coordinator.GATE,    # one or two reads; only by a node whose turn it is
-    bound_pods.GATE,             # one list of this node's pods, and the owners of those that no scheduler placed
-    budgets.GATE,                # one list of all nodes; only by a node whose turn it is
-    alerts.GATE,                 # another server, which may be slow
-    drain_forecast.GATE,         # a child process and lists of the whole cluster
-    dry_run.GATE,                # one request per pod, and only once the claim is held
+    hold.GATE,  # a person's word comes before everything else
+    halt.GATE,  # certain, and known from the lock alone
+    host_state.GATE,  # without a known need there is nothing to ask the others for
+    settings.GATE,  # certain, and known from the start of the agent
+    reboot_way.GATE,  # a small command on the host, at most once in some minutes
+    loop_limit.GATE,  # a need that survives reboots will survive the next one too
+    maintenance_window.GATE,  # certain, and known from the clock alone
+    minimum_interval.GATE,  # certain, and known from the Node alone
+    foreign_cordon.GATE,  # certain, and known from the Node alone
+    blocking_pods.GATE,  # one list of this node's pods, and only when selectors are configured
+    foreign_coordinator.GATE,  # one or two reads; only by a node whose turn it is
+    bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed
+    budgets.GATE,  # one list of all nodes; only by a node whose turn it is
+    alerts.GATE,  # another server, which may be slow
+    drain_forecast.GATE,  # a child process and lists of the whole cluster
+    dry_run.GATE,  # one request per pod, and only once the claim is held
 )
 
 

@@ -10,7 +10,8 @@ from careen.core.facts.reasons import Code
 from careen.core.gates.question import ALWAYS, Cost, Gate, When
 from careen.core.situation import Situation
 
-# How the names of all alerts in manifests/alerts begin. An alert about a reboot that does not come must not keep it from coming.
+# How the names of all alerts in manifests/alerts begin. An alert about a reboot that does not come must not
+# keep it from coming.
 OWN_ALERTS = "Careen"
 
 
@@ -20,12 +21,16 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """kured's rule: pending and firing alerts block, except those that the filter leaves out, and except careen's own."""
+    """kured's rule: pending and firing alerts block, except those that the filter leaves out, and except
+    careen's own."""
     policy, active = situation.policy.alerts, situation.seen.alerts
     if policy is None:
         return None
     if isinstance(active, (Unknown, NotAsked)):
-        return _no(Code.ALERTS_UNKNOWN, f"the alert source gave no usable answer: {active.why if isinstance(active, Unknown) else 'nobody asked'}")
+        return _no(
+            Code.ALERTS_UNKNOWN,
+            f"the alert source gave no usable answer: {active.why if isinstance(active, Unknown) else 'nobody asked'}",
+        )
     names = sorted({alert.name for alert in active if blocks(alert, policy)})
     if not names:
         return None
@@ -34,7 +39,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def blocks(alert: Alert, policy: AlertPolicy) -> bool:
-    """Whether this alert counts under the filter. Careen's own counts only for who names those that do: `match_only`."""
+    """Whether this alert counts under the filter. Careen's own counts only for who names those that do:
+    `match_only`."""
     if policy.firing_only and alert.state != "firing":
         return False
     matches = policy.filter_regexp is not None and policy.filter_regexp.search(alert.name) is not None

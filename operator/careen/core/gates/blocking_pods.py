@@ -10,7 +10,7 @@ from careen.core.facts.reasons import Code
 from careen.core.gates.question import ALWAYS, Cost, Gate, When
 from careen.core.situation import Situation
 
-_NOT_RUNNING = ("Succeeded", "Failed", "Unknown")        # kured's field selector (pkg/blockers/kubernetespod.go)
+_NOT_RUNNING = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
@@ -25,8 +25,16 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
         return None
     pods = situation.seen.pods
     if isinstance(pods, (Unknown, NotAsked)):
-        return Refusal(gate=GATE.name, code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {_why(pods)}")
-    blocking = [(pod, selector.text) for pod in pods if pod.phase not in _NOT_RUNNING for selector in selectors if selector.matches(pod.labels)]
+        return Refusal(
+            gate=GATE.name, code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {_why(pods)}"
+        )
+    blocking = [
+        (pod, selector.text)
+        for pod in pods
+        if pod.phase not in _NOT_RUNNING
+        for selector in selectors
+        if selector.matches(pod.labels)
+    ]
     if not blocking:
         return None
     pod, selector_text = min(blocking, key=lambda pair: (pair[0].title, pair[1]))

@@ -1,7 +1,8 @@
-"""Refuses while an owner binds a pod to this very node (--pods-bound-to-node): whenever it were evicted it would be here again.
+"""Refuses while an owner binds a pod to this very node (--pods-bound-to-node): whenever it were evicted it
+would be here again.
 
-Only owners of pods that no scheduler is known to have placed are read, so that a node without such a pod costs no request.
-"""
+Only owners of pods that no scheduler is known to have placed are read, so that a node without such a pod costs
+no request."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def _sentence(bound: list[PodView], binding: dict[str, str]) -> str:
     pods = sorted(f"{pod.title} ({binding[pod.owner_uid]})" for pod in bound)
     more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
     return (
-        f"spec.nodeName binds pods to this node, where they come back whenever they are evicted: {', '.join(pods[:3])}{more}; "
+        "spec.nodeName binds pods to this node, where they come back whenever they are evicted: "
+        f"{', '.join(pods[:3])}{more}; "
         f"--pods-bound-to-node=stay leaves them here"
     )
 

@@ -1,8 +1,9 @@
-"""Refuses when one more node down would be too many: in the cluster, in a group, in a second zone (--order=zone), or for the quorum.
+"""Refuses when one more node down would be too many: in the cluster, in a group, in a second zone
+(--order=zone), or for the quorum.
 
-Nodes that are down for other reasons (not ready, or cordoned by somebody else) count like ours; --count-cordoned=false leaves out those
-that are ready and only cordoned. The node itself never counts, and neither does what was done to it.
-"""
+Nodes that are down for other reasons (not ready, or cordoned by somebody else) count like ours;
+--count-cordoned=false leaves out those that are ready and only cordoned. The node itself never counts, and
+neither does what was done to it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     """The whole cluster first, then the groups in the order of their names, the zone at work, the quorum."""
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):
-        return None                                               # the gate `hold` refuses that with its own words
+        return None  # the gate `hold` refuses that with its own words
     if not isinstance(fleet, Fleet):
         why = fleet.why if isinstance(fleet, Unknown) else "nobody asked"
         return _no(Code.FLEET_UNKNOWN, f"which nodes are down cannot be told: {why}")
@@ -40,9 +41,18 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if len(down) + 1 > most:
         holders = [name for name in content.holders if name != situation.node.name]
         if len(holders) >= most:
-            return _no(Code.LIMIT_REACHED, f"{_list(holders)} hold{'s' if len(holders) == 1 else ''} a claim; the limit is {most}")
-        return _no(Code.NODES_DOWN, f"{_reasons(down)}; with this one {len(down) + 1} would be down, the limit is {most}")
-    return _group_refusal(situation, content, fleet, down) or _zone_refusal(situation, content, fleet) or _quorum_refusal(situation, content, fleet)
+            return _no(
+                Code.LIMIT_REACHED,
+                f"{_list(holders)} hold{'s' if len(holders) == 1 else ''} a claim; the limit is {most}",
+            )
+        return _no(
+            Code.NODES_DOWN, f"{_reasons(down)}; with this one {len(down) + 1} would be down, the limit is {most}"
+        )
+    return (
+        _group_refusal(situation, content, fleet, down)
+        or _zone_refusal(situation, content, fleet)
+        or _quorum_refusal(situation, content, fleet)
+    )
 
 
 def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned: bool = True) -> dict[str, str]:
@@ -65,21 +75,20 @@ def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned:
 def works(node: NodeView) -> bool:
     """Whether careen has taken the node down, or may have, as far as the Node itself says.
 
-    Record and label are written in one patch. So the label tells of a record that cannot be read, and nonsense in one annotation of a node
-    that only waits does not fill the place of another.
-    """
+    Record and label are written in one patch. So the label tells of a record that cannot be read, and nonsense
+    in one annotation of a node that only waits does not fill the place of another."""
     progress = from_annotation(node.annotations.get(keys.PROGRESS))
     if isinstance(progress, UnreadableProgress):
         return node.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"}
     if not progress.phase:
-        return node.labels.get(keys.REBOOT_LABEL) == "in-progress"        # somebody removed the record of a working node
+        return node.labels.get(keys.REBOOT_LABEL) == "in-progress"  # somebody removed the record of a working node
     if not progress.claim or progress.is_giving_back:
         return False
     return progress.phase in {Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING, Phase.FAILED}
 
 
 def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, down: dict[str, str]) -> Refusal | None:
-    nameless = {entry.node for entry in content.entries if entry.is_nameless}       # of any group, for all that is known
+    nameless = {entry.node for entry in content.entries if entry.is_nameless}  # of any group, for all that is known
     labelled = {node.name: set(groups(node, situation.policy)) for node in fleet.nodes}
     for entry in content.entries:
         labelled.setdefault(entry.node, set()).update(entry.groups)
@@ -96,10 +105,15 @@ def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> R
         return None
     zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}
     zones.update({node.name: node.zone for node in fleet.nodes if works(node) or node.name in zones})
-    elsewhere = sorted(name for name, zone in zones.items() if name != situation.node.name and zone != situation.node.zone)
+    elsewhere = sorted(
+        name for name, zone in zones.items() if name != situation.node.name and zone != situation.node.zone
+    )
     if not elsewhere:
         return None
-    return _no(Code.ZONE_AT_WORK, f"another zone is at work: {_list(elsewhere)}; --order=zone finishes one before it begins the next")
+    return _no(
+        Code.ZONE_AT_WORK,
+        f"another zone is at work: {_list(elsewhere)}; --order=zone finishes one before it begins the next",
+    )
 
 
 def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
@@ -107,10 +121,17 @@ def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) ->
         return None
     members = {node.name: node for node in fleet.nodes if node.is_control_plane}
     needed = len(members) // 2 + 1
-    up = [name for name, node in members.items() if name != situation.node.name and node.ready and not works(node) and name not in content.holders]
-    if len(members) < 3 or len(up) >= needed:                     # one or two members have no quorum to keep: any reboot loses it
+    up = [
+        name
+        for name, node in members.items()
+        if name != situation.node.name and node.ready and not works(node) and name not in content.holders
+    ]
+    if len(members) < 3 or len(up) >= needed:  # one or two members have no quorum to keep: any reboot loses it
         return None
-    return _no(Code.QUORUM, f"without this node {len(up)} of {len(members)} control-plane nodes would be up; {needed} are needed")
+    return _no(
+        Code.QUORUM,
+        f"without this node {len(up)} of {len(members)} control-plane nodes would be up; {needed} are needed",
+    )
 
 
 def _reasons(down: dict[str, str]) -> str:

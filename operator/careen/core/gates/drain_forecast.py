@@ -1,4 +1,5 @@
-"""Refuses when pods of this node would find no room, or can never be evicted as things stand. Reads a forecast, computes none."""
+"""Refuses when pods of this node would find no room, or can never be evicted as things stand. Reads a forecast,
+computes none."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if policy.forecast is not ForecastPolicy.REFUSE:
         return None
     if isinstance(forecast, (Unknown, NotAsked)):
-        return _no(Code.FORECAST_UNKNOWN, f"the forecast could not be made: {forecast.why if isinstance(forecast, Unknown) else 'nobody asked'}")
+        return _no(
+            Code.FORECAST_UNKNOWN,
+            f"the forecast could not be made: {forecast.why if isinstance(forecast, Unknown) else 'nobody asked'}",
+        )
     objection = objection_to(forecast, policy)
     return _no(Code.FORECAST_REFUSES, objection, ways_out(forecast, policy)) if objection else None
 

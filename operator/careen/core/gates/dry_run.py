@@ -1,8 +1,8 @@
 """Refuses when the API server would refuse the eviction of any pod right now: known before anything moves.
 
-Asked once the claim is held, just before the cordon. With --force-reboot an admission webhook's refusal no longer counts, and a budget's
-only with its own override. A request that was turned away before anybody judged it counts always: it would not earn the force either.
-"""
+Asked once the claim is held, just before the cordon. With --force-reboot an admission webhook's refusal no
+longer counts, and a budget's only with its own override. A request that was turned away before anybody judged
+it counts always: it would not earn the force either."""
 
 from __future__ import annotations
 
@@ -25,11 +25,19 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     """A pod that nobody tried is not allowed."""
     pods, answers = situation.seen.pods, situation.seen.evictability
     if isinstance(pods, (Unknown, NotAsked)):
-        return _no(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why if isinstance(pods, Unknown) else 'nobody asked'}")
+        return _no(
+            Code.PODS_UNKNOWN,
+            f"the pods of this node cannot be listed: {pods.why if isinstance(pods, Unknown) else 'nobody asked'}",
+        )
     if isinstance(answers, (Unknown, NotAsked)):
-        return _no(Code.EVICTIONS_UNKNOWN, f"the evictions could not be tried: {answers.why if isinstance(answers, Unknown) else 'nobody asked'}")
+        return _no(
+            Code.EVICTIONS_UNKNOWN,
+            f"the evictions could not be tried: {answers.why if isinstance(answers, Unknown) else 'nobody asked'}",
+        )
     policy = situation.policy.drain
-    refused = [(pod, answer) for pod in to_evict(pods, policy) if _refuses(answer := answers.get(pod.uid, _UNTRIED), policy)]
+    refused = [
+        (pod, answer) for pod in to_evict(pods, policy) if _refuses(answer := answers.get(pod.uid, _UNTRIED), policy)
+    ]
     if not refused:
         return None
     told = [each for each in refused if each[1].answer is not Evictable.UNKNOWN]
@@ -50,7 +58,9 @@ def _refuses(answer: DryRunAnswer, policy: DrainPolicy) -> bool:
 
 
 def _list(refused: list[tuple[PodView, DryRunAnswer]]) -> str:
-    return ", ".join(_describe(pod, answer) for pod, answer in refused[:3]) + (f" and {len(refused) - 3} more" if len(refused) > 3 else "")
+    return ", ".join(_describe(pod, answer) for pod, answer in refused[:3]) + (
+        f" and {len(refused) - 3} more" if len(refused) > 3 else ""
+    )
 
 
 def _describe(pod: PodView, answer: DryRunAnswer) -> str:

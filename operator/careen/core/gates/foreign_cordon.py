@@ -1,4 +1,5 @@
-"""Refuses a node that somebody else cordoned, where `--reboot-cordoned=false` says that a cordon keeps the node from rebooting.
+"""Refuses a node that somebody else cordoned, where `--reboot-cordoned=false` says that a cordon keeps the node
+from rebooting.
 
 By default it does not: as under kured such a node is drained and rebooted in its turn, and stays cordoned.
 """
@@ -14,7 +15,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Asked before careen's own cordon. Who asks for the reboot of this very node (careen.dev/reboot-now) wants it although it is cordoned."""
+    """Asked before careen's own cordon. Who asks for the reboot of this very node (careen.dev/reboot-now) wants
+    it although it is cordoned."""
     node = situation.node
     if situation.policy.reboot_cordoned or not cordons.is_foreign(node) or is_waived(node, situation.seen.now):
         return None

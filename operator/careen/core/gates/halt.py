@@ -13,7 +13,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The lock tells: whoever fails marks its own entry. A lock that is not understood is refused by the gate `hold`."""
+    """The lock tells: whoever fails marks its own entry. A lock that is not understood is refused by the gate
+    `hold`."""
     content = situation.lock
     sentence = halted_because(content, besides=situation.node.name) if isinstance(content, LockContent) else ""
     return Refusal(gate=GATE.name, code=Code.HALTED, sentence=sentence) if sentence else None
@@ -28,7 +29,10 @@ def halted_because(content: LockContent, *, besides: str = "") -> str:
     more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
     name = failed[0].node
     keeps = "keeps its claim" if len(failed) == 1 else "keep their claims"
-    return f"{told}{more} and {keeps}, so the roll-out halts: mend what is wrong and `careen retry {name}`, or `careen lock release {name}`"
+    return (
+        f"{told}{more} and {keeps}, so the roll-out halts: mend what is wrong and `careen retry {name}`, "
+        f"or `careen lock release {name}`"
+    )
 
 
 GATE = Gate(name="halt", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=nothing)

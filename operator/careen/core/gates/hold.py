@@ -22,7 +22,10 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     """The pause of the whole cluster first, then the hold of this node."""
     lock = situation.lock
     if isinstance(lock, (Unknown, NotAsked)):
-        return _no(Code.LOCK_UNKNOWN, f"the lock cannot be read: {lock.why if isinstance(lock, Unknown) else 'nobody asked for it'}")
+        return _no(
+            Code.LOCK_UNKNOWN,
+            f"the lock cannot be read: {lock.why if isinstance(lock, Unknown) else 'nobody asked for it'}",
+        )
     if isinstance(lock, Garbage):
         return _no(Code.LOCK_GARBAGE, f"the lock's content cannot be understood: {lock.why}")
     if lock.is_paused:
@@ -33,7 +36,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def held_because(node: NodeView, now: datetime) -> str:
-    """Why a person holds the node; empty when nobody does or the hold has run out. An unreadable `until` never runs out."""
+    """Why a person holds the node; empty when nobody does or the hold has run out. An unreadable `until` never
+    runs out."""
     text = node.annotations.get(keys.HOLD)
     if text is None:
         return ""

@@ -17,10 +17,14 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(seen.boot_id, Unknown):
         return _no(Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {seen.boot_id.why}")
     if isinstance(seen.clock_skew_seconds, Unknown):
-        return _no(Code.CLOCK_SKEW, f"the clock cannot be compared with the API server's: {seen.clock_skew_seconds.why}")
+        return _no(
+            Code.CLOCK_SKEW, f"the clock cannot be compared with the API server's: {seen.clock_skew_seconds.why}"
+        )
     if abs(seen.clock_skew_seconds) > situation.policy.clock_skew_limit_seconds:
         direction = "ahead of" if seen.clock_skew_seconds > 0 else "behind"
-        return _no(Code.CLOCK_SKEW, f"the host's clock is {abs(seen.clock_skew_seconds):.0f} s {direction} the API server's")
+        return _no(
+            Code.CLOCK_SKEW, f"the host's clock is {abs(seen.clock_skew_seconds):.0f} s {direction} the API server's"
+        )
     if seen.need.package_manager:
         return _no(Code.PACKAGE_MANAGER, f"{seen.need.package_manager} is at work on the host")
     return None

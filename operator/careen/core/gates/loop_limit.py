@@ -19,8 +19,10 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
         return None
     count = situation.progress.reboots_for_need
     return Refusal(
-        gate=GATE.name, code=Code.LOOP_LIMIT,
-        sentence=f"the host still asks for a reboot after {count} confirmed reboots; {situation.policy.reboot_loop_limit} repeats are allowed",
+        gate=GATE.name,
+        code=Code.LOOP_LIMIT,
+        sentence=f"the host still asks for a reboot after {count} confirmed reboots; "
+        f"{situation.policy.reboot_loop_limit} repeats are allowed",
     )
 
 

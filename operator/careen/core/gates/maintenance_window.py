@@ -1,9 +1,9 @@
 """Refuses outside the maintenance window: days, start, end, zone.
 
-A window that wraps past midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday until 04:00. Kured tests
-the weekday at the instant and so opens Friday 00:00–04:00 and closes Saturday 00:00–04:00 (pkg/timewindow/timewindow.go), which nobody
-who writes such a window means. The end is part of the window to its last second, as in kured.
-"""
+A window that wraps past midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday
+until 04:00. Kured tests the weekday at the instant and so opens Friday 00:00–04:00 and closes Saturday
+00:00–04:00 (pkg/timewindow/timewindow.go), which nobody who writes such a window means. The end is part of the
+window to its last second, as in kured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from careen.core.gates.hold import until_of
 from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
 from careen.core.situation import Situation
 
-_LONGEST_WINDOW = timedelta(days=8)      # days of the week repeat: what does not change in eight days never does
+_LONGEST_WINDOW = timedelta(days=8)  # days of the week repeat: what does not change in eight days never does
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -28,7 +28,9 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if is_open(window, now) or is_waived(situation.node, now):
         return None
     # Without the time of day: words that change with every look would be written with every look.
-    return Refusal(gate=GATE.name, code=Code.OUTSIDE_WINDOW, sentence=f"outside the maintenance window {describe(window)}")
+    return Refusal(
+        gate=GATE.name, code=Code.OUTSIDE_WINDOW, sentence=f"outside the maintenance window {describe(window)}"
+    )
 
 
 def is_open(window: Window, now: datetime) -> bool:
@@ -43,9 +45,11 @@ def is_open(window: Window, now: datetime) -> bool:
 
 
 def change_after(window: Window, at: datetime, *, within: timedelta = _LONGEST_WINDOW) -> datetime | None:
-    """When the window, open or shut at this instant, is first the other thing, to the second; None when it is not by then, or never is."""
+    """When the window, open or shut at this instant, is first the other thing, to the second; None when it is
+    not by then, or never is."""
     now, minute, last = is_open(window, at), at.replace(second=0, microsecond=0), at + within
-    # Days, zones and summer time change on the minute; the window begins with its first second, and the one after its last is outside.
+    # Days, zones and summer time change on the minute; the window begins with its first second, and the one
+    # after its last is outside.
     seconds = sorted({0, window.start.second, window.end.second + 1})
     while minute <= last:
         for instant in (minute + timedelta(seconds=second) for second in seconds):

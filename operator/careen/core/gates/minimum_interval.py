@@ -24,7 +24,11 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     again = last + timedelta(seconds=interval)
     if situation.seen.now >= again:
         return None
-    return Refusal(gate=GATE.name, code=Code.MINIMUM_INTERVAL, sentence=f"the last reboot was at {rfc3339(last)}; not before {rfc3339(again)}")
+    return Refusal(
+        gate=GATE.name,
+        code=Code.MINIMUM_INTERVAL,
+        sentence=f"the last reboot was at {rfc3339(last)}; not before {rfc3339(again)}",
+    )
 
 
 def last_reboot(node: NodeView) -> datetime | None:

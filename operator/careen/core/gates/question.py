@@ -1,4 +1,5 @@
-"""What a gate is: a function from a situation to a refusal or nothing, with when it is asked and what it needs to know."""
+"""What a gate is: a function from a situation to a refusal or nothing, with when it is asked and what it needs
+to know."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """The lock's content: who holds a claim, whether it is paused, who is next, and what the next content is.
 
-One JSON in an annotation of the DaemonSet. Kured's two forms are read (pkg/daemonsetlock/daemonsetlock.go at kured 1.17–1.23: a single
-owner at the top level, or `maxOwners` and `locks`); what is written is both at once, so that either form of kured reads it as held.
-Nothing here is ever freed by time. Proof that an entry has no holder is in `ghosts.py`.
+One JSON in an annotation of the DaemonSet. Kured's two forms are read (pkg/daemonsetlock/daemonsetlock.go at
+kured 1.17–1.23: a single owner at the top level, or `maxOwners` and `locks`); what is written is both at once,
+so that either form of kured reads it as held. Nothing here is ever freed by time. Proof that an entry has no
+holder is in `ghosts.py`.
 
-Anybody may have written the lock. An entry that cannot be read, or only in parts, is still a claim: it fills a place, goes back as it
-stands, and nobody but a person or its own holder replaces it. Only a lock that cannot be read as a whole is garbage.
-"""
+Anybody may have written the lock. An entry that cannot be read, or only in parts, is still a claim: it fills a
+place, goes back as it stands, and nobody but a person or its own holder replaces it. Only a lock that cannot be
+read as a whole is garbage."""
 
 from __future__ import annotations
 
@@ -29,19 +30,21 @@ MANUAL = "manual"
 _MOST_NODES = 100_000
 """More than any cluster has: anybody may have written the number of those who wait, and pauses are reckoned from it."""
 _MOST_CLAIMS = 1000
-"""As many are recorded as a limit and filled in for a pause, whatever is written: each takes about a hundred bytes of the 256 KiB that annotations have."""
+"""As many are recorded as a limit and filled in for a pause, whatever is written: each takes about a hundred
+bytes of the 256 KiB that annotations have."""
 _MOST_NAMES = 256
 """As many are written into a line, or as passed over: 64 KiB of the longest names."""
 _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
-"""Only names, no holder: a kured that takes over must not wait for ever for an owner that is nobody (kured's own leftover, `locks: []`)."""
+"""Only names, no holder: a kured that takes over must not wait for ever for an owner that is nobody (kured's
+own leftover, `locks: []`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overdue:
     """The others' word that a holder takes longer than usual; see `overdue.py`."""
 
-    phase: str                       # the phase the holder's Node stood in; empty: there is no such Node, or another one
-    since: str                       # RFC 3339
+    phase: str  # the phase the holder's Node stood in; empty: there is no such Node, or another one
+    since: str  # RFC 3339
 
     @property
     def is_gone(self) -> bool:
@@ -57,18 +60,19 @@ class Entry:
     id: str = ""
     uid: str = ""
     groups: tuple[str, ...] = ()
-    boot: str = ""                   # the boot that the claim is to end
-    cordoned: bool = False           # the node was cordoned before the claim; kured's metadata.unschedulable
-    created: str = ""                # RFC 3339, for people
-    limit: int = 0                   # the concurrency its writer ran with; 0 when unknown (kured's)
-    zone: str | None = None          # the node's zone, empty when it has none; None when unknown
-    failed: str = ""                 # the reason code of a failure after which the claim was kept: nobody else may start
-    overdue: Overdue | None = None   # since when the others find that it takes too long
-    unread: str = ""                 # the entry as it stands, when not all of it could be read: it is written back like this
+    boot: str = ""  # the boot that the claim is to end
+    cordoned: bool = False  # the node was cordoned before the claim; kured's metadata.unschedulable
+    created: str = ""  # RFC 3339, for people
+    limit: int = 0  # the concurrency its writer ran with; 0 when unknown (kured's)
+    zone: str | None = None  # the node's zone, empty when it has none; None when unknown
+    failed: str = ""  # the reason code of a failure after which the claim was kept: nobody else may start
+    overdue: Overdue | None = None  # since when the others find that it takes too long
+    unread: str = ""  # the entry as it stands, when not all of it could be read: it is written back like this
 
     @property
     def is_nameless(self) -> bool:
-        """Whether not even the node can be read: `node` then says which entry it is, and there is no Node to look behind it."""
+        """Whether not even the node can be read: `node` then says which entry it is, and there is no Node to
+        look behind it."""
         return bool(self.unread) and not _NODE_NAME.fullmatch(self.node)
 
 
@@ -77,14 +81,16 @@ class LockContent:
     """The lock, understood."""
 
     entries: tuple[Entry, ...] = ()
-    max_owners: int = 0              # as recorded; 0 when not
+    max_owners: int = 0  # as recorded; 0 when not
     is_paused: bool = False
     pause_reason: str = ""
-    next: tuple[str, ...] = ()       # who comes next, in order
-    next_at: str = ""                # RFC 3339: when they were named
-    abreast: int | None = None       # how many of them, from the first, may work beside the holders and each other: one zone; None: any
-    waiting: int = 0                 # how many nodes waited then
-    passed: tuple[str, ...] = ()     # named before and did not come: named last until they show themselves again
+    next: tuple[str, ...] = ()  # who comes next, in order
+    next_at: str = ""  # RFC 3339: when they were named
+    abreast: int | None = (
+        None  # how many of them, from the first, may work beside the holders and each other: one zone; None: any
+    )
+    waiting: int = 0  # how many nodes waited then
+    passed: tuple[str, ...] = ()  # named before and did not come: named last until they show themselves again
 
     @property
     def holders(self) -> tuple[str, ...]:
@@ -188,7 +194,8 @@ def zones_at_work(content: LockContent) -> frozenset[str | None]:
 
 
 def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bool = False) -> LockContent | None:
-    """The content with one more claim, or None when it is paused, halted or full. A node's older entry is replaced, not doubled.
+    """The content with one more claim, or None when it is paused, halted or full. A node's older entry is
+    replaced, not doubled.
 
     `in_one_zone`: None also when somebody of another zone, or of one that is not known, holds a claim.
     """
@@ -196,20 +203,32 @@ def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bo
     if free_slots(others, concurrency) < 1 or (in_one_zone and not zones_at_work(others) <= {entry.zone}):
         return None
     entry = replace(entry, limit=concurrency)
-    return replace(leave_line(others, entry.node), entries=(*others.entries, entry), max_owners=limit(others, concurrency))
+    return replace(
+        leave_line(others, entry.node), entries=(*others.entries, entry), max_owners=limit(others, concurrency)
+    )
 
 
 def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockContent:
-    """The content with a working holder's claim in it again, even beyond the limit or in a pause: the node *is* down."""
+    """The content with a working holder's claim in it again, even beyond the limit or in a pause: the node *is*
+    down."""
     others = _without_node(content, entry.node)
     return replace(
-        others, entries=(*others.entries, replace(entry, limit=concurrency)), max_owners=limit(others, concurrency),
+        others,
+        entries=(*others.entries, replace(entry, limit=concurrency)),
+        max_owners=limit(others, concurrency),
     )
 
 
 def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockContent:
-    """The content in which this claim is one that was kept after a failure. It stays so until it is given back, whatever is tried meanwhile."""
-    return _with(content, tuple(replace(each, failed=code, overdue=None, unread="") if each.node == node and each.id == claim else each for each in content.entries))
+    """The content in which this claim is one that was kept after a failure. It stays so until it is given back,
+    whatever is tried meanwhile."""
+    return _with(
+        content,
+        tuple(
+            replace(each, failed=code, overdue=None, unread="") if each.node == node and each.id == claim else each
+            for each in content.entries
+        ),
+    )
 
 
 def remove(content: LockContent, node: str, claim: str) -> LockContent:
@@ -227,10 +246,14 @@ def release_by_hand(content: LockContent, node: str) -> LockContent:
     return _without_node(content, node)
 
 
-def name_next(content: LockContent, names: tuple[str, ...], waiting: int, at: str, *, abreast: int | None = None) -> LockContent:
+def name_next(
+    content: LockContent, names: tuple[str, ...], waiting: int, at: str, *, abreast: int | None = None
+) -> LockContent:
     """The content that hands the turn to these nodes, in this order."""
     names = names[:_MOST_NAMES]
-    return replace(content, next=names, next_at=at if names else "", waiting=waiting, abreast=abreast if names else None)
+    return replace(
+        content, next=names, next_at=at if names else "", waiting=waiting, abreast=abreast if names else None
+    )
 
 
 def leave_line(content: LockContent, node: str) -> LockContent:
@@ -239,7 +262,13 @@ def leave_line(content: LockContent, node: str) -> LockContent:
         return content
     names = tuple(name for name in content.next if name != node)
     is_abreast = content.abreast is not None and content.next.index(node) < content.abreast
-    return name_next(content, names, content.waiting, content.next_at, abreast=content.abreast - 1 if is_abreast and content.abreast else content.abreast)
+    return name_next(
+        content,
+        names,
+        content.waiting,
+        content.next_at,
+        abreast=content.abreast - 1 if is_abreast and content.abreast else content.abreast,
+    )
 
 
 def stay_in_line(content: LockContent, waiting: Collection[str]) -> LockContent:
@@ -262,7 +291,8 @@ def show_up(content: LockContent, node: str) -> LockContent:
 
 
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
-    """The content that keeps every node from starting; claims stay in it. `concurrency` fills the form that kured's multi-owner mode reads."""
+    """The content that keeps every node from starting; claims stay in it. `concurrency` fills the form that
+    kured's multi-owner mode reads."""
     return replace(content, is_paused=True, pause_reason=short(reason), max_owners=max(content.max_owners, concurrency))
 
 
@@ -278,7 +308,7 @@ def confirms(reading: LockReading, node: str, claim: str) -> bool:
 
 
 _EPOCH = "1970-01-01T00:00:00Z"
-_LONGEST_PHASE, _LONGEST_INSTANT = 20, 40    # letters: more than any phase, and any instant to the microsecond, has
+_LONGEST_PHASE, _LONGEST_INSTANT = 20, 40  # letters: more than any phase, and any instant to the microsecond, has
 
 
 def _without_node(content: LockContent, node: str) -> LockContent:
@@ -290,12 +320,12 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
 
 
 def _read(record: dict[str, Any]) -> LockContent:
-    rows = _typed(record, "locks", list, [])             # Go writes an empty list as null
+    rows = _typed(record, "locks", list, [])  # Go writes an empty list as null
     entries = [_entry(row) for row in rows]
     owner = _typed(record, "nodeID", str, "")
     listed = {_UNREADABLE if entry.is_nameless else entry.node for entry in entries}
     if owner not in ("", MANUAL) and owner not in listed:
-        entries.insert(0, _single(record))               # kured's single form, or both forms disagree: then both count
+        entries.insert(0, _single(record))  # kured's single form, or both forms disagree: then both count
     recorded = min(_typed(record, "maxOwners", int, 0), _MOST_CLAIMS)
     return LockContent(
         entries=tuple(dict.fromkeys(entry for entry in _numbered(entries) if entry.node != MANUAL)),
@@ -311,7 +341,8 @@ def _read(record: dict[str, Any]) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """The owner at the top level; of its fields only those of an entry, or it would be written back with the whole lock in it."""
+    """The owner at the top level; of its fields only those of an entry, or it would be written back with the
+    whole lock in it."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 
@@ -329,9 +360,15 @@ def _entry(row: Any) -> Entry:
     node = known.get("nodeID")
     is_whole = not unreadable and bool(node)
     return Entry(
-        node=node or _UNREADABLE, id=known.get("id") or "", uid=known.get("uid") or "", groups=tuple(known.get("groups") or ()),
-        boot=known.get("boot") or "", cordoned=_was_cordoned(known), created=known.get("created") or "",
-        limit=min(max(0, known.get("limit") or 0), _MOST_CLAIMS), zone=known.get("zone"),
+        node=node or _UNREADABLE,
+        id=known.get("id") or "",
+        uid=known.get("uid") or "",
+        groups=tuple(known.get("groups") or ()),
+        boot=known.get("boot") or "",
+        cordoned=_was_cordoned(known),
+        created=known.get("created") or "",
+        limit=min(max(0, known.get("limit") or 0), _MOST_CLAIMS),
+        zone=known.get("zone"),
         # The mark is there, whatever it says.
         failed="unreadable" if "failed" in unreadable else known.get("failed") or "",
         overdue=_overdue(known.get("overdue")),
@@ -344,7 +381,12 @@ def _overdue(row: Any) -> Overdue | None:
     if not isinstance(row, dict):
         return None
     phase, since = row.get("phase"), row.get("since")
-    if not isinstance(phase, str) or not isinstance(since, str) or len(phase) > _LONGEST_PHASE or len(since) > _LONGEST_INSTANT:
+    if (
+        not isinstance(phase, str)
+        or not isinstance(since, str)
+        or len(phase) > _LONGEST_PHASE
+        or len(since) > _LONGEST_INSTANT
+    ):
         return None
     return Overdue(phase=phase, since=since) if from_rfc3339(since) is not None else None
 
@@ -364,7 +406,12 @@ _NODE_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]
 _READABLE: dict[str, Callable[[Any], bool]] = {
     "nodeID": lambda value: _is_text(value) and (value == MANUAL or bool(_NODE_NAME.fullmatch(value))),
     "metadata": lambda value: isinstance(value, dict),
-    "id": _is_text, "uid": _is_text, "boot": _is_text, "created": _is_text, "zone": _is_text, "failed": _is_text,
+    "id": _is_text,
+    "uid": _is_text,
+    "boot": _is_text,
+    "created": _is_text,
+    "zone": _is_text,
+    "failed": _is_text,
     "groups": lambda value: isinstance(value, list) and all(map(_is_text, value)),
     "cordoned": lambda value: isinstance(value, bool),
     "limit": lambda value: whole(value, 2**63 - 1, -(2**63)) is not None,
@@ -397,9 +444,17 @@ def _row(entry: Entry) -> Any:
     if entry.unread:
         return json_of(entry.unread)
     return {
-        "nodeID": entry.node, "metadata": {"unschedulable": entry.cordoned}, "created": entry.created or _EPOCH, "TTL": 0,
-        "id": entry.id, "uid": entry.uid, "groups": list(entry.groups), "boot": entry.boot, "cordoned": entry.cordoned,
-        "limit": entry.limit, **({} if entry.zone is None else {"zone": entry.zone}),
+        "nodeID": entry.node,
+        "metadata": {"unschedulable": entry.cordoned},
+        "created": entry.created or _EPOCH,
+        "TTL": 0,
+        "id": entry.id,
+        "uid": entry.uid,
+        "groups": list(entry.groups),
+        "boot": entry.boot,
+        "cordoned": entry.cordoned,
+        "limit": entry.limit,
+        **({} if entry.zone is None else {"zone": entry.zone}),
         **({"failed": entry.failed} if entry.failed else {}),
         **({"overdue": {"phase": entry.overdue.phase, "since": entry.overdue.since}} if entry.overdue else {}),
     }

@@ -1,11 +1,11 @@
 """Which claims in the lock are proven to have no holder. Time alone proves nothing; neither does a node's silence.
 
-The proof is a consistent read of the holder's Node made after the lock was read: a claim id is written on the Node before it enters the
-lock and leaves the lock before it leaves the Node, so an entry whose Node carries no such id has nobody behind it. A Node that is gone
-or was recreated proves nothing by itself (its host may be on its way through the reboot) until it has been so for longer than the
-reboot deadline: watched on our own clock, or marked in the lock by whoever noticed first, by the API server's clock. The mark lets the
-watch outlive its process; it never reaches back beyond the claim.
-"""
+The proof is a consistent read of the holder's Node made after the lock was read: a claim id is written on the
+Node before it enters the lock and leaves the lock before it leaves the Node, so an entry whose Node carries no
+such id has nobody behind it. A Node that is gone or was recreated proves nothing by itself (its host may be on
+its way through the reboot) until it has been so for longer than the reboot deadline: watched on our own clock,
+or marked in the lock by whoever noticed first, by the API server's clock. The mark lets the watch outlive its
+process; it never reaches back beyond the claim."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """Since which uptime of ours the marked claims have been without their Node. Nothing while the clocks were not compared."""
+    """Since which uptime of ours the marked claims have been without their Node. Nothing while the clocks were
+    not compared."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}
@@ -56,14 +57,16 @@ def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
     return found
 
 
-def watch(content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float) -> GhostWatch:
+def watch(
+    content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float
+) -> GhostWatch:
     """Look at every entry whose Node was read or is absent; entries whose Node was not read are left alone."""
     nodes = {node.name: node for node in holders.nodes}
     proven: list[Entry] = []
     watched: dict[str, float] = {}
     for entry in content.entries:
         if entry.is_nameless:
-            continue                     # there is no Node that could prove anything
+            continue  # there is no Node that could prove anything
         node = nodes.get(entry.node)
         if node is None and entry.node not in holders.absent:
             continue
@@ -80,6 +83,6 @@ def watch(content: LockContent, holders: Holders, since: Mapping[str, float], *,
 
 def _may_hold(node: NodeView, entry: Entry) -> bool:
     if not entry.id or entry.unread:
-        return True                      # kured's entry: its holder keeps no record on the Node; or one of which not all is known
+        return True  # kured's entry: its holder keeps no record on the Node; or one of which not all is known
     progress = from_annotation(node.annotations.get(keys.PROGRESS))
     return isinstance(progress, UnreadableProgress) or progress.claim == entry.id

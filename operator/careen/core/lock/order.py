@@ -1,8 +1,8 @@
 """Who of the waiting goes next, whose turn it is, and how long the others may sleep.
 
-Default order: oldest need first, among needs of the same hour the fewest pods first, zone by zone, control plane last and one at a time; `--order`
-names the others. Whoever releases or takes a claim lists the waiting once and writes the next names into the lock; the others need to look only rarely.
-"""
+Default order: oldest need first, among needs of the same hour the fewest pods first, zone by zone, control
+plane last and one at a time; `--order` names the others. Whoever releases or takes a claim lists the waiting
+once and writes the next names into the lock; the others need to look only rarely."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent, free_slots, slots_beside_holders
 from careen.core.steps.shared import taint_spread
 
-NEXT_LOOK_SECONDS = 3.0              # the next start follows a release within five seconds
-ROUND_SECONDS = 5.0                  # no node is drained, rebooted and back in less
-NAMED_LOOK_SECONDS = (10.0, 25.0)    # farther down the line: whoever cannot come leaves it, so it may move sooner than by reboots
-PASSED_OVER_SECONDS = 60.0           # a named node that has not come by then loses its place
+NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
+ROUND_SECONDS = 5.0  # no node is drained, rebooted and back in less
+NAMED_LOOK_SECONDS = (
+    10.0,
+    25.0,
+)  # farther down the line: whoever cannot come leaves it, so it may move sooner than by reboots
+PASSED_OVER_SECONDS = 60.0  # a named node that has not come by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
-LONGEST_LOOK_SECONDS = 1200.0        # however many wait: a person's wish on the Node is seen by then
-LOOKS_PER_SECOND = 6                 # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
-SPARE_NAMES = 12                     # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
-SPARE_LOOKERS = 1                    # of those who look every three seconds: more than there can be places at once
-GATHER_SECONDS = 6.0                 # hosts are looked at every five seconds; taint, count and label take their agents one more
+LONGEST_LOOK_SECONDS = 1200.0  # however many wait: a person's wish on the Node is seen by then
+LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
+SPARE_NAMES = 12  # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
+SPARE_LOOKERS = 1  # of those who look every three seconds: more than there can be places at once
+GATHER_SECONDS = 6.0  # hosts are looked at every five seconds; taint, count and label take their agents one more
 
 READY = "ready"
 CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
@@ -53,11 +56,19 @@ def groups(node: NodeView, policy: Policy) -> dict[str, int]:
 def moves(node: NodeView) -> int:
     """How many pods a drain of the node would evict, as it says itself; more than any when it does not say."""
     text = node.annotations.get(keys.MOVES, "")
-    return int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else _MORE_THAN_ANY      # anybody may have written it
+    return (
+        int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else _MORE_THAN_ANY
+    )  # anybody may have written it
 
 
 def hand_on(
-    content: LockContent, waiters: Sequence[NodeView], policy: Policy, *, at: str, zone: str | None = None, leave_out: str = "",
+    content: LockContent,
+    waiters: Sequence[NodeView],
+    policy: Policy,
+    *,
+    at: str,
+    zone: str | None = None,
+    leave_out: str = "",
     moves_of: Callable[[NodeView], int] = moves,
 ) -> LockContent:
     """The content that names the ready nodes that should come next, as `next_nodes` orders them."""
@@ -69,11 +80,17 @@ def hand_on(
 
 
 def next_nodes(
-    waiters: Sequence[NodeView], content: LockContent, policy: Policy, *, zone: str | None = None, leave_out: str = "",
+    waiters: Sequence[NodeView],
+    content: LockContent,
+    policy: Policy,
+    *,
+    zone: str | None = None,
+    leave_out: str = "",
     moves_of: Callable[[NodeView], int] = moves,
 ) -> list[NodeView]:
-    """The ready nodes that should come next. Those named already keep their place as far as the order lets them; `zone` (the one at work)
-    is finished first, except by the fewest moves; there alone `moves_of` counts, elsewhere what the nodes said when they became ready.
+    """The ready nodes that should come next. Those named already keep their place as far as the order lets
+    them; `zone` (the one at work) is finished first, except by the fewest moves; there alone `moves_of` counts,
+    elsewhere what the nodes said when they became ready.
 
     Names whose groups have room beside the holders and the names before them come first.
     """
@@ -101,25 +118,51 @@ _Key = Callable[[NodeView], tuple[bool | int | str, ...]]
 def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None) -> _Key:
     rank = _ranks(waiters)
     return lambda node: (
-        _may_not_come(node, content), _place(node, content), node.is_control_plane, node.zone != zone, *rank[node.zone], node.zone, *among_alike(node),
+        _may_not_come(node, content),
+        _place(node, content),
+        node.is_control_plane,
+        node.zone != zone,
+        *rank[node.zone],
+        node.zone,
+        *among_alike(node),
     )
 
 
-def _by_zone(waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]) -> _Key:
-    """The zone at work comes before a place in the line: whoever of it becomes ready late must not wait for the next visit."""
+def _by_zone(
+    waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
+) -> _Key:
+    """The zone at work comes before a place in the line: whoever of it becomes ready late must not wait for the
+    next visit."""
     rank = _ranks(waiters)
-    first = min((node for node in candidates if node.name in content.next), key=lambda node: content.next.index(node.name), default=None)
-    at_work = content.entries[0].zone if content.entries else zone if zone is not None else first.zone if first else None
+    first = min(
+        (node for node in candidates if node.name in content.next),
+        key=lambda node: content.next.index(node.name),
+        default=None,
+    )
+    at_work = (
+        content.entries[0].zone if content.entries else zone if zone is not None else first.zone if first else None
+    )
     return lambda node: (
-        _may_not_come(node, content), node.is_control_plane, node.zone != at_work, _place(node, content), *rank[node.zone], node.zone,
+        _may_not_come(node, content),
+        node.is_control_plane,
+        node.zone != at_work,
+        _place(node, content),
+        *rank[node.zone],
+        node.zone,
         *among_alike(node),
     )
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """A name stays in the line, because it must be older than a sleeper's pause, but not in its place: pods come and go."""
+    """A name stays in the line, because it must be older than a sleeper's pause, but not in its place: pods
+    come and go."""
     return lambda node: (
-        _may_not_come(node, content), node.is_control_plane, node.name not in content.next, moves_of(node), need_since(node), node.name,
+        _may_not_come(node, content),
+        node.is_control_plane,
+        node.name not in content.next,
+        moves_of(node),
+        need_since(node),
+        node.name,
     )
 
 
@@ -141,12 +184,14 @@ def _ranks(waiters: Iterable[NodeView]) -> dict[str, tuple[bool, str, int]]:
 
 
 def among_alike(node: NodeView) -> tuple[str, int, str, str]:
-    """The order of nodes that differ in nothing else: the older need, the fewer pods, and then what no two of them share."""
+    """The order of nodes that differ in nothing else: the older need, the fewer pods, and then what no two of
+    them share."""
     return _hour(node), moves(node), need_since(node), node.name
 
 
 def _hour(node: NodeView) -> str:
-    """Needs of the same hour of the UTC clock count as equally old: which host noticed first says little, and who goes first decides how many pods move twice.
+    """Needs of the same hour of the UTC clock count as equally old: which host noticed first says little, and
+    who goes first decides how many pods move twice.
 
     The first drain of a roll-out, and of each zone, can only fill nodes that have their own reboot before them.
     """
@@ -193,11 +238,11 @@ class Turn:
     """Whether a node may come now; `places` is how many nodes of the list may, passed-over ones included."""
 
     is_ours: bool
-    asks_waiters: bool               # nobody is named: the order among the ready nodes has to be looked up
+    asks_waiters: bool  # nobody is named: the order among the ready nodes has to be looked up
     places: int
     memory: Memory
-    gathers_for: float = 0.0         # seconds: a roll-out is about to begin, and others may show themselves ready until then
-    passed: tuple[str, ...] = ()     # the named ones that had their minute and did not come
+    gathers_for: float = 0.0  # seconds: a roll-out is about to begin, and others may show themselves ready until then
+    passed: tuple[str, ...] = ()  # the named ones that had their minute and did not come
 
 
 def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Turn:
@@ -219,7 +264,8 @@ def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, 
 
 
 def gather_seconds(agents: int | None) -> float:
-    """How long the first claim of a roll-out lets others show themselves ready; `agents` is how many there are, None where nobody knows."""
+    """How long the first claim of a roll-out lets others show themselves ready; `agents` is how many there are,
+    None where nobody knows."""
     if agents is not None and agents <= 1:
         return 0.0
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
@@ -231,7 +277,8 @@ def turn_key(content: LockContent) -> str:
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """How many of the line may come at first, and how many by now. While a zone is at work nobody of another may, however long it takes."""
+    """How many of the line may come at first, and how many by now. While a zone is at work nobody of another
+    may, however long it takes."""
     if policy.order is not Order.ZONE or content.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -243,13 +290,16 @@ def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tu
 def look_again_seconds(name: str, content: LockContent, policy: Policy, jitter: float) -> float:
     """How long a waiting node may sleep before it looks at the lock again.
 
-    Those whom the next release can call look every few seconds; the others of the line by their place in it, or a roll-out
-    would cost more looks than work.
-    """
+    Those whom the next release can call look every few seconds; the others of the line by their place in it, or
+    a roll-out would cost more looks than work."""
     if name in content.next:
         at_once = lock.limit(content, policy.concurrency)
         places_to_go = content.next.index(name) + 1 - (at_once + SPARE_LOOKERS)
-        return _named_look_seconds(policy, rounds=math.ceil(places_to_go / at_once)) if places_to_go > 0 else NEXT_LOOK_SECONDS
+        return (
+            _named_look_seconds(policy, rounds=math.ceil(places_to_go / at_once))
+            if places_to_go > 0
+            else NEXT_LOOK_SECONDS
+        )
     return max(OTHERS_LOOK_SECONDS, content.waiting / LOOKS_PER_SECOND) * (0.75 + 0.5 * jitter)
 
 

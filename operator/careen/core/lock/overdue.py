@@ -1,10 +1,9 @@
 """Which holders take longer than usual, as the other nodes see it, and the words for it.
 
-A holder whose host, agent or kubelet is dead says nothing. So a waiting node that looks behind the lock compares how long
-each holder's Node has stood in its phase with the time that the settings give the phase, and marks the claim. Everybody
-else sees the mark at the next look at the lock. A mark frees nothing and stops nobody: it is for people, and for the watch
-in `ghosts.py`.
-"""
+A holder whose host, agent or kubelet is dead says nothing. So a waiting node that looks behind the lock
+compares how long each holder's Node has stood in its phase with the time that the settings give the phase, and
+marks the claim. Everybody else sees the mark at the next look at the lock. A mark frees nothing and stops
+nobody: it is for people, and for the watch in `ghosts.py`."""
 
 from __future__ import annotations
 
@@ -19,15 +18,14 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, LockContent, Overdue
 
-LONG_DRAIN_SECONDS = 3600.0          # without --drain-timeout a drain has no end of its own; one hour is worth a word
+LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no end of its own; one hour is worth a word
 
 
 def usual_seconds(phase: str, policy: Policy) -> float:
     """How long a holder may stand in the phase before the others say so.
 
-    A host answers a reboot within a third of the time after which it counts as failed. That third is also the time that a
-    holder's agent has to act once a deadline of its own is over.
-    """
+    A host answers a reboot within a third of the time after which it counts as failed. That third is also the
+    time that a holder's agent has to act once a deadline of its own is over."""
     some = policy.reboot_deadline_seconds / 3
     match phase:
         case Phase.CLAIMING:
@@ -43,17 +41,19 @@ def usual_seconds(phase: str, policy: Policy) -> float:
 
 
 def marked(content: LockContent, holders: Holders, policy: Policy, *, now: datetime) -> LockContent:
-    """The content with the marks as they should be. `now` by the API server's clock; claims whose Node was not read stay as they are."""
+    """The content with the marks as they should be. `now` by the API server's clock; claims whose Node was not
+    read stay as they are."""
     nodes: dict[str, NodeView | None] = {**dict.fromkeys(holders.absent), **{node.name: node for node in holders.nodes}}
     entries = tuple(
-        replace(entry, overdue=_mark(entry, nodes[entry.node], policy, now)) if entry.node in nodes else entry for entry in content.entries
+        replace(entry, overdue=_mark(entry, nodes[entry.node], policy, now)) if entry.node in nodes else entry
+        for entry in content.entries
     )
     return content if entries == content.entries else replace(content, entries=entries)
 
 
 def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) -> Overdue | None:
     if entry.failed or not entry.id:
-        return None                                              # the halt tells of the one, and kured keeps no record for the other
+        return None  # the halt tells of the one, and kured keeps no record for the other
     before = entry.overdue
     if node is None or (entry.uid and node.uid != entry.uid):
         return before if before is not None and before.is_gone else Overdue(phase="", since=rfc3339(now))
@@ -65,7 +65,8 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
 
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
-    """Since when the phase stands; where the Node does not say, or names an instant to come, since when the claim does."""
+    """Since when the phase stands; where the Node does not say, or names an instant to come, since when the
+    claim does."""
     told = (from_rfc3339(node.annotations.get(keys.SINCE, "")), from_rfc3339(entry.created))
     return next((at for at in told if at is not None and at <= now), None)
 
@@ -76,7 +77,8 @@ def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, 
 
 
 def clauses(entries: Collection[Entry]) -> str:
-    """`n3, which was asked to reboot at 2026-01-05 12:03 UTC and has not come back`; the same words for as long as it lasts."""
+    """`n3, which was asked to reboot at 2026-01-05 12:03 UTC and has not come back`; the same words for as long
+    as it lasts."""
     found = [f"{entry.node}, {_clause(entry.overdue)}" for entry in entries if entry.overdue is not None]
     return "; ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
 

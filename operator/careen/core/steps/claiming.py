@@ -1,8 +1,9 @@
-"""Claiming: the claim id stands on the Node. It enters the lock, everything is asked once more on fresh data, and then the cordon.
+"""Claiming: the claim id stands on the Node. It enters the lock, everything is asked once more on fresh data,
+and then the cordon.
 
-Two claimers that use different lock objects (the DaemonSet was recreated, the key changed) must never both go on. Each lists the Nodes
-after its own claim id stands on its own Node, so of two at least one sees the other, and whoever sees another at work steps back.
-"""
+Two claimers that use different lock objects (the DaemonSet was recreated, the key changed) must never both go
+on. Each lists the Nodes after its own claim id stands on its own Node, so of two at least one sees the other,
+and whoever sees another at work steps back."""
 
 from __future__ import annotations
 
@@ -28,12 +29,20 @@ from careen.core.situation import Situation
 from careen.core.steps import waiting
 from careen.core.writing import NodeChange, forecast_annotation, move, stay, undo, want, write_lock
 
-_CLAIMER_PATIENCE_SECONDS = 15.0     # longer than any cordon may follow the reading of the lock it rests on
+_CLAIMER_PATIENCE_SECONDS = 15.0  # longer than any cordon may follow the reading of the lock it rests on
 _STEP_BACK_PAUSE_SECONDS = 5.0
-_UNKNOWN_PATIENCE_SECONDS = 15.0     # a claim that waits longer than this holds up the others
-_PASSING = frozenset({
-    Code.NEED_UNKNOWN, Code.BOOT_ID_UNKNOWN, Code.LOCK_UNKNOWN, Code.FLEET_UNKNOWN, Code.PODS_UNKNOWN, Code.OWNERS_UNKNOWN, Code.EVICTIONS_UNKNOWN,
-})
+_UNKNOWN_PATIENCE_SECONDS = 15.0  # a claim that waits longer than this holds up the others
+_PASSING = frozenset(
+    {
+        Code.NEED_UNKNOWN,
+        Code.BOOT_ID_UNKNOWN,
+        Code.LOCK_UNKNOWN,
+        Code.FLEET_UNKNOWN,
+        Code.PODS_UNKNOWN,
+        Code.OWNERS_UNKNOWN,
+        Code.EVICTIONS_UNKNOWN,
+    }
+)
 
 
 def decide(situation: Situation) -> Decision:
@@ -44,7 +53,9 @@ def decide(situation: Situation) -> Decision:
     if lacking := missing(situation, cheap):
         return want(situation, *lacking)
     if refused := refusals(situation, cheap, When.CLAIMED):
-        return _wait_a_little(situation, refused[0]) or _back(situation, refused[0].code, refused[0].sentence, refused, label="required")
+        return _wait_a_little(situation, refused[0]) or _back(
+            situation, refused[0].code, refused[0].sentence, refused, label="required"
+        )
     content = situation.lock
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
     if situation.reading.object_id != situation.progress.lock:
@@ -52,14 +63,22 @@ def decide(situation: Situation) -> Decision:
     if situation.own_entry is None:
         return _enter(situation, content)
     if (left := _delay_left(situation)) > 0:
-        return stay(situation, Code.TAKING_CLAIM, f"--drain-delay: {left:.0f} s until the cordon", look=min(left, 5.0), is_silent=True)
+        return stay(
+            situation,
+            Code.TAKING_CLAIM,
+            f"--drain-delay: {left:.0f} s until the cordon",
+            look=min(left, 5.0),
+            is_silent=True,
+        )
     return _ask_everything(situation)
 
 
 def _enter(situation: Situation, content: LockContent) -> Decision:
     """Add the entry, and name who comes after us: they look at the lock often from then on."""
     is_by_zone = situation.policy.order is Order.ZONE
-    added = lock.add(content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone)
+    added = lock.add(
+        content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
+    )
     if added is None:
         return _back(situation, Code.LIMIT_REACHED, f"{', '.join(content.holders)} came first")
     if situation.seen.lacks(Evidence.WAITERS):
@@ -67,9 +86,21 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     added = lock.pass_over(lock.show_up(added, situation.node.name), situation.memory.passed)
     waiters = situation.seen.waiters
     if isinstance(waiters, tuple):
-        added = order.hand_on(added, waiters, situation.policy, at=rfc3339(situation.seen.now), zone=situation.node.zone, leave_out=situation.node.name)
+        added = order.hand_on(
+            added,
+            waiters,
+            situation.policy,
+            at=rfc3339(situation.seen.now),
+            zone=situation.node.zone,
+            leave_out=situation.node.name,
+        )
     return stay(
-        situation, Code.TAKING_CLAIM, "the claim enters the lock", look=0.0, is_silent=True, actions=(write_lock(situation, "take a claim", added),),
+        situation,
+        Code.TAKING_CLAIM,
+        "the claim enters the lock",
+        look=0.0,
+        is_silent=True,
+        actions=(write_lock(situation, "take a claim", added),),
     )
 
 
@@ -79,7 +110,14 @@ def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
         return None
     if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
         return None
-    return stay(situation, refused.code, refused.sentence, look=1.0, is_silent=True, memory=patience.met(situation, refused.gate))
+    return stay(
+        situation,
+        refused.code,
+        refused.sentence,
+        look=1.0,
+        is_silent=True,
+        memory=patience.met(situation, refused.gate),
+    )
 
 
 def _delay_left(situation: Situation) -> float:
@@ -92,7 +130,7 @@ def _ask_everything(situation: Situation) -> Decision:
     situation = _with_fresh_forecast(situation)
     for gate in asked(When.CLAIMED, Cost.COSTLY):
         if gate is budgets.GATE:
-            continue                                              # last of all: its list of nodes has the shortest life
+            continue  # last of all: its list of nodes has the shortest life
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
         if refused := gate.ask(situation, When.CLAIMED):
@@ -100,7 +138,11 @@ def _ask_everything(situation: Situation) -> Decision:
     if situation.seen.lacks(Evidence.OWNERS) or situation.seen.lacks(Evidence.PODS):
         return want(situation, *(kind for kind in (Evidence.PODS, Evidence.OWNERS) if situation.seen.lacks(kind)))
     if isinstance(situation.seen.owners, Unknown):
-        unknown = Refusal(gate="owners", code=Code.OWNERS_UNKNOWN, sentence=f"how healthy the workloads are cannot be told: {situation.seen.owners.why}")
+        unknown = Refusal(
+            gate="owners",
+            code=Code.OWNERS_UNKNOWN,
+            sentence=f"how healthy the workloads are cannot be told: {situation.seen.owners.why}",
+        )
         return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     fleet = situation.seen.fleet
     if isinstance(fleet, NotAsked) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
@@ -112,7 +154,8 @@ def _ask_everything(situation: Situation) -> Decision:
 
 
 def _with_fresh_forecast(situation: Situation) -> Situation:
-    """The forecast that let this node take its claim, seconds ago and with the same nodes holding claims, need not be made twice."""
+    """The forecast that let this node take its claim, seconds ago and with the same nodes holding claims, need
+    not be made twice."""
     memory, content = situation.memory, situation.lock
     if memory.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
         return situation
@@ -137,7 +180,11 @@ def _others_first(situation: Situation) -> Decision | None:
     others = [node for node in peers if node.name != situation.node.name and node.name not in content.holders]
     working = sorted(node.name for node in others if budgets.works(node))
     if len(content.holders) + len(working) > lock.limit(content, situation.policy.concurrency):
-        return _back(situation, Code.SURPLUS, f"{', '.join(working) or ', '.join(content.holders)} work under claims beyond the limit")
+        return _back(
+            situation,
+            Code.SURPLUS,
+            f"{', '.join(working) or ', '.join(content.holders)} work under claims beyond the limit",
+        )
     claiming = [node for node in others if not budgets.works(node) and _claims(node)]
     return _wait_for(situation, claiming) if claiming else None
 
@@ -148,7 +195,8 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """A claimer for another lock may be about to cordon: step back. One for this lock sees that it is not in it: wait until that is sure."""
+    """A claimer for another lock may be about to cordon: step back. One for this lock sees that it is not in
+    it: wait until that is sure."""
     names = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
@@ -156,40 +204,75 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
         if isinstance(progress, UnreadableProgress) or progress.lock != mine:
             return _back(situation, Code.SURPLUS, f"{node.name} is taking a claim in another lock")
     uptime = situation.seen.uptime
-    seen = {f"{node.name}/{node.resource_version}": situation.memory.claimers.get(f"{node.name}/{node.resource_version}", uptime) for node in claiming}
+    seen = {
+        f"{node.name}/{node.resource_version}": situation.memory.claimers.get(
+            f"{node.name}/{node.resource_version}", uptime
+        )
+        for node in claiming
+    }
     if all(uptime - since > _CLAIMER_PATIENCE_SECONDS for since in seen.values()):
         return None
     return stay(
-        situation, Code.TAKING_CLAIM, f"waits until {names} steps back from the lock", look=1.0, is_silent=True,
+        situation,
+        Code.TAKING_CLAIM,
+        f"waits until {names} steps back from the lock",
+        look=1.0,
+        is_silent=True,
         memory=replace(situation.memory, claimers=seen),
     )
 
 
 def _cordon(situation: Situation, fleet: Fleet) -> Decision:
-    """Everything that must be put back is recorded in the patch that cordons: before it nothing is ours, after it everything is known."""
+    """Everything that must be put back is recorded in the patch that cordons: before it nothing is ours, after
+    it everything is known."""
     policy, node, pods = situation.policy, situation.node, situation.seen.pods
     leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()
     progress = replace(
-        situation.progress, is_cordoned_by_us=not node.unschedulable, prior_unschedulable=node.unschedulable,
-        prior_labels={key: node.labels.get(key) for key, value in policy.pre_reboot_labels.items() if node.labels.get(key) != value},
-        owners=baseline.taken(situation, leaving), drain_started=situation.mark(), drain_started_at=rfc3339(situation.server_now),
+        situation.progress,
+        is_cordoned_by_us=not node.unschedulable,
+        prior_unschedulable=node.unschedulable,
+        prior_labels={
+            key: node.labels.get(key)
+            for key, value in policy.pre_reboot_labels.items()
+            if node.labels.get(key) != value
+        },
+        owners=baseline.taken(situation, leaving),
+        drain_started=situation.mark(),
+        drain_started_at=rfc3339(situation.server_now),
         displaced=len(leaving),
     )
     return move(
-        situation, Phase.DRAINING, Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go{baseline.said(progress.owners)}", progress=progress,
-        change=NodeChange(labels=dict(policy.pre_reboot_labels), unschedulable=True, annotations=forecast_annotation(situation)),
-        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds, memory=replace(situation.memory, costly_refusals=0),
+        situation,
+        Phase.DRAINING,
+        Code.DRAIN_STARTED,
+        f"cordoned; {len(leaving)} pods have to go{baseline.said(progress.owners)}",
+        progress=progress,
+        change=NodeChange(
+            labels=dict(policy.pre_reboot_labels), unschedulable=True, annotations=forecast_annotation(situation)
+        ),
+        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
+        memory=replace(situation.memory, costly_refusals=0),
         then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}", claim=progress.claim),),
     )
 
 
-def _back(situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY) -> Decision:
-    """Out of the lock, then off the Node. The first patch marks the way back, so that no cordon still under way can land."""
+def _back(
+    situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY
+) -> Decision:
+    """Out of the lock, then off the Node. The first patch marks the way back, so that no cordon still under way
+    can land."""
     is_asked_again_soon = not refused or label != order.READY
-    pause = _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter) if is_asked_again_soon else waiting.costly_pause_seconds(situation)
+    pause = (
+        _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter)
+        if is_asked_again_soon
+        else waiting.costly_pause_seconds(situation)
+    )
     content = situation.lock
     memory = replace(
-        situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused[0].gate if refused else "", claimers={},
+        situation.memory,
+        costly_not_before=situation.seen.uptime + pause,
+        costly_gate=refused[0].gate if refused else "",
+        claimers={},
         costly_refusals=situation.memory.costly_refusals + (0 if is_asked_again_soon else 1),
         costly_holders=waiting.others_holding(situation, content) if isinstance(content, LockContent) else (),
     )

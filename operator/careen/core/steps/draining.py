@@ -30,14 +30,22 @@ def decide(situation: Situation) -> Decision:
 def _called_off(situation: Situation) -> Decision | None:
     """What ends a drain at once; everything is then put back as it was."""
     if situation.seen.need.answer is NeedAnswer.NO:
-        return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone")
+        return undo(
+            situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"
+        )
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is not None and refused.code is not Code.LOCK_UNKNOWN:
-        return undo(situation, Phase.WAITING, refused.code, f"{refused.sentence}: the drain is undone", refusals=(refused,))
+        return undo(
+            situation, Phase.WAITING, refused.code, f"{refused.sentence}: the drain is undone", refusals=(refused,)
+        )
     if (unusable := settings.ask(situation, When.BEFORE_REBOOT)) is not None:
-        return undo(situation, Phase.WAITING, unusable.code, f"{unusable.sentence}: the drain is undone", refusals=(unusable,))
+        return undo(
+            situation, Phase.WAITING, unusable.code, f"{unusable.sentence}: the drain is undone", refusals=(unusable,)
+        )
     if not situation.node.unschedulable:
-        return failing.undone(situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node during the drain: it stays in service")
+        return failing.undone(
+            situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node during the drain: it stays in service"
+        )
     return None
 
 
@@ -49,7 +57,9 @@ def _unknown(situation: Situation) -> Decision | None:
         refused = host_state.ask(situation, When.BEFORE_REBOOT)
     if refused is None and isinstance(pods, (Unknown, NotAsked)):
         why = pods.why if isinstance(pods, Unknown) else "nobody asked"
-        refused = Refusal(gate="drain", code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {why}")
+        refused = Refusal(
+            gate="drain", code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {why}"
+        )
     return late_gates.wait_patiently(situation, refused) if refused is not None else None
 
 
@@ -58,9 +68,15 @@ def _drain(situation: Situation) -> Decision:
     assert isinstance(pods, tuple)
     memory = _forget_gone(situation)
     situation = replace(situation, memory=memory)
-    plan = drain_plan.plan(pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at)
+    plan = drain_plan.plan(
+        pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at
+    )
     if plan.is_done:
-        return _go_on(situation, Code.REBOOT_ANNOUNCED, f"drained{drain_plan.describe_returning(plan)}, and no gate refuses: reboots")
+        return _go_on(
+            situation,
+            Code.REBOOT_ANNOUNCED,
+            f"drained{drain_plan.describe_returning(plan)}, and no gate refuses: reboots",
+        )
     elapsed = situation.elapsed(situation.progress.drain_started) or 0.0
     if policy.timeout_seconds > 0 and elapsed > policy.timeout_seconds:
         return _timed_out(situation, plan)
@@ -71,17 +87,23 @@ def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
     policy, seen = situation.policy.drain, situation.seen
     coming = drain_plan.owners_of_comers(plan)
     return stay(
-        situation, Code.DRAINING, sentence, look=plan.look_again_seconds,
+        situation,
+        Code.DRAINING,
+        sentence,
+        look=plan.look_again_seconds,
         actions=(Evict(pods=drain_plan.requests(plan, policy), parallel=policy.parallel),) if plan.now else (),
         memory=after_evicting_comers(situation.memory, coming, uptime=seen.uptime, jitter=seen.chance.jitter),
     )
 
 
 def _forget_gone(situation: Situation) -> Memory:
-    """Back-offs of pods that left the node are forgotten; a successor of the same name has another UID and its own back-off."""
+    """Back-offs of pods that left the node are forgotten; a successor of the same name has another UID and its
+    own back-off."""
     pods = situation.seen.pods
     here = {pod.uid for pod in pods} if isinstance(pods, tuple) else set()
-    return replace(situation.memory, evictions={uid: seen for uid, seen in situation.memory.evictions.items() if uid in here})
+    return replace(
+        situation.memory, evictions={uid: seen for uid, seen in situation.memory.evictions.items() if uid in here}
+    )
 
 
 def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
@@ -90,7 +112,9 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
         return _go_on(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
     if policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory):
         return _evict(situation, plan, f"asks again before it is forced: {described}")
-    return failing.undone(situation, Code.DRAIN_TIMEOUT, f"not drained within {policy.timeout_seconds:.0f} s: {described}")
+    return failing.undone(
+        situation, Code.DRAIN_TIMEOUT, f"not drained within {policy.timeout_seconds:.0f} s: {described}"
+    )
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
@@ -100,7 +124,19 @@ def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
         waited = situation.elapsed(situation.progress.drained)
         if waited is None:
             progress = replace(situation.progress, drained=situation.mark())
-            return move(situation, Phase.DRAINING, Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s", progress=progress, look=min(delay, LOOK_SECONDS))
+            return move(
+                situation,
+                Phase.DRAINING,
+                Code.DRAINED,
+                f"drained; --reboot-delay: {delay:.0f} s",
+                progress=progress,
+                look=min(delay, LOOK_SECONDS),
+            )
         if waited < delay:
-            return stay(situation, Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s", look=min(delay - waited, LOOK_SECONDS))
+            return stay(
+                situation,
+                Code.DRAINED,
+                f"drained; --reboot-delay: {delay:.0f} s",
+                look=min(delay - waited, LOOK_SECONDS),
+            )
     return late_gates.decide(situation) or rebooting.announce(situation, code, sentence)

@@ -1,8 +1,8 @@
 """Failed: what we undo, what we leave for a person, and what we say.
 
-Two kinds. Undone: the host surely stays up, everything is put back, the claim is released, and after a back-off it is tried again.
-Halted: the claim is kept, so that no other node follows into the same trouble, until a person or a new boot says otherwise.
-"""
+Two kinds. Undone: the host surely stays up, everything is put back, the claim is released, and after a back-off
+it is tried again. Halted: the claim is kept, so that no other node follows into the same trouble, until a
+person or a new boot says otherwise."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from careen.core.writing import (
     want,
 )
 
-COMMAND_PAUSES = 5                   # of the usual ones: each try drains a node, and a command that exits with an error rarely mends itself
+COMMAND_PAUSES = (
+    5  # of the usual ones: each try drains a node, and a command that exits with an error rarely mends itself
+)
 _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})
 
 
@@ -58,7 +60,12 @@ def _can_be_given_back(situation: Situation) -> bool:
 def _give_back(situation: Situation) -> Decision:
     progress = replace(situation.progress, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={})
     return move(
-        situation, Phase.FAILED, _code(situation), _sentence(situation), progress=progress, look=failing.LOOK_SECONDS,
+        situation,
+        Phase.FAILED,
+        _code(situation),
+        _sentence(situation),
+        progress=progress,
+        look=failing.LOOK_SECONDS,
         change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation)),
     )
 
@@ -72,7 +79,14 @@ def _halted(situation: Situation) -> Decision:
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)
-        return move(situation, Phase.FAILED, Code.UNLOCKED_BY_HAND, _sentence(situation), progress=progress, look=failing.LOOK_SECONDS)
+        return move(
+            situation,
+            Phase.FAILED,
+            Code.UNLOCKED_BY_HAND,
+            _sentence(situation),
+            progress=progress,
+            look=failing.LOOK_SECONDS,
+        )
     if (found := working.put_back(situation)) is not None:
         return found
     if situation.wants_retry:
@@ -80,13 +94,21 @@ def _halted(situation: Situation) -> Decision:
     if mark := failing.mark(situation, situation.progress.failed):
         return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS, actions=mark)
     if code is Code.REBOOT_LOOP and situation.seen.need.answer is NeedAnswer.NO:
-        return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the claim is given back")
+        return undo(
+            situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the claim is given back"
+        )
     if code is Code.SETTLE_TIMEOUT:
         if situation.seen.lacks(Evidence.OWNERS):
             return want(situation, Evidence.OWNERS)
         if not settling.what_ails(situation):
             progress = replace(situation.progress, failed="", failed_at=None)
-            return move(situation, Phase.SETTLING, Code.SETTLING, "the displaced workloads came back after all", progress=progress)
+            return move(
+                situation,
+                Phase.SETTLING,
+                Code.SETTLING,
+                "the displaced workloads came back after all",
+                progress=progress,
+            )
     return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS)
 
 
@@ -94,7 +116,9 @@ def _unlocked(situation: Situation) -> Progress:
     """Without the claim, but with what is still to be put back on the node."""
     before = situation.progress
     return replace(
-        giving_back.without_claim(before), is_cordoned_by_us=before.is_cordoned_by_us, prior_unschedulable=before.prior_unschedulable,
+        giving_back.without_claim(before),
+        is_cordoned_by_us=before.is_cordoned_by_us,
+        prior_unschedulable=before.prior_unschedulable,
         prior_labels=before.prior_labels,
     )
 
@@ -104,7 +128,14 @@ def _retry(situation: Situation, code: Code) -> Decision:
     if situation.boot != situation.progress.boot_left and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
-    return undo(situation, Phase.WAITING, Code.RETRY, "a person asked for another try", progress=progress, annotations={keys.RETRY: None})
+    return undo(
+        situation,
+        Phase.WAITING,
+        Code.RETRY,
+        "a person asked for another try",
+        progress=progress,
+        annotations={keys.RETRY: None},
+    )
 
 
 def _released(situation: Situation) -> Decision:
@@ -116,13 +147,26 @@ def _released(situation: Situation) -> Decision:
         return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     if situation.wants_retry:
         fresh = replace(progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
-        return move(situation, Phase.WAITING, Code.RETRY, "a person asked for another try", progress=fresh, change=NodeChange(annotations={keys.RETRY: None}))
+        return move(
+            situation,
+            Phase.WAITING,
+            Code.RETRY,
+            "a person asked for another try",
+            progress=fresh,
+            change=NodeChange(annotations={keys.RETRY: None}),
+        )
     if not is_tried_again(progress, situation.policy):
         return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS)
     left = backoff_seconds(progress, situation.policy) - (situation.elapsed(progress.failed_at) or 0.0)
     if left > 0 and situation.elapsed(progress.failed_at) is not None:
         return stay(situation, code, _sentence(situation), look=min(left, failing.LOOK_SECONDS))
-    return move(situation, Phase.WAITING, Code.RETRY, f"tries again after {code.value}", progress=replace(progress, failed="", failed_at=None))
+    return move(
+        situation,
+        Phase.WAITING,
+        Code.RETRY,
+        f"tries again after {code.value}",
+        progress=replace(progress, failed="", failed_at=None),
+    )
 
 
 def is_tried_again(progress: Progress, policy: Policy) -> bool:
@@ -133,4 +177,7 @@ def is_tried_again(progress: Progress, policy: Policy) -> bool:
 def backoff_seconds(progress: Progress, policy: Policy) -> float:
     """The pause before another try: doubles with each failure in a row, up to the limit."""
     pauses = COMMAND_PAUSES if progress.failed == Code.REBOOT_COMMAND_FAILED else 1
-    return min(pauses * policy.failure_backoff_seconds * 2.0 ** min(max(1, progress.failures) - 1, 20), policy.failure_backoff_limit_seconds)
+    return min(
+        pauses * policy.failure_backoff_seconds * 2.0 ** min(max(1, progress.failures) - 1, 20),
+        policy.failure_backoff_limit_seconds,
+    )

@@ -1,4 +1,5 @@
-"""Idle: does the host want a reboot? Then the node is tainted at once, whatever gates, windows and the lock say; in a large fleet within a minute."""
+"""Idle: does the host want a reboot? Then the node is tainted at once, whatever gates, windows and the lock
+say; in a large fleet within a minute."""
 
 from __future__ import annotations
 
@@ -19,10 +20,12 @@ from careen.core.situation import Situation
 from careen.core.steps.shared import taint_spread
 from careen.core.writing import NodeChange, annotations_of_a_need, go_home, move, stay, want, with_our_taint, write_lock
 
-LOOK_SECONDS = 5.0                   # the sentinel; it is a file check, and the taint must follow within ten seconds
-LOCK_LOOK_SECONDS = 60.0             # all idle nodes together look at the lock at most once a minute; one that has seen a stuck holder, itself
-LEAST_LOCK_LOOK_SECONDS = 300.0      # and no idle node more often than at its own Node
-LONE_LOCK_LOOK_SECONDS = 3600.0      # a node that knows of no others
+LOOK_SECONDS = 5.0  # the sentinel; it is a file check, and the taint must follow within ten seconds
+LOCK_LOOK_SECONDS = (
+    60.0  # all idle nodes together look at the lock at most once a minute; one that has seen a stuck holder, itself
+)
+LEAST_LOCK_LOOK_SECONDS = 300.0  # and no idle node more often than at its own Node
+LONE_LOCK_LOOK_SECONDS = 3600.0  # a node that knows of no others
 
 
 def decide(situation: Situation) -> Decision:
@@ -35,24 +38,38 @@ def decide(situation: Situation) -> Decision:
     if _has_leftovers(situation):
         return go_home(situation, Code.HOME, "what an earlier agent left is removed")
     if need.answer is NeedAnswer.UNKNOWN:
-        return stay(situation, Code.NEED_UNKNOWN, f"whether the host asks for a reboot cannot be told: {need.detail}", look=LOOK_SECONDS)
+        return stay(
+            situation,
+            Code.NEED_UNKNOWN,
+            f"whether the host asks for a reboot cannot be told: {need.detail}",
+            look=LOOK_SECONDS,
+        )
     return stay(situation, Code.NO_NEED, "the host does not ask for a reboot", look=LOOK_SECONDS)
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
-    """None once the node may taint itself, in most fleets at once. A lock that cannot be read does not tell the fleet's size, and holds nobody up."""
+    """None once the node may taint itself, in most fleets at once. A lock that cannot be read does not tell the
+    fleet's size, and holds nobody up."""
     memory, uptime = situation.memory, situation.seen.uptime
     has_looked = memory.is_reconciled or memory.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
-        return want(situation, Evidence.LOCK)                     # the process has just started: careen itself may be coming to a whole fleet
+        return want(
+            situation, Evidence.LOCK
+        )  # the process has just started: careen itself may be coming to a whole fleet
     seen_at = uptime if memory.need_seen_at is None else memory.need_seen_at
     seen_for = uptime - seen_at
-    left = taint_spread.delay_seconds(situation.node.name, memory.agents, situation.seen.now - timedelta(seconds=seen_for)) - seen_for
+    left = (
+        taint_spread.delay_seconds(situation.node.name, memory.agents, situation.seen.now - timedelta(seconds=seen_for))
+        - seen_for
+    )
     if left <= 0:
         return None
     return stay(
-        situation, Code.TAINT_SPREAD, f"the host asks for a reboot; with {memory.agents} agents taints are spread, this one waits {left:.0f} s",
-        look=left, memory=replace(memory, need_seen_at=seen_at),
+        situation,
+        Code.TAINT_SPREAD,
+        f"the host asks for a reboot; with {memory.agents} agents taints are spread, this one waits {left:.0f} s",
+        look=left,
+        memory=replace(memory, need_seen_at=seen_at),
     )
 
 
@@ -64,9 +81,17 @@ def _begin_waiting(situation: Situation) -> Decision:
     taints, owned = with_our_taint(situation)
     need_since = rfc3339(situation.seen.now - timedelta(seconds=waited))
     progress = replace(Progress(), need_since=need_since, tainted_at=now if owned else "", taint_key=owned)
-    sentence = f"the host asks for a reboot: {situation.seen.need.detail}" if situation.seen.need.detail else "the host asks for a reboot"
+    sentence = (
+        f"the host asks for a reboot: {situation.seen.need.detail}"
+        if situation.seen.need.detail
+        else "the host asks for a reboot"
+    )
     return move(
-        situation, Phase.WAITING, Code.NEED_SEEN, sentence, progress=progress,
+        situation,
+        Phase.WAITING,
+        Code.NEED_SEEN,
+        sentence,
+        progress=progress,
         change=NodeChange(taints=taints, annotations=_kured_annotations(situation, now)),
     )
 
@@ -78,7 +103,8 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
 
 
 def tidy_line(situation: Situation) -> Decision | None:
-    """Take out of the line who does not wait: this node, whose own write failed or found the lock unreadable, and nodes that are gone."""
+    """Take out of the line who does not wait: this node, whose own write failed or found the lock unreadable,
+    and nodes that are gone."""
     content, need = situation.lock, situation.seen.need.answer
     if need is NeedAnswer.YES or not isinstance(content, LockContent) or content.is_paused or not content.next:
         return None
@@ -91,13 +117,18 @@ def tidy_line(situation: Situation) -> Decision | None:
         return None
     gone = ", ".join(sorted({*content.next} - {*left.next}))
     return stay(
-        situation, Code.NO_NEED, "the host does not ask for a reboot", look=LOOK_SECONDS, is_silent=True,
+        situation,
+        Code.NO_NEED,
+        "the host does not ask for a reboot",
+        look=LOOK_SECONDS,
+        is_silent=True,
         actions=(write_lock(situation, f"{gone}: not waiting, out of the line", left),),
     )
 
 
 def next_lock_look(situation: Situation) -> float:
-    """At which uptime an idle node looks at the lock again. The last node of a roll-out has nobody who waits behind it."""
+    """At which uptime an idle node looks at the lock again. The last node of a roll-out has nobody who waits
+    behind it."""
     memory, content = situation.memory, situation.lock
     is_named = isinstance(content, LockContent) and situation.node.name in content.next
     agents = memory.agents or 1

@@ -1,10 +1,11 @@
-"""Rebooting: announced on the Node, then confirmed in the lock, then asked of the host; and what happens when nothing happens.
+"""Rebooting: announced on the Node, then confirmed in the lock, then asked of the host; and what happens when
+nothing happens.
 
-The announcement changes the Node's version, so nothing decided on an older view of the Node (an undo, a hold not yet seen) can pass it.
-It bears a name drawn by chance. Only the process that drew the name, and saw its patch land, may ask the host: a second agent on the same
-node takes the announcement for somebody else's. Whoever asked says so in the record. While the record does not, and nobody has made
-another announcement for a few minutes, the announcer is taken for dead, and the reboot is announced anew.
-"""
+The announcement changes the Node's version, so nothing decided on an older view of the Node (an undo, a hold
+not yet seen) can pass it. It bears a name drawn by chance. Only the process that drew the name, and saw its
+patch land, may ask the host: a second agent on the same node takes the announcement for somebody else's.
+Whoever asked says so in the record. While the record does not, and nobody has made another announcement for a
+few minutes, the announcer is taken for dead, and the reboot is announced anew."""
 
 from __future__ import annotations
 
@@ -26,8 +27,11 @@ from careen.core.steps.shared import failing, late_gates, working
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, undo, want
 
 LOOK_SECONDS = 2.0
-_TELLING_SECONDS = 90.0              # to ask and to say so, with an API server that is slow or gone for a moment
-_CANNOT = "called off after the reboot was announced; whether the host was asked is not known, so nothing is undone before the deadline"
+_TELLING_SECONDS = 90.0  # to ask and to say so, with an API server that is slow or gone for a moment
+_CANNOT = (
+    "called off after the reboot was announced; whether the host was asked is not known, so nothing is "
+    "undone before the deadline"
+)
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
@@ -35,14 +39,22 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
     progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(
-        situation.memory, stranger=None,
+        situation.memory,
+        stranger=None,
         reboot=RebootMemory(claim=progress.claim, announcement=number, outcome=RebootOutcome.NOT_ASKED, by=by),
     )
     name, uptime = situation.node.name, situation.seen.uptime
     return move(
-        situation, Phase.REBOOTING, code, sentence, look=LOOK_SECONDS, memory=memory,
+        situation,
+        Phase.REBOOTING,
+        code,
+        sentence,
+        look=LOOK_SECONDS,
+        memory=memory,
         progress=replace(
-            progress, announcement=number, announced=Announcement(boot=situation.boot, uptime=uptime, by=by),
+            progress,
+            announcement=number,
+            announced=Announcement(boot=situation.boot, uptime=uptime, by=by),
             is_forced=progress.is_forced or code is Code.FORCED,
         ),
         then=(
@@ -59,8 +71,8 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
 def stranger_patience_seconds(policy: Policy) -> float:
     """How long another process's announcement may stand without a word that the host was asked.
 
-    A living announcer asks within a fifth of it, or not at all; its command answers in its own time, and a minute is left to say so.
-    """
+    A living announcer asks within a fifth of it, or not at all; its command answers in its own time, and a
+    minute is left to say so."""
     return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
 
@@ -68,7 +80,9 @@ def _told(situation: Situation) -> tuple[Notify, ...]:
     """A message to people, unless an agent that ran before this one announced the reboot: then it told them."""
     progress, name = situation.progress, situation.node.name
     is_told = progress.announcement > 0 and _own(situation) is None
-    return () if is_told else (Notify(occasion=Occasion.REBOOT, sentence=f"Rebooting node {name}", claim=progress.claim),)
+    return (
+        () if is_told else (Notify(occasion=Occasion.REBOOT, sentence=f"Rebooting node {name}", claim=progress.claim),)
+    )
 
 
 def decide(situation: Situation) -> Decision:
@@ -76,7 +90,12 @@ def decide(situation: Situation) -> Decision:
     own, announced = _own(situation), situation.progress.announced
     is_asked = announced is not None and announced.is_asked
     if own is not None and own.outcome is RebootOutcome.FAILED and not is_asked:
-        return failing.undone(situation, Code.REBOOT_COMMAND_FAILED, f"the host did not take the reboot: {own.detail}", tries=situation.progress.tries + 1)
+        return failing.undone(
+            situation,
+            Code.REBOOT_COMMAND_FAILED,
+            f"the host did not take the reboot: {own.detail}",
+            tries=situation.progress.tries + 1,
+        )
     if (found := working.put_back(situation)) is not None and not _is_called_off(situation):
         return found
     waited = situation.elapsed(announced)
@@ -91,7 +110,11 @@ def decide(situation: Situation) -> Decision:
 def _own(situation: Situation) -> RebootMemory | None:
     """What this process knows of the announcement that stands on the Node; None: another process made it."""
     seen, announced = situation.memory.reboot, situation.progress.announced
-    is_ours = seen is not None and seen.claim == situation.progress.claim and seen.announcement == situation.progress.announcement
+    is_ours = (
+        seen is not None
+        and seen.claim == situation.progress.claim
+        and seen.announcement == situation.progress.announcement
+    )
     return seen if is_ours and seen is not None and seen.by == (announced.by if announced else "") else None
 
 
@@ -102,7 +125,8 @@ def _has_asked(situation: Situation) -> bool:
 
 
 def _asked(situation: Situation) -> Decision:
-    """Wait for the boot. That the host was asked stands in the record, so that no other process of this node asks it again."""
+    """Wait for the boot. That the host was asked stands in the record, so that no other process of this node
+    asks it again."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     detail = f": {seen.detail}" if seen is not None and seen.outcome is RebootOutcome.UNCLEAR and seen.detail else ""
     sentence = f"the host was asked to reboot{detail}"
@@ -114,20 +138,31 @@ def _asked(situation: Situation) -> Decision:
 
 def _is_called_off(situation: Situation) -> bool:
     refused = hold.ask(situation, When.BEFORE_REBOOT)
-    return situation.seen.need.answer is NeedAnswer.NO or (refused is not None and refused.code is not Code.LOCK_UNKNOWN)
+    return situation.seen.need.answer is NeedAnswer.NO or (
+        refused is not None and refused.code is not Code.LOCK_UNKNOWN
+    )
 
 
 def _not_asked(situation: Situation) -> Decision:
-    """This process announced and surely did not ask: the claim was gone, or too old by then. Back to the last questions."""
+    """This process announced and surely did not ask: the claim was gone, or too old by then. Back to the last
+    questions."""
     if situation.seen.need.answer is NeedAnswer.NO:
-        return undo(situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone")
+        return undo(
+            situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"
+        )
     if not situation.node.unschedulable:
-        return failing.undone(situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service")
+        return failing.undone(
+            situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service"
+        )
     if (left := _left(situation)) is None:
         return want(situation, Evidence.PODS)
     if left:
-        return undo(situation, Phase.WAITING, Code.LATE_REFUSAL, f"{left} before the host was asked: the drain is undone")
-    return late_gates.decide(situation) or announce(situation, Code.REBOOT_ANNOUNCED, "announced again: the host was not asked before")
+        return undo(
+            situation, Phase.WAITING, Code.LATE_REFUSAL, f"{left} before the host was asked: the drain is undone"
+        )
+    return late_gates.decide(situation) or announce(
+        situation, Code.REBOOT_ANNOUNCED, "announced again: the host was not asked before"
+    )
 
 
 def _left(situation: Situation) -> str | None:
@@ -139,7 +174,14 @@ def _left(situation: Situation) -> str | None:
         return None
     if not isinstance(pods, tuple):
         return f"the pods of this node could not be listed ({pods.why})"
-    plan = drain_plan.plan(pods, policy, situation.memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at)
+    plan = drain_plan.plan(
+        pods,
+        policy,
+        situation.memory,
+        uptime=situation.seen.uptime,
+        now=situation.seen.now,
+        cordoned_at=situation.cordoned_at,
+    )
     return "" if plan.is_done else f"{drain_plan.describe(plan, situation.memory)} came back"
 
 
@@ -157,7 +199,9 @@ def _another_process_announced(situation: Situation) -> Decision:
         return stay(situation, Code.REBOOT_ASKED, _CANNOT, look=LOOK_SECONDS)
     again = late_gates.decide(situation)
     if again is None:
-        return announce(situation, Code.REBOOT_ANNOUNCED, "announced again: the process that announced it has said nothing since")
+        return announce(
+            situation, Code.REBOOT_ANNOUNCED, "announced again: the process that announced it has said nothing since"
+        )
     if again.wants or again.phase is Phase.REBOOTING:
         return again
     return stay(situation, Code.REBOOT_ASKED, _CANNOT, look=LOOK_SECONDS, refusals=again.refusals)
@@ -173,11 +217,19 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """No answer to the reboot. The node goes back into service if it is ready; the claim is kept, because the host may yet go down."""
+    """No answer to the reboot. The node goes back into service if it is ready; the claim is kept, because the
+    host may yet go down."""
     deadline = situation.policy.reboot_deadline_seconds
     is_given_back = situation.node.ready
-    progress = replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_given_back else situation.progress
+    progress = (
+        replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_given_back else situation.progress
+    )
     return failing.halted(
-        situation, Code.REBOOT_NOT_HAPPENED, f"the same boot runs {deadline:.0f} s after the reboot was asked", progress=progress,
-        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation)) if is_given_back else NodeChange(),
+        situation,
+        Code.REBOOT_NOT_HAPPENED,
+        f"the same boot runs {deadline:.0f} s after the reboot was asked",
+        progress=progress,
+        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation))
+        if is_given_back
+        else NodeChange(),
     )

@@ -1,8 +1,7 @@
 """The lock holds an entry of this node that the Node's record does not know: adopt it or release it, never ignore it.
 
-It happens when the record was wiped, the Node was recreated, a lock write landed late, or kured left its lock behind. Asked at every
-start, and by every node that waits.
-"""
+It happens when the record was wiped, the Node was recreated, a lock write landed late, or kured left its lock
+behind. Asked at every start, and by every node that waits."""
 
 from __future__ import annotations
 
@@ -41,11 +40,16 @@ def decide(situation: Situation) -> Decision | None:
     if not entries:
         return _lone_cordon(situation)
     # An own entry of which not all can be read tells no more than kured's does.
-    return _from_careen(situation, content, entries[0]) if entries[0].id and not entries[0].unread else _from_kured(situation, content, entries[0])
+    return (
+        _from_careen(situation, content, entries[0])
+        if entries[0].id and not entries[0].unread
+        else _from_kured(situation, content, entries[0])
+    )
 
 
 def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
-    """What kured does when it starts as a holder: uncordon, unless the node was cordoned before, and release. Only when kured is gone."""
+    """What kured does when it starts as a holder: uncordon, unless the node was cordoned before, and release.
+    Only when kured is gone."""
     if situation.seen.lacks(Evidence.FOREIGN):
         return want(situation, Evidence.FOREIGN)
     if situation.seen.foreign != () or not situation.node.ready:
@@ -53,7 +57,15 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
     node = situation.node
     uncordon = PatchNode(purpose="undo kured's cordon", resource_version=node.resource_version, unschedulable=False)
     return stay(
-        situation, Code.ENTRY_RELEASED, ("kured left its lock on this node: taken back" if not entry.unread else "an entry of this node that cannot be read was removed from the lock"), look=0.0, is_silent=True,
+        situation,
+        Code.ENTRY_RELEASED,
+        (
+            "kured left its lock on this node: taken back"
+            if not entry.unread
+            else "an entry of this node that cannot be read was removed from the lock"
+        ),
+        look=0.0,
+        is_silent=True,
         actions=(
             *((uncordon,) if node.unschedulable and not entry.cordoned and not entry.unread else ()),
             write_lock(situation, "release what kured left", lock.remove(content, node.name, entry.id)),
@@ -64,43 +76,79 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
 def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
     memory, uptime = situation.memory, situation.seen.uptime
     if situation.seen.lacks(Evidence.HOLDERS):
-        return want(situation, Evidence.HOLDERS) if memory.holders_not_before <= uptime else _not_before_it_is_read(situation)
+        return (
+            want(situation, Evidence.HOLDERS)
+            if memory.holders_not_before <= uptime
+            else _not_before_it_is_read(situation)
+        )
     holders = situation.seen.holders
     if not isinstance(holders, Holders):
         return _not_before_it_is_read(situation)
     if any(node.name == entry.node and _is_known(node.annotations, entry) for node in holders.nodes):
-        return None                                              # unreadable, or our own view of the Node was the older one
+        return None  # unreadable, or our own view of the Node was the older one
     if entry.boot and entry.boot != situation.boot:
         return _adopt_after_boot(situation, entry)
     if entry.uid == situation.node.uid and looks_like_ours(situation):
-        return _adopt_to_reboot(situation, entry) if _may_be_rebooting(situation, entry) else _adopt_to_undo(situation, entry)
+        return (
+            _adopt_to_reboot(situation, entry)
+            if _may_be_rebooting(situation, entry)
+            else _adopt_to_undo(situation, entry)
+        )
     if _is_surely_not_rebooting(situation, entry):
-        return _release(situation, content, entry, "a claim of this node's former Node, whose host was not asked to reboot, was given back", memory)
+        return _release(
+            situation,
+            content,
+            entry,
+            "a claim of this node's former Node, whose host was not asked to reboot, was given back",
+            memory,
+        )
     watch = ghosts.watch_on(situation, content, holders)
     memory = replace(memory, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
     if entry not in watch.proven:
-        return stay(situation, Code.ENTRY_RELEASED, "a claim of this node's former Node stands in the lock", look=_LOOK_SECONDS, memory=memory, is_silent=True)
-    return _release(situation, content, entry, "a claim of this node that nothing stood behind was removed from the lock", memory)
+        return stay(
+            situation,
+            Code.ENTRY_RELEASED,
+            "a claim of this node's former Node stands in the lock",
+            look=_LOOK_SECONDS,
+            memory=memory,
+            is_silent=True,
+        )
+    return _release(
+        situation, content, entry, "a claim of this node that nothing stood behind was removed from the lock", memory
+    )
 
 
 def _release(situation: Situation, content: LockContent, entry: Entry, sentence: str, memory: Memory) -> Decision:
     return stay(
-        situation, Code.ENTRY_RELEASED, sentence, look=0.0, memory=memory, is_silent=True,
-        actions=(write_lock(situation, "release an entry without a record", lock.remove(content, entry.node, entry.id)),),
+        situation,
+        Code.ENTRY_RELEASED,
+        sentence,
+        look=0.0,
+        memory=memory,
+        is_silent=True,
+        actions=(
+            write_lock(situation, "release an entry without a record", lock.remove(content, entry.node, entry.id)),
+        ),
     )
 
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the Node was deleted and made anew under a claim of this very process, on the boot that the claim was to end, before
-    anybody asked the host.
+    """Whether the Node was deleted and made anew under a claim of this very process, on the boot that the claim
+    was to end, before anybody asked the host.
 
-    A reboot is asked only after it was announced in the record, by an agent of this host. This process read the former Node's record
-    last without an announcement, or made the first one itself, and knows that it did not ask. A write of its own that is still under
-    way names the former Node's version and cannot land on the new one. So nobody is left who could act on the claim. A process that
-    was started later cannot know this and waits, as for any Node that is gone: the host may be on its way down.
-    """
+    A reboot is asked only after it was announced in the record, by an agent of this host. This process read the
+    former Node's record last without an announcement, or made the first one itself, and knows that it did not
+    ask. A write of its own that is still under way names the former Node's version and cannot land on the new
+    one. So nobody is left who could act on the claim. A process that was started later cannot know this and
+    waits, as for any Node that is gone: the host may be on its way down."""
     held, asked = situation.memory.held, situation.memory.reboot
-    if not entry.uid or entry.uid == situation.node.uid or entry.boot != situation.boot or held is None or held.claim != entry.id:
+    if (
+        not entry.uid
+        or entry.uid == situation.node.uid
+        or entry.boot != situation.boot
+        or held is None
+        or held.claim != entry.id
+    ):
         return False
     if asked is not None and asked.claim == entry.id:
         return asked.announcement == 1 and asked.outcome in _STAYS_UP
@@ -112,12 +160,14 @@ def _is_known(annotations: object, entry: Entry) -> bool:
 
 
 def looks_like_ours(situation: Situation) -> bool:
-    """Whether something on the Node still says that careen works here although the record is gone: the label, or who cordoned it."""
+    """Whether something on the Node still says that careen works here although the record is gone: the label,
+    or who cordoned it."""
     return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
 
 
 def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
-    """By the server's word where it gives one; else by the label, and by what the lock says of the time before the claim."""
+    """By the server's word where it gives one; else by the label, and by what the lock says of the time before
+    the claim."""
     node = situation.node
     if node.cordoned_by:
         return is_cordon_proven(node)
@@ -125,27 +175,47 @@ def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
 
 
 def _lone_cordon(situation: Situation) -> Decision | None:
-    """Our cordon on a node without a claim: record, label and entry are gone, by whatever hand. Nothing will ever lift it but this."""
+    """Our cordon on a node without a claim: record, label and entry are gone, by whatever hand. Nothing will
+    ever lift it but this."""
     node = situation.node
     if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
         return None
-    uncordon = PatchNode(purpose="lift an own cordon without a claim", resource_version=node.resource_version, unschedulable=False)
+    uncordon = PatchNode(
+        purpose="lift an own cordon without a claim", resource_version=node.resource_version, unschedulable=False
+    )
     return stay(
-        situation, Code.CORDON_LIFTED, "the node was cordoned by careen and nothing says for which claim: uncordoned", look=0.0, is_silent=True, actions=(uncordon,),
+        situation,
+        Code.CORDON_LIFTED,
+        "the node was cordoned by careen and nothing says for which claim: uncordoned",
+        look=0.0,
+        is_silent=True,
+        actions=(uncordon,),
     )
 
 
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
     """The boot that the claim was to end has ended: proven and released like any other."""
     progress = replace(
-        _with_own_taint(situation), claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_cordoned_by_us=_is_cordon_ours(situation, entry),
-        verify_started=situation.mark(), reboots_for_need=situation.progress.reboots_for_need + 1,
+        _with_own_taint(situation),
+        claim=entry.id,
+        lock=situation.reading.object_id,
+        boot_left=entry.boot,
+        is_cordoned_by_us=_is_cordon_ours(situation, entry),
+        verify_started=situation.mark(),
+        reboots_for_need=situation.progress.reboots_for_need + 1,
     )
-    return move(situation, Phase.VERIFYING, Code.ENTRY_ADOPTED, "a claim of this node from before the boot is taken up", progress=progress)
+    return move(
+        situation,
+        Phase.VERIFYING,
+        Code.ENTRY_ADOPTED,
+        "a claim of this node from before the boot is taken up",
+        progress=progress,
+    )
 
 
 def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host may have been asked under this claim: this process knows, or the Node still says that the reboot was announced."""
+    """Whether the host may have been asked under this claim: this process knows, or the Node still says that
+    the reboot was announced."""
     return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or _says_announced(situation.node))
 
 
@@ -154,8 +224,8 @@ def _says_announced(node: NodeView) -> bool:
 
 
 def _not_before_it_is_read(situation: Situation) -> Decision | None:
-    """Without a record only the phase on the Node still tells of a reboot that may be under way: it is left alone until the claim is found.
-    A cordoned node has no use for a soft taint meanwhile."""
+    """Without a record only the phase on the Node still tells of a reboot that may be under way: it is left
+    alone until the claim is found. A cordoned node has no use for a soft taint meanwhile."""
     if situation.phase is not Phase.IDLE or not _says_announced(situation.node):
         return None
     sentence = "the record of an announced reboot is missing, and its claim cannot be looked up yet"
@@ -168,26 +238,47 @@ def _has_asked(situation: Situation, entry: Entry) -> bool:
 
 
 def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
-    """The record was wiped after the reboot was announced: the claim stays until the boot, or until nobody can have asked for one."""
+    """The record was wiped after the reboot was announced: the claim stays until the boot, or until nobody can
+    have asked for one."""
     progress = replace(
-        _with_own_taint(situation), claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot,
-        is_cordoned_by_us=_is_cordon_ours(situation, entry), announcement=1,
-        announced=Announcement(boot=situation.boot, uptime=situation.seen.uptime, is_asked=_has_asked(situation, entry)),
+        _with_own_taint(situation),
+        claim=entry.id,
+        lock=situation.reading.object_id,
+        boot_left=entry.boot,
+        is_cordoned_by_us=_is_cordon_ours(situation, entry),
+        announcement=1,
+        announced=Announcement(
+            boot=situation.boot, uptime=situation.seen.uptime, is_asked=_has_asked(situation, entry)
+        ),
     )
-    return move(situation, Phase.REBOOTING, Code.ENTRY_ADOPTED, "the record of an announced reboot was missing: it is waited for", progress=progress)
+    return move(
+        situation,
+        Phase.REBOOTING,
+        Code.ENTRY_ADOPTED,
+        "the record of an announced reboot was missing: it is waited for",
+        progress=progress,
+    )
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
     """The record of a working node was wiped on the same boot: put back what can be put back, then the claim."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
-        _with_own_taint(situation), claim=entry.id, lock=situation.reading.object_id, boot_left=entry.boot, is_giving_back=True,
+        _with_own_taint(situation),
+        claim=entry.id,
+        lock=situation.reading.object_id,
+        boot_left=entry.boot,
+        is_giving_back=True,
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
     uncordon = False if _is_cordon_ours(situation, entry) else None
     phase = Phase.FAILED if situation.phase is Phase.FAILED else Phase.WAITING
     return move(
-        situation, phase, Code.ENTRY_ADOPTED, "the record of a claim was missing: everything is undone", progress=progress,
+        situation,
+        phase,
+        Code.ENTRY_ADOPTED,
+        "the record of a claim was missing: everything is undone",
+        progress=progress,
         change=NodeChange(unschedulable=uncordon),
     )
 

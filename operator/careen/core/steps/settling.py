@@ -21,7 +21,7 @@ from careen.core.steps.shared import failing, giving_back, working
 from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint, write_lock
 
 LOOK_SECONDS = 1.0
-SLOW_LOOK_SECONDS = 5.0             # once it has lasted a while, a workload's recovery is a matter of minutes
+SLOW_LOOK_SECONDS = 5.0  # once it has lasted a while, a workload's recovery is a matter of minutes
 
 
 def decide(situation: Situation) -> Decision:
@@ -35,9 +35,13 @@ def decide(situation: Situation) -> Decision:
         if waited <= situation.policy.settle_timeout_seconds:
             return stay(situation, Code.SETTLING, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
         if situation.policy.settle_policy is SettlePolicy.HALT:
-            return failing.halted(situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {waited:.0f} s", progress=situation.progress)
+            return failing.halted(
+                situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {waited:.0f} s", progress=situation.progress
+            )
     if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
-        return stay(situation, Code.SETTLING, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS))
+        return stay(
+            situation, Code.SETTLING, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS)
+        )
     return _release(situation)
 
 
@@ -52,7 +56,9 @@ def what_ails(situation: Situation) -> str:
     if not isinstance(owners, tuple):
         return "the health of the displaced workloads cannot be read"
     now = {owner.uid: owner for owner in owners}
-    ailing = [(before, now[before.uid]) for before in recorded if before.uid in now and _is_worse(before, now[before.uid])]
+    ailing = [
+        (before, now[before.uid]) for before in recorded if before.uid in now and _is_worse(before, now[before.uid])
+    ]
     more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
     described = ", ".join(f"{before.title} ({after.ready} of {before.ready} ready)" for before, after in ailing[:3])
     return f"not yet as before: {described}{more}" if ailing else ""
@@ -66,13 +72,20 @@ def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:
 def _release(situation: Situation) -> Decision:
     content = situation.lock
     if not isinstance(content, LockContent):
-        return giving_back.decide(situation)                     # says why it cannot be given back, and looks again
+        return giving_back.decide(situation)  # says why it cannot be given back, and looks again
     if situation.seen.need.answer is NeedAnswer.YES and loop_limit.is_reached(situation):
         count = situation.progress.reboots_for_need
-        return failing.halted(situation, Code.REBOOT_LOOP, f"the host asks again after {count} confirmed reboots", progress=situation.progress)
+        return failing.halted(
+            situation,
+            Code.REBOOT_LOOP,
+            f"the host asks again after {count} confirmed reboots",
+            progress=situation.progress,
+        )
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
-    return _finish(situation, (write_lock(situation, "release the claim and name the next", _handed_on(situation, content)),))
+    return _finish(
+        situation, (write_lock(situation, "release the claim and name the next", _handed_on(situation, content)),)
+    )
 
 
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:
@@ -81,19 +94,30 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
     left = lock.remove(content, name, situation.progress.claim)
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
-        return left                                              # the names that stand there still hold
-    return order.hand_on(left, waiters, situation.policy, at=rfc3339(situation.seen.now), zone=situation.node.zone, leave_out=name)
+        return left  # the names that stand there still hold
+    return order.hand_on(
+        left, waiters, situation.policy, at=rfc3339(situation.seen.now), zone=situation.node.zone, leave_out=name
+    )
 
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision:
     """The claim is out of the lock, or goes out first; then it leaves the Node with everything else of ours."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return go_home(situation, Code.RELEASED, "rebooted; the claim is given back", first=first)
-    taints, owned = with_our_taint(situation) if situation.seen.need.answer is NeedAnswer.YES else (None, situation.progress.taint_key)
+    taints, owned = (
+        with_our_taint(situation)
+        if situation.seen.need.answer is NeedAnswer.YES
+        else (None, situation.progress.taint_key)
+    )
     progress = replace(giving_back.without_claim(situation.progress), taint_key=owned)
     if owned and owned != situation.progress.taint_key:
         progress = replace(progress, tainted_at=rfc3339(situation.seen.now))
     return move(
-        situation, Phase.WAITING, Code.RELEASED, "rebooted, but the host still asks, or cannot be asked, for a reboot", progress=progress,
-        change=NodeChange(taints=taints), first=first,
+        situation,
+        Phase.WAITING,
+        Code.RELEASED,
+        "rebooted, but the host still asks, or cannot be asked, for a reboot",
+        progress=progress,
+        change=NodeChange(taints=taints),
+        first=first,
     )

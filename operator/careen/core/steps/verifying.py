@@ -20,23 +20,39 @@ from careen.core.situation import Situation
 from careen.core.steps.shared import failing, working
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
 
-LOOK_SECONDS = 1.0                   # every second here is a second the whole roll-out waits
+LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
 
 
 def begin(situation: Situation) -> Decision:
     """The host runs a boot that this claim has not seen: counted, and verified from the start."""
     progress = replace(
-        situation.progress, verify_started=situation.mark(), settle_started=None, is_giving_back=False, failed="", failed_at=None,
+        situation.progress,
+        verify_started=situation.mark(),
+        settle_started=None,
+        is_giving_back=False,
+        failed="",
+        failed_at=None,
         reboots_for_need=situation.progress.reboots_for_need + 1,
     )
     memory = replace(situation.memory, reboot=None, evictions={}, comers={})
-    return move(situation, Phase.VERIFYING, Code.REBOOTED, f"runs boot {situation.boot}", progress=progress, memory=memory)
+    return move(
+        situation, Phase.VERIFYING, Code.REBOOTED, f"runs boot {situation.boot}", progress=progress, memory=memory
+    )
 
 
 def again(situation: Situation) -> Decision:
     """A person asked for another look at the same boot."""
-    progress = replace(situation.progress, verify_started=situation.mark(), settle_started=None, failed="", failed_at=None)
-    return move(situation, Phase.VERIFYING, Code.RETRY, "looks once more", progress=progress, change=NodeChange(annotations={keys.RETRY: None}))
+    progress = replace(
+        situation.progress, verify_started=situation.mark(), settle_started=None, failed="", failed_at=None
+    )
+    return move(
+        situation,
+        Phase.VERIFYING,
+        Code.RETRY,
+        "looks once more",
+        progress=progress,
+        change=NodeChange(annotations={keys.RETRY: None}),
+    )
 
 
 def decide(situation: Situation) -> Decision:
@@ -51,7 +67,12 @@ def decide(situation: Situation) -> Decision:
     if not ailing:
         return _give_back(situation)
     if is_over:
-        return failing.halted(situation, Code.NEVER_READY, f"{ailing}, {waited:.0f} s after the boot was seen", progress=situation.progress)
+        return failing.halted(
+            situation,
+            Code.NEVER_READY,
+            f"{ailing}, {waited:.0f} s after the boot was seen",
+            progress=situation.progress,
+        )
     return stay(situation, Code.VERIFYING, ailing, look=LOOK_SECONDS)
 
 
@@ -68,14 +89,16 @@ def what_ails(situation: Situation) -> str:
 
 
 def _new_pods_not_ready(situation: Situation) -> str:
-    """DaemonSet pods that the record cannot compare: created or changed since the cordon. They get the same time, and then the node goes on."""
+    """DaemonSet pods that the record cannot compare: created or changed since the cordon. They get the same
+    time, and then the node goes on."""
     pods = situation.seen.pods
     return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
 
 
 def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: bool | None) -> str:
     ailing = sorted(
-        pod.title for pod in pods
+        pod.title
+        for pod in pods
         if baseline.must_run(situation, pod) and not pod.is_ready and baseline.was_ready(situation, pod) is were_ready
     )
     more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
@@ -88,32 +111,62 @@ def _give_back(situation: Situation) -> Decision:
     goes_on = seen.need.answer is NeedAnswer.YES
     taints, owned = with_our_taint(situation) if goes_on else (without_our_taint(situation), "")
     change = NodeChange(
-        labels={**prior_labels(situation), **policy.post_reboot_labels}, unschedulable=prior_cordon(situation), taints=taints,
+        labels={**prior_labels(situation), **policy.post_reboot_labels},
+        unschedulable=prior_cordon(situation),
+        taints=taints,
         annotations={keys.LAST_REBOOT: _report(situation)},
     )
     record = replace(
-        situation.progress, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={}, settle_started=situation.mark(), taint_key=owned,
+        situation.progress,
+        is_cordoned_by_us=False,
+        prior_unschedulable=False,
+        prior_labels={},
+        settle_started=situation.mark(),
+        taint_key=owned,
         failures=0,
     )
     if goes_on and loop_limit.is_reached(situation):
-        return failing.halted(situation, Code.REBOOT_LOOP, f"the host asks again after {record.reboots_for_need} confirmed reboots", progress=record, change=change)
+        return failing.halted(
+            situation,
+            Code.REBOOT_LOOP,
+            f"the host asks again after {record.reboots_for_need} confirmed reboots",
+            progress=record,
+            change=change,
+        )
     name = situation.node.name
     return move(
-        situation, Phase.SETTLING, Code.GIVEN_BACK, _given_back(situation), progress=record, change=change,
-        then=(Notify(occasion=Occasion.UNCORDON, sentence=f"Node {name} rebooted & uncordoned successfully!", claim=record.claim),),
+        situation,
+        Phase.SETTLING,
+        Code.GIVEN_BACK,
+        _given_back(situation),
+        progress=record,
+        change=change,
+        then=(
+            Notify(
+                occasion=Occasion.UNCORDON,
+                sentence=f"Node {name} rebooted & uncordoned successfully!",
+                claim=record.claim,
+            ),
+        ),
     )
 
 
 def _given_back(situation: Situation) -> str:
     left = _new_pods_not_ready(situation)
-    return "rebooted, proven well and back in service" + (f"; {left}, and none of them ran here before the drain" if left else "")
+    return "rebooted, proven well and back in service" + (
+        f"; {left}, and none of them ran here before the drain" if left else ""
+    )
 
 
 def _report(situation: Situation) -> str:
     progress, now = situation.progress, situation.seen.now
     report = {
-        "at": rfc3339(now), "bootLeft": progress.boot_left, "boot": situation.boot, "moves": progress.displaced,
-        "seconds": _between(progress.drain_started_at, now), "leadSeconds": _lead(progress),
+        "at": rfc3339(now),
+        "bootLeft": progress.boot_left,
+        "boot": situation.boot,
+        "moves": progress.displaced,
+        "seconds": _between(progress.drain_started_at, now),
+        "leadSeconds": _lead(progress),
     }
     return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
 

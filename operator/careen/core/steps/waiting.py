@@ -1,4 +1,5 @@
-"""Waiting: may this node start now? The gates are asked in order; when all say yes and it is our turn, a claim id is written on the Node."""
+"""Waiting: may this node start now? The gates are asked in order; when all say yes and it is our turn, a claim
+id is written on the Node."""
 
 from __future__ import annotations
 
@@ -36,17 +37,19 @@ from careen.core.writing import (
 )
 from scheduler_core.simulation.forecast import Forecast
 
-LOOK_SECONDS = 30.0                  # while a gate refuses: windows and pods change by the minute
-COSTLY_PAUSE_SECONDS = 10.0          # alerts and forecasts are not asked again sooner; doubles with each refusal in a row
-COSTLY_PAUSE_LIMIT_SECONDS = 60.0    # a forecast is a second of work and lists of the whole cluster
-LEFT_LINE_SECONDS = 5.0              # after a need has ended: the last turn's writes have landed or failed by then
-OPENING_SECONDS = 4.0                # after a window's opening everybody has looked: less than the first claim waits for others
+LOOK_SECONDS = 30.0  # while a gate refuses: windows and pods change by the minute
+COSTLY_PAUSE_SECONDS = 10.0  # alerts and forecasts are not asked again sooner; doubles with each refusal in a row
+COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # a forecast is a second of work and lists of the whole cluster
+LEFT_LINE_SECONDS = 5.0  # after a need has ended: the last turn's writes have landed or failed by then
+OPENING_SECONDS = 4.0  # after a window's opening everybody has looked: less than the first claim waits for others
 
 # The same words at every look: with holders or places in them, every release would cost a patch of every waiting node.
 _WAITS = "the gates pass; waits for its turn"
 
 # Refusals that any other node would meet as well: the turn stays where it is, the next one would fare no better.
-_CLUSTER_WIDE = frozenset({Code.NODES_DOWN, Code.ZONE_AT_WORK, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR})
+_CLUSTER_WIDE = frozenset(
+    {Code.NODES_DOWN, Code.ZONE_AT_WORK, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR}
+)
 
 
 def decide(situation: Situation) -> Decision:
@@ -77,23 +80,35 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
     """Ready but for another node's failure: it keeps its place in the line."""
     memory = replace(situation.memory, turn_key="", turn_since=0.0)
     return stay(
-        situation, Code.REFUSED, _with_overdue(situation, refused.sentence), look=_pause(situation, LOOK_SECONDS), refusals=(refused,),
-        memory=memory, label=order.READY,
+        situation,
+        Code.REFUSED,
+        _with_overdue(situation, refused.sentence),
+        look=_pause(situation, LOOK_SECONDS),
+        refusals=(refused,),
+        memory=memory,
+        label=order.READY,
     )
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
-    """Not ready: all cheap refusals are told, costly ones that stand there stay, and a place in the line is given up."""
+    """Not ready: all cheap refusals are told, costly ones that stand there stay, and a place in the line is
+    given up."""
     memory = replace(situation.memory, turn_key="", turn_since=0.0)
     return stay(
-        situation, Code.REFUSED, _with_overdue(situation, refused[0].sentence), look=_refused_look(situation, refused), refusals=(*refused, *_stored_costly(situation)), label="required",
-        actions=leave_line(situation), memory=memory,
+        situation,
+        Code.REFUSED,
+        _with_overdue(situation, refused[0].sentence),
+        look=_refused_look(situation, refused),
+        refusals=(*refused, *_stored_costly(situation)),
+        label="required",
+        actions=leave_line(situation),
+        memory=memory,
     )
 
 
 def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
-    """As always; in a large fleet more rarely while the window is shut, and awake when it opens: whoever is ready a few seconds later is
-    counted before the first goes."""
+    """As always; in a large fleet more rarely while the window is shut, and awake when it opens: whoever is
+    ready a few seconds later is counted before the first goes."""
     usual, jitter = _pause(situation, LOOK_SECONDS), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
@@ -105,7 +120,8 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
 
 
 def shut_look_seconds(agents: int | None, jitter: float) -> float:
-    """How long a waiting node may sleep while the window is shut: nobody is in line then, no lock tells how many wait, and all may."""
+    """How long a waiting node may sleep while the window is shut: nobody is in line then, no lock tells how
+    many wait, and all may."""
     return max(LOOK_SECONDS, (agents or 0) / order.LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
 
 
@@ -114,7 +130,8 @@ def _stored_costly(situation: Situation) -> tuple[Refusal, ...]:
 
 
 def _go_home(situation: Situation) -> Decision:
-    """The Node first, then the line. An idle node looks at the lock once more, because that write may fail, or the lock be unreadable."""
+    """The Node first, then the line. An idle node looks at the lock once more, because that write may fail, or
+    the lock be unreadable."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
     situation = _with_memory(situation, memory if is_due else replace(memory, lock_due=soon))
@@ -122,7 +139,8 @@ def _go_home(situation: Situation) -> Decision:
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
-    """Whoever is named and cannot come makes room, or the others would wait a minute for nobody. A paused lock is left alone."""
+    """Whoever is named and cannot come makes room, or the others would wait a minute for nobody. A paused lock
+    is left alone."""
     content, name = situation.lock, situation.node.name
     if not isinstance(content, LockContent) or content.is_paused or name not in content.next:
         return ()
@@ -134,8 +152,13 @@ def _forgive(situation: Situation) -> Decision:
     """A person asked for another try: what counted against this node is forgotten."""
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
-        situation, Phase.WAITING, Code.RETRY, "a person asked for another try", progress=progress,
-        change=NodeChange(annotations={keys.RETRY: None}), label=_label(situation.node),
+        situation,
+        Phase.WAITING,
+        Code.RETRY,
+        "a person asked for another try",
+        progress=progress,
+        change=NodeChange(annotations={keys.RETRY: None}),
+        label=_label(situation.node),
     )
 
 
@@ -148,12 +171,17 @@ def _ready(situation: Situation, content: LockContent) -> Decision:
     if counting.is_due(situation, content):
         if situation.seen.lacks(Evidence.PODS):
             return want(situation, Evidence.PODS)
-        number, situation = counting.number(situation), _with_memory(situation, replace(situation.memory, moves_counted_at=situation.seen.uptime))
+        number, situation = (
+            counting.number(situation),
+            _with_memory(situation, replace(situation.memory, moves_counted_at=situation.seen.uptime)),
+        )
     memory = situation.memory
     if memory.costly_not_before > situation.seen.uptime and memory.costly_holders == others_holding(situation, content):
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
-        return _say_waiting(situation, memory, look=0.0, annotations=number)     # seen by whoever names the next, and by the list below
+        return _say_waiting(
+            situation, memory, look=0.0, annotations=number
+        )  # seen by whoever names the next, and by the list below
     return _write_number(situation, number) if number else _in_line(situation, content)
 
 
@@ -167,7 +195,9 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
     name = situation.node.name
     turn = whose_turn(name, content, situation.policy, situation.memory, situation.seen.uptime)
     gathers_for = _gathers_for(situation, turn)
-    if gathers_for > 0 and not _stored_costly(situation):           # or an agent started anew would forget since when it is refused
+    if gathers_for > 0 and not _stored_costly(
+        situation
+    ):  # or an agent started anew would forget since when it is refused
         return _say_waiting(situation, turn.memory, look=min(gathers_for, order.NEXT_LOOK_SECONDS))
     if not turn.is_ours and turn.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
@@ -181,7 +211,8 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _gathers_for(situation: Situation, turn: Turn) -> float:
-    """What is left of the gathering: as this process has watched it, or as the Node tells since when it has been shown ready, to the second."""
+    """What is left of the gathering: as this process has watched it, or as the Node tells since when it has
+    been shown ready, to the second."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if turn.gathers_for <= 0 or shown < 0:
@@ -190,7 +221,8 @@ def _gathers_for(situation: Situation, turn: Turn) -> float:
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """Too few are named, so a release might find nobody who looks often: fill the line, ourselves included where we belong."""
+    """Too few are named, so a release might find nobody who looks often: fill the line, ourselves included
+    where we belong."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters, shown = situation.seen.waiters, lock.show_up(content, situation.node.name)
@@ -200,8 +232,13 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
     if (handed.next, handed.abreast, shown) == (content.next, content.abreast, content):
         return _say_waiting(situation, situation.memory, look=_turn_look(situation, content))
     return stay(
-        situation, Code.WAITING_FOR_TURN, _WAITS, look=order.NEXT_LOOK_SECONDS, label=order.READY,
-        actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),), is_silent=True,
+        situation,
+        Code.WAITING_FOR_TURN,
+        _WAITS,
+        look=order.NEXT_LOOK_SECONDS,
+        label=order.READY,
+        actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),),
+        is_silent=True,
     )
 
 
@@ -226,7 +263,7 @@ def _first_of_all(situation: Situation, content: LockContent, turn: Turn) -> Tur
 
 def _our_turn(situation: Situation, content: LockContent) -> Decision:
     gates = asked(When.READY, Cost.COSTLY)
-    for gate in gates:                                           # one after the other: what a cheaper one refuses, no dearer one is asked
+    for gate in gates:  # one after the other: what a cheaper one refuses, no dearer one is asked
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
         if refused := gate.ask(situation, When.READY):
@@ -235,50 +272,80 @@ def _our_turn(situation: Situation, content: LockContent) -> Decision:
 
 
 def _claim(situation: Situation) -> Decision:
-    """The claim id stands on the Node before it enters the lock: an entry without a Node that carries its id has no holder."""
+    """The claim id stands on the Node before it enters the lock: an entry without a Node that carries its id
+    has no holder."""
     progress = replace(
-        giving_back.without_claim(situation.progress), claim=situation.seen.chance.claim_id, lock=situation.reading.object_id,
-        claimed=situation.mark(), boot_left=situation.boot, failed="", failed_at=None,
+        giving_back.without_claim(situation.progress),
+        claim=situation.seen.chance.claim_id,
+        lock=situation.reading.object_id,
+        claimed=situation.mark(),
+        boot_left=situation.boot,
+        failed="",
+        failed_at=None,
     )
     content, forecast = situation.lock, situation.seen.forecast
     memory = replace(
-        situation.memory, evictions={}, comers={}, reboot=None, claimers={}, forecast_at=situation.seen.uptime,
+        situation.memory,
+        evictions={},
+        comers={},
+        reboot=None,
+        claimers={},
+        forecast_at=situation.seen.uptime,
         forecast=forecast if isinstance(forecast, Forecast) else None,
         forecast_holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
     )
     return move(
-        situation, Phase.CLAIMING, Code.TAKING_CLAIM,
-        f"it is this node's turn: it takes a claim and asks everything once more{baseline.said(baseline.taken(situation, ()))}",
-        progress=progress, memory=memory,
+        situation,
+        Phase.CLAIMING,
+        Code.TAKING_CLAIM,
+        "it is this node's turn: it takes a claim and asks everything once "
+        f"more{baseline.said(baseline.taken(situation, ()))}",
+        progress=progress,
+        memory=memory,
     )
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
-    """A costly gate refuses: say so, and let the next node come, or keep the turn when the next would be refused as well."""
+    """A costly gate refuses: say so, and let the next node come, or keep the turn when the next would be
+    refused as well."""
     is_everybodys = refused.code in _CLUSTER_WIDE
     if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.next:
         return want(situation, Evidence.WAITERS)
     pause = costly_pause_seconds(situation)
     memory = replace(
-        situation.memory, costly_not_before=situation.seen.uptime + pause, costly_gate=refused.gate,
-        costly_refusals=situation.memory.costly_refusals + 1, costly_holders=others_holding(situation, content),
+        situation.memory,
+        costly_not_before=situation.seen.uptime + pause,
+        costly_gate=refused.gate,
+        costly_refusals=situation.memory.costly_refusals + 1,
+        costly_holders=others_holding(situation, content),
     )
     is_named = situation.node.name in content.next
     handed = _kept_line(situation, content, refused) if is_everybodys else _handed_on(situation, content)
     return stay(
-        situation, Code.REFUSED, _with_overdue(situation, refused.sentence), look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
-        refusals=(refused,), memory=memory, label=order.READY, annotations=forecast_annotation(situation),
-        actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),) if is_named else (),
+        situation,
+        Code.REFUSED,
+        _with_overdue(situation, refused.sentence),
+        look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
+        refusals=(refused,),
+        memory=memory,
+        label=order.READY,
+        annotations=forecast_annotation(situation),
+        actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),)
+        if is_named
+        else (),
     )
 
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against itself, so it may come."""
+    """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against
+    itself, so it may come."""
     waiters = situation.seen.waiters
     if isinstance(waiters, tuple):
         content = lock.stay_in_line(content, {node.name for node in _with_own(situation, waiters)})
     first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
-    names = (*first, *(name for name in content.next if name not in first))[: order.line_length(content, situation.policy)]
+    names = (*first, *(name for name in content.next if name not in first))[
+        : order.line_length(content, situation.policy)
+    ]
     # Who comes first now may be of another zone than those after it.
     abreast = content.abreast if not first or content.abreast is None else 1
     return lock.name_next(content, names, content.waiting, rfc3339(situation.seen.now), abreast=abreast)
@@ -289,13 +356,24 @@ def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str
     if not isinstance(fleet, Fleet):
         return ()
     most = lock.limit(content, situation.policy.concurrency)
-    waits = (node for node in fleet.nodes if node.unschedulable and node.ready and node.labels.get(keys.REBOOT_LABEL) == order.READY)
+    waits = (
+        node
+        for node in fleet.nodes
+        if node.unschedulable and node.ready and node.labels.get(keys.REBOOT_LABEL) == order.READY
+    )
     counts = situation.policy.count_cordoned
-    return tuple(sorted(node.name for node in waits if node.name != own and len(others_down(node.name, content, fleet, count_cordoned=counts)) < most))
+    return tuple(
+        sorted(
+            node.name
+            for node in waits
+            if node.name != own and len(others_down(node.name, content, fleet, count_cordoned=counts)) < most
+        )
+    )
 
 
 def costly_pause_seconds(situation: Situation) -> float:
-    """The first refusals often pass within seconds (a taint that goes away, a replica that becomes ready); later ones do not."""
+    """The first refusals often pass within seconds (a taint that goes away, a replica that becomes ready);
+    later ones do not."""
     pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly_refusals, 10)
     return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
 
@@ -321,11 +399,14 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly_not_before - situation.seen.uptime
     look = max(0.5, min(left, _refused_in_line_look(situation, content)))
-    return stay(situation, Code.REFUSED, _with_overdue(situation, sentence), look=look, refusals=kept, label=order.READY)
+    return stay(
+        situation, Code.REFUSED, _with_overdue(situation, sentence), look=look, refusals=kept, label=order.READY
+    )
 
 
 def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
-    """While the line has room, the next release names whoever waits, and may be just what lets this node come: it looks as if it were named last."""
+    """While the line has room, the next release names whoever waits, and may be just what lets this node come:
+    it looks as if it were named last."""
     name = situation.node.name
     has_room = len(content.next) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.next:
@@ -333,14 +414,23 @@ def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
     return _turn_look(situation, content)
 
 
-def _say_waiting(situation: Situation, memory: Memory, *, look: float, annotations: Mapping[str, str | None] | None = None) -> Decision:
+def _say_waiting(
+    situation: Situation, memory: Memory, *, look: float, annotations: Mapping[str, str | None] | None = None
+) -> Decision:
     return stay(
-        situation, Code.WAITING_FOR_TURN, _waits(situation), look=look, memory=memory, label=order.READY, annotations=annotations,
+        situation,
+        Code.WAITING_FOR_TURN,
+        _waits(situation),
+        look=look,
+        memory=memory,
+        label=order.READY,
+        annotations=annotations,
     )
 
 
 def _waits(situation: Situation) -> str:
-    """The turn, or the holder that keeps it from coming: said once when it becomes overdue, and once when it no longer is."""
+    """The turn, or the holder that keeps it from coming: said once when it becomes overdue, and once when it no
+    longer is."""
     content = situation.lock
     late = overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
     if not late or not isinstance(content, LockContent) or lock.free_slots(content, situation.policy.concurrency) > 0:
@@ -357,8 +447,13 @@ def _with_overdue(situation: Situation, sentence: str) -> str:
 
 def _turn_look(situation: Situation, content: LockContent) -> float:
     if not content.next and not content.holders:
-        return order.NEXT_LOOK_SECONDS * (0.75 + 0.5 * situation.seen.chance.jitter)      # somebody of few is about to claim
-    return _pause(situation, order.look_again_seconds(situation.node.name, content, situation.policy, situation.seen.chance.jitter))
+        return order.NEXT_LOOK_SECONDS * (
+            0.75 + 0.5 * situation.seen.chance.jitter
+        )  # somebody of few is about to claim
+    return _pause(
+        situation,
+        order.look_again_seconds(situation.node.name, content, situation.policy, situation.seen.chance.jitter),
+    )
 
 
 def _pause(situation: Situation, seconds: float) -> float:
@@ -367,8 +462,8 @@ def _pause(situation: Situation, seconds: float) -> float:
 
 
 def paced(seconds: float, waiting: int) -> float:
-    """A pause, as long as so many waiting nodes need so that all of them together look only so often. No short pause becomes longer: it may
-    not sleep through the end of a passing-over or of a back-off."""
+    """A pause, as long as so many waiting nodes need so that all of them together look only so often. No short
+    pause becomes longer: it may not sleep through the end of a passing-over or of a back-off."""
     return max(seconds, waiting / order.LOOKS_PER_SECOND) if seconds >= LOOK_SECONDS else seconds
 
 
@@ -379,9 +474,14 @@ def _mend_taint(situation: Situation) -> Decision | None:
         return None
     tainted_at = situation.progress.tainted_at or rfc3339(situation.seen.now)
     return move(
-        situation, Phase.WAITING, Code.NEED_SEEN, situation.node.annotations.get(keys.REASON, "the host asks for a reboot"),
+        situation,
+        Phase.WAITING,
+        Code.NEED_SEEN,
+        situation.node.annotations.get(keys.REASON, "the host asks for a reboot"),
         progress=replace(situation.progress, taint_key=owned, tainted_at=tainted_at if owned else ""),
-        change=NodeChange(taints=taints), refusals=stored_refusals(situation.node), label=_label(situation.node),
+        change=NodeChange(taints=taints),
+        refusals=stored_refusals(situation.node),
+        label=_label(situation.node),
     )
 
 

@@ -32,7 +32,9 @@ SINCE = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
 def owner(name: str, namespace: str = "shop") -> OwnerHealth:
-    return OwnerHealth(kind="ReplicaSet", namespace=namespace, name=name, uid=f"uid-{name}", generation=1, replicas=2, ready=2)
+    return OwnerHealth(
+        kind="ReplicaSet", namespace=namespace, name=name, uid=f"uid-{name}", generation=1, replicas=2, ready=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,9 @@ def owner(name: str, namespace: str = "shop") -> OwnerHealth:
         ([("a", "b"), ("a", "b"), ("a", "b")], ["a", "b", "c"], 2),
     ],
 )
-def test_alike_replacements_stand_for_each_other_and_each_counts_once(said: list[tuple[str, ...]], places: list[str], matches: int) -> None:
+def test_alike_replacements_stand_for_each_other_and_each_counts_once(
+    said: list[tuple[str, ...]], places: list[str], matches: int
+) -> None:
     assert most_matches(said, places) == matches
 
 
@@ -58,20 +62,45 @@ def test_alike_replacements_stand_for_each_other_and_each_counts_once(said: list
         pytest.param([("a",)], ["b"], Score(hits=0, misses=1), id="it landed elsewhere"),
         pytest.param([("a",)], [""], Score(hits=0, misses=1), id="it found no node"),
         pytest.param([("a",)], [], Score(hits=0, misses=0, superseded=1), id="its controller made no other"),
-        pytest.param([("a",), ("a",)], ["b"], Score(hits=0, misses=1, superseded=1), id="one was made, and landed elsewhere"),
+        pytest.param(
+            [("a",), ("a",)], ["b"], Score(hits=0, misses=1, superseded=1), id="one was made, and landed elsewhere"
+        ),
         pytest.param([("a", "…")], ["b"], Score(hits=0, misses=0, superseded=1), id="the set may have held its node"),
         pytest.param([("a", "…")], ["a"], Score(hits=1, misses=0), id="the set held its node"),
-        pytest.param([("a", "…"), ("a",)], ["a", "b"], Score(hits=1, misses=0, superseded=1), id="the open set is the one that is not met"),
+        pytest.param(
+            [("a", "…"), ("a",)],
+            ["a", "b"],
+            Score(hits=1, misses=0, superseded=1),
+            id="the open set is the one that is not met",
+        ),
     ],
 )
-def test_a_landing_is_a_hit_a_miss_or_not_spoken_of(said: list[tuple[str, ...]], places: list[str], score: Score) -> None:
+def test_a_landing_is_a_hit_a_miss_or_not_spoken_of(
+    said: list[tuple[str, ...]], places: list[str], score: Score
+) -> None:
     assert score_of_owner(said, places) == score
 
 
-def put(shell: Shell, name: str, owned_by: str, node: str, *, made: str = "2026-03-04T12:00:05Z", namespace: str = "shop") -> None:
-    shell.put_pod(name, node, namespace=namespace, metadata={
-        "creationTimestamp": made, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owned_by, "uid": f"uid-{owned_by}", "controller": True}],
-    })
+def put(
+    shell: Shell, name: str, owned_by: str, node: str, *, made: str = "2026-03-04T12:00:05Z", namespace: str = "shop"
+) -> None:
+    shell.put_pod(
+        name,
+        node,
+        namespace=namespace,
+        metadata={
+            "creationTimestamp": made,
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": owned_by,
+                    "uid": f"uid-{owned_by}",
+                    "controller": True,
+                }
+            ],
+        },
+    )
 
 
 async def test_only_pods_made_since_the_drain_of_the_owners_that_lost_some_count(shell: Shell) -> None:
@@ -96,18 +125,40 @@ async def test_owners_of_which_nothing_was_said_cost_no_request(shell: Shell) ->
     assert shell.requests == []
 
 
-def turned(before: Phase = Phase.SETTLING, after: Phase = Phase.IDLE, *, forecast: Any = None, stop: Stop | None = None) -> Turned:
+def turned(
+    before: Phase = Phase.SETTLING, after: Phase = Phase.IDLE, *, forecast: Any = None, stop: Stop | None = None
+) -> Turned:
     record = Progress(phase=before.value, owners=(owner("web"),), drain_started_at="2026-03-04T12:00:00Z")
-    said = {"counts": {"moves": 1}, "pods": {"shop/web-1": ["n2"], "shop/web-2": "n3"}} if forecast is None else forecast
-    node = NodeView(name="n1", uid="u", resource_version="1", annotations={"careen.dev/progress": to_annotation(record), "careen.dev/forecast": json.dumps(said)})
-    seen = Observation(now=SINCE, uptime=0.0, chance=Chance(claim_id="c", jitter=0.0), memory=Memory(), clock_skew_seconds=0.0, node=node, boot_id="b", need=Need(answer=NeedAnswer.NO))
-    decision = Decision(phase=after, reason=Reason(code=Code.RELEASED, sentence="."), memory=Memory(), look_again_seconds=1.0)
+    said = (
+        {"counts": {"moves": 1}, "pods": {"shop/web-1": ["n2"], "shop/web-2": "n3"}} if forecast is None else forecast
+    )
+    node = NodeView(
+        name="n1",
+        uid="u",
+        resource_version="1",
+        annotations={"careen.dev/progress": to_annotation(record), "careen.dev/forecast": json.dumps(said)},
+    )
+    seen = Observation(
+        now=SINCE,
+        uptime=0.0,
+        chance=Chance(claim_id="c", jitter=0.0),
+        memory=Memory(),
+        clock_skew_seconds=0.0,
+        node=node,
+        boot_id="b",
+        need=Need(answer=NeedAnswer.NO),
+    )
+    decision = Decision(
+        phase=after, reason=Reason(code=Code.RELEASED, sentence="."), memory=Memory(), look_again_seconds=1.0
+    )
     return Turned(decision=decision, observation=seen, stop=stop, phase=after)
 
 
 @pytest.mark.parametrize("after", [Phase.IDLE, Phase.WAITING])
 def test_the_turn_that_gives_the_claim_back_ends_a_drain(after: Phase) -> None:
-    assert finished_drain(turned(after=after)) == Drain({"shop/web-1": ("n2",), "shop/web-2": ("n3",)}, (owner("web"),), SINCE)
+    assert finished_drain(turned(after=after)) == Drain(
+        {"shop/web-1": ("n2",), "shop/web-2": ("n3",)}, (owner("web"),), SINCE
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,5 +179,18 @@ def test_no_other_turn_does(other: Turned) -> None:
 def test_a_node_without_a_forecast_is_not_judged() -> None:
     without = turned()
     assert isinstance(without.observation.node, NodeView)
-    bare = replace(without.observation.node, annotations={"careen.dev/progress": without.observation.node.annotations["careen.dev/progress"]})
-    assert finished_drain(Turned(decision=without.decision, observation=replace(without.observation, node=bare), stop=None, phase=Phase.IDLE)) is None
+    bare = replace(
+        without.observation.node,
+        annotations={"careen.dev/progress": without.observation.node.annotations["careen.dev/progress"]},
+    )
+    assert (
+        finished_drain(
+            Turned(
+                decision=without.decision,
+                observation=replace(without.observation, node=bare),
+                stop=None,
+                phase=Phase.IDLE,
+            )
+        )
+        is None
+    )

@@ -29,26 +29,55 @@ LIMITS = Limits(seconds=LONG_SECONDS, memory_bytes=512 * 2**20, scheduler_config
 
 
 def forecaster(kubeconfig: Path, **limits: Any) -> ChildForecaster:
-    return ChildForecaster(kubeconfig=str(kubeconfig), limits=lambda: replace(LIMITS, **limits), clock=SystemClock(), metrics=Metrics("n1"))
+    return ChildForecaster(
+        kubeconfig=str(kubeconfig), limits=lambda: replace(LIMITS, **limits), clock=SystemClock(), metrics=Metrics("n1")
+    )
 
 
 def put_cluster(server: RunningServer) -> None:
     """n1 with a pod of a ReplicaSet and a bare one; n2 with room for one."""
     for name in ("n1", "n2"):
-        server.seed({
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-            "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"}, "capacity": {"cpu": "2", "memory": "4Gi", "pods": "10"}, "conditions": [{"type": "Ready", "status": "True"}]},
-        })
-    server.seed({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "shop", "uid": "rs"},
-        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}}, "status": {"replicas": 1, "readyReplicas": 1},
-    })
-    owner = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}], "labels": {"app": "web"}}
+        server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                "status": {
+                    "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"},
+                    "capacity": {"cpu": "2", "memory": "4Gi", "pods": "10"},
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                },
+            }
+        )
+    server.seed(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "rs"},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}},
+            "status": {"replicas": 1, "readyReplicas": 1},
+        }
+    )
+    owner = {
+        "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}
+        ],
+        "labels": {"app": "web"},
+    }
     for name, metadata in (("web-1", owner), ("bare", {})):
-        server.seed({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", **metadata},
-            "spec": {"nodeName": "n1", "schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}, "status": {"phase": "Running"},
-        })
+        server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "shop", **metadata},
+                "spec": {
+                    "nodeName": "n1",
+                    "schedulerName": "default-scheduler",
+                    "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}],
+                },
+                "status": {"phase": "Running"},
+            }
+        )
 
 
 async def test_where_the_pods_would_land_is_computed_in_a_child(tmp_path: Path) -> None:
@@ -66,9 +95,14 @@ async def test_where_the_pods_would_land_is_computed_in_a_child(tmp_path: Path) 
 async def test_pods_that_the_drain_would_leave_alone_stay(tmp_path: Path) -> None:
     async with running_server() as server:
         put_cluster(server)
-        answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), drain_pod_selector=Selector.parse("app=web")).forecast("n1")
+        answer = await forecaster(
+            server.write_kubeconfig(tmp_path / "kc"), drain_pod_selector=Selector.parse("app=web")
+        ).forecast("n1")
     assert isinstance(answer, Forecast)
-    assert {pod.name: (pod.outcome, pod.sentence) for pod in answer.pods}["bare"] == (Outcome.STAYS, "--drain-pod-selector does not select it")
+    assert {pod.name: (pod.outcome, pod.sentence) for pod in answer.pods}["bare"] == (
+        Outcome.STAYS,
+        "--drain-pod-selector does not select it",
+    )
     assert {pod.name: pod.outcome for pod in answer.pods}["web-1"] is Outcome.MOVES
 
 
@@ -85,14 +119,23 @@ async def test_nodes_drained_together_come_in_the_order_asked(tmp_path: Path) ->
 async def test_a_dump_is_read_instead_of_a_cluster(tmp_path: Path) -> None:
     node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}}
     with (tmp_path / "dump").open("wb") as file:
-        write_dump(Header(kube_version="v1.29.0", taken_at="2026-01-02T03:04:05Z"), [json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": [node]}).encode()], file)
+        write_dump(
+            Header(kube_version="v1.29.0", taken_at="2026-01-02T03:04:05Z"),
+            [json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": [node]}).encode()],
+            file,
+        )
     answer = await forecast_together(["n1"], LIMITS, dump=str(tmp_path / "dump"))
     assert isinstance(answer, tuple)
-    assert (answer[0].made_at, answer[0].notes) == ("2026-01-02T03:04:05Z", ("the cluster runs v1.29.0; forecast as its scheduler were that of 1.36",))
+    assert (answer[0].made_at, answer[0].notes) == (
+        "2026-01-02T03:04:05Z",
+        ("the cluster runs v1.29.0; forecast as its scheduler were that of 1.36",),
+    )
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"kind: Pod", "this is no gzip file"), (b"", "the dump is empty")])
-async def test_a_file_that_is_no_dump_is_the_mistake_of_whoever_asked(tmp_path: Path, content: bytes, words: str) -> None:
+async def test_a_file_that_is_no_dump_is_the_mistake_of_whoever_asked(
+    tmp_path: Path, content: bytes, words: str
+) -> None:
     (tmp_path / "dump").write_bytes(content)
     answer = await forecast_together(["n1"], LIMITS, dump=str(tmp_path / "dump"))
     assert isinstance(answer, Mistake)
@@ -101,7 +144,10 @@ async def test_a_file_that_is_no_dump_is_the_mistake_of_whoever_asked(tmp_path: 
 
 async def test_the_schedulers_own_configuration_is_followed(tmp_path: Path) -> None:
     """A profile under another name does not know these pods: nobody can say where they would go."""
-    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: mine\n"
+    text = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- "
+        "schedulerName: mine\n"
+    )
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), scheduler_config=text).forecast("n1")
@@ -120,7 +166,9 @@ async def test_a_configuration_that_cannot_be_read_makes_the_forecast_unknown(tm
 
 async def test_settings_without_a_scheduler_configuration_make_the_forecast_unknown_and_start_no_child() -> None:
     metrics = Metrics("n1")
-    asked = ChildForecaster(kubeconfig="/no/such", limits=lambda: Unknown("the file is gone"), clock=SystemClock(), metrics=metrics)
+    asked = ChildForecaster(
+        kubeconfig="/no/such", limits=lambda: Unknown("the file is gone"), clock=SystemClock(), metrics=metrics
+    )
     assert await asked.forecast("n1") == Unknown("the file is gone")
     assert 'careen_forecasts_total{node="n1",result="unknown"} 1.0' in metrics.exposition().decode()
 
@@ -134,7 +182,9 @@ async def test_a_node_that_is_not_there_is_unknown(tmp_path: Path) -> None:
 
 
 async def test_a_list_that_may_not_be_read_is_named(tmp_path: Path) -> None:
-    async with running_server(authorizer=lambda user, verb, group, resource, namespace, name: resource != "replicasets") as server:
+    async with running_server(
+        authorizer=lambda user, verb, group, resource, namespace, name: resource != "replicasets"
+    ) as server:
         put_cluster(server)
         answer = await forecaster(server.write_kubeconfig(tmp_path / "kc")).forecast("n1")
     assert isinstance(answer, Unknown)
@@ -169,16 +219,30 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        pytest.param("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "killed, probably for want of memory", id="killed"),
-        pytest.param("import sys\nsys.exit('ImportError: no numpy')", "exit code 1: ImportError: no numpy", id="ended with an error"),
+        pytest.param(
+            "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+            "killed, probably for want of memory",
+            id="killed",
+        ),
+        pytest.param(
+            "import sys\nsys.exit('ImportError: no numpy')",
+            "exit code 1: ImportError: no numpy",
+            id="ended with an error",
+        ),
         pytest.param("print('hello')", "could not be read", id="says something else"),
         pytest.param("print('{}')", "could not be read", id="says nothing of use"),
-        pytest.param("print('{\"forecasts\": [{\"version\": 9}]}')", "could not be read", id="of another version"),
-        pytest.param("print('{\"forecasts\": [{\"version\": 1, \"node\": \"n2\", \"madeAt\": \"\", \"notes\": [], \"pods\": []}]}')", "it is about other nodes", id="about another node"),
+        pytest.param('print(\'{"forecasts": [{"version": 9}]}\')', "could not be read", id="of another version"),
+        pytest.param(
+            'print(\'{"forecasts": [{"version": 1, "node": "n2", "madeAt": "", "notes": [], "pods": []}]}\')',
+            "it is about other nodes",
+            id="about another node",
+        ),
         pytest.param("pass", "could not be read", id="says nothing"),
     ],
 )
-async def test_a_child_that_fails_makes_the_forecast_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, words: str) -> None:
+async def test_a_child_that_fails_makes_the_forecast_unknown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, words: str
+) -> None:
     child(monkeypatch, tmp_path, program)
     answer = await forecaster(tmp_path / "kc").forecast("n1")
     assert isinstance(answer, Unknown)
@@ -186,7 +250,11 @@ async def test_a_child_that_fails_makes_the_forecast_unknown(monkeypatch: pytest
 
 
 async def test_a_child_that_is_too_slow_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    child(monkeypatch, tmp_path, f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(3000)")
+    child(
+        monkeypatch,
+        tmp_path,
+        f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(3000)",
+    )
     for seconds in growing(1.0):
         answer = await forecaster(tmp_path / "kc", seconds=seconds).forecast("n1")
         if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
@@ -198,7 +266,11 @@ async def test_a_child_that_is_too_slow_is_ended(monkeypatch: pytest.MonkeyPatch
 
 async def test_a_child_nobody_waits_for_any_more_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    child(monkeypatch, tmp_path, f"import os, time\nopen({str(pid_file)!r}, 'w').write(str(os.getpid()))\ntime.sleep(3000)")
+    child(
+        monkeypatch,
+        tmp_path,
+        f"import os, time\nopen({str(pid_file)!r}, 'w').write(str(os.getpid()))\ntime.sleep(3000)",
+    )
     task = asyncio.create_task(forecaster(tmp_path / "kc").forecast("n1"))
     while not (pid_file.exists() and pid_file.read_text()):
         await asyncio.sleep(0.01)
@@ -223,14 +295,30 @@ async def test_forecasts_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_an_order_is_read_as_it_was_written() -> None:
-    order = Order(nodes=("n1", "n2"), kubeconfig="/k", memory_bytes=7, scheduler_config="kind: A\n", context="c", dump="/d.gz", drain_pod_selector="a=b")
+    order = Order(
+        nodes=("n1", "n2"),
+        kubeconfig="/k",
+        memory_bytes=7,
+        scheduler_config="kind: A\n",
+        context="c",
+        dump="/d.gz",
+        drain_pod_selector="a=b",
+    )
     assert Order.from_json(order.to_json().decode()) == order
 
 
 @pytest.mark.parametrize(
     ("version", "used", "has_note"),
-    [("v1.35.4", "1.35", False), ("v1.36.3-eks-1", "1.36", False), ("v1.28.0", "1.36", True), ("v1.99.0", "1.36", True), ("", "1.36", True)],
+    [
+        ("v1.35.4", "1.35", False),
+        ("v1.36.3-eks-1", "1.36", False),
+        ("v1.28.0", "1.36", True),
+        ("v1.99.0", "1.36", True),
+        ("", "1.36", True),
+    ],
 )
-def test_the_clusters_release_decides_and_one_that_is_not_known_is_said(version: str, used: str, has_note: bool) -> None:
+def test_the_clusters_release_decides_and_one_that_is_not_known_is_said(
+    version: str, used: str, has_note: bool
+) -> None:
     found, note = supported(version)
     assert (found, bool(note)) == (used, has_note)

@@ -26,13 +26,17 @@ def test_within_the_patience_nothing_is_told() -> None:
 def test_beyond_it_the_sentence_is_told_once_and_the_state_stays() -> None:
     patience = ForecastPatience(lambda: 3600.0)
     late = SINCE + HOUR + timedelta(seconds=1)
-    assert patience.look((refusal(),), late) == (True, "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room")
+    assert patience.look((refusal(),), late) == (
+        True,
+        "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
+    )
     assert patience.look((refusal(),), late + HOUR) == (True, "")
     assert patience.look((), late + HOUR + HOUR) == (False, "")
 
 
 def test_a_claim_that_is_taken_and_given_back_in_vain_does_not_begin_the_patience_anew() -> None:
-    """A dry run refuses only under a claim: with each try the refusal leaves the Node for some seconds and comes back with a new since."""
+    """A dry run refuses only under a claim: with each try the refusal leaves the Node for some seconds and
+    comes back with a new since."""
     patience = ForecastPatience(lambda: 3600.0)
     minutes = [timedelta(minutes=minute) for minute in range(62)]
     told = []
@@ -40,7 +44,10 @@ def test_a_claim_that_is_taken_and_given_back_in_vain_does_not_begin_the_patienc
         told.append(patience.look((refusal(Code.EVICTION_REFUSED, SINCE + at),), SINCE + at))
         assert patience.look((), SINCE + at + timedelta(seconds=30), Phase.CLAIMING)[1] == ""
     assert told[60] == (False, "")
-    assert told[61] == (True, "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room")
+    assert told[61] == (
+        True,
+        "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
+    )
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED])

@@ -1,4 +1,5 @@
-"""No agent uses another lock than its fellows without anybody having said so: whose DaemonSet it is, is asked before anything is done."""
+"""No agent uses another lock than its fellows without anybody having said so: whose DaemonSet it is, is asked
+before anything is done."""
 
 from __future__ import annotations
 
@@ -22,12 +23,26 @@ POD = OwnPod(namespace="careen", name="careen-x7k2p")
 
 def a_daemonset(place: Place) -> dict[str, Any]:
     pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": place.name, "namespace": place.namespace}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pod}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": place.name, "namespace": place.namespace},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pod},
+    }
 
 
 def a_pod(owner: Place | None = OURS) -> dict[str, Any]:
-    owners = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": owner.name, "uid": "u", "controller": True}] if owner else []
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD.name, "namespace": POD.namespace, "ownerReferences": owners}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    owners = (
+        [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": owner.name, "uid": "u", "controller": True}]
+        if owner
+        else []
+    )
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": POD.name, "namespace": POD.namespace, "ownerReferences": owners},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
 
 
 class Asked:
@@ -37,7 +52,9 @@ class Asked:
         self.server, self.wire = server, wire
 
     async def judge(self, named: Place, *, is_given: bool, pod: OwnPod | None = POD) -> Judged:
-        return await lock_place.judge(api_on(self.wire, VirtualClock()), named, is_given=is_given, pod=pod, annotation=keys.LOCK_ANNOTATION)
+        return await lock_place.judge(
+            api_on(self.wire, VirtualClock()), named, is_given=is_given, pod=pod, annotation=keys.LOCK_ANNOTATION
+        )
 
 
 @pytest.fixture
@@ -59,25 +76,34 @@ async def test_our_manifests_without_their_flags_are_refused_even_where_a_kured_
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     judged = await cluster.judge(KUREDS, is_given=False)
     assert judged.refusal == (
-        "this agent belongs to DaemonSet careen/careen, but --ds-namespace and --ds-name are not both given and would name DaemonSet kube-system/kured: "
+        "this agent belongs to DaemonSet careen/careen, but --ds-namespace and --ds-name are not both given "
+        "and would name DaemonSet kube-system/kured: "
         "two locks, two reboots at once. Give --ds-namespace=careen --ds-name=careen"
     )
 
 
 async def test_both_flags_are_a_persons_word_and_share_the_lock_of_another_daemonset_aloud(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
-    assert await cluster.judge(KUREDS, is_given=True) == Judged(remark="this agent belongs to DaemonSet careen/careen and shares the lock of DaemonSet kube-system/kured")
+    assert await cluster.judge(KUREDS, is_given=True) == Judged(
+        remark="this agent belongs to DaemonSet careen/careen and shares the lock of DaemonSet kube-system/kured"
+    )
 
 
 @pytest.mark.parametrize(("pod", "is_given"), [(POD, True), (None, False)])
 async def test_a_daemonset_that_does_not_exist_is_refused(cluster: Asked, pod: OwnPod | None, is_given: bool) -> None:
     cluster.server.seed(a_pod())
     judged = await cluster.judge(KUREDS, is_given=is_given, pod=pod)
-    assert judged.refusal == "DaemonSet kube-system/kured does not exist, and it is what carries the lock; name the agents' own with --ds-namespace and --ds-name"
+    assert (
+        judged.refusal
+        == "DaemonSet kube-system/kured does not exist, and it is what carries the lock; name the agents' own "
+        "with --ds-namespace and --ds-name"
+    )
 
 
 @pytest.mark.parametrize("pods", [[], [a_pod(None)]], ids=["no such pod", "a pod that nothing controls"])
-async def test_a_pod_that_does_not_tell_whose_it_is_needs_both_flags(cluster: Asked, pods: list[dict[str, Any]]) -> None:
+async def test_a_pod_that_does_not_tell_whose_it_is_needs_both_flags(
+    cluster: Asked, pods: list[dict[str, Any]]
+) -> None:
     cluster.server.seed(a_daemonset(KUREDS), *pods)
     assert "cannot be told from pod careen/careen-x7k2p" in (await cluster.judge(KUREDS, is_given=False)).refusal
     assert await cluster.judge(KUREDS, is_given=True) == Judged()

@@ -1,4 +1,5 @@
-"""The start on virtual time: how long a claimed node waits for what it cannot read, and what stands in then (`careen.agent.startup.recorded_claim`)."""
+"""The start on virtual time: how long a claimed node waits for what it cannot read, and what stands in then
+(`careen.agent.startup.recorded_claim`)."""
 
 from __future__ import annotations
 
@@ -39,7 +40,13 @@ class World:
 
     def start(self, *, is_place_given: bool = True, **flags: str) -> Start:
         given = Given(
-            flags={"node_id": ("n1",), "kubeconfig": ("k",), "ds_namespace": ("careen",), "ds_name": ("careen",), **{k: (v,) for k, v in flags.items()}},
+            flags={
+                "node_id": ("n1",),
+                "kubeconfig": ("k",),
+                "ds_namespace": ("careen",),
+                "ds_name": ("careen",),
+                **{k: (v,) for k, v in flags.items()},
+            },
             environment={},
         )
         basics = resolve(flags=given.flags, environment={}, is_whole=False).settings
@@ -47,8 +54,14 @@ class World:
         self.heartbeat.ready()
         self.metrics = Metrics("n1")
         return Start(
-            given=given, basics=basics, is_place_given=is_place_given, api=api_on(self.wire, self.clock), clock=self.clock,
-            metrics=self.metrics, heartbeat=self.heartbeat, in_background=lambda work: self.background.append(asyncio.ensure_future(work)),
+            given=given,
+            basics=basics,
+            is_place_given=is_place_given,
+            api=api_on(self.wire, self.clock),
+            clock=self.clock,
+            metrics=self.metrics,
+            heartbeat=self.heartbeat,
+            in_background=lambda work: self.background.append(asyncio.ensure_future(work)),
         )
 
     def put_node(self, record: Progress | str | None = None, kept: str = "") -> None:
@@ -57,11 +70,25 @@ class World:
         self.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "annotations": annotations}})
 
     def put_config(self, text: str) -> None:
-        self.server.seed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}, "data": {"config.yaml": text}})
+        self.server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "careen", "namespace": "careen"},
+                "data": {"config.yaml": text},
+            }
+        )
 
     def put_daemonset(self, name: str = "careen") -> None:
         pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        self.server.seed({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "careen"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pod}})
+        self.server.seed(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": name, "namespace": "careen"},
+                "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pod},
+            }
+        )
 
     async def told(self) -> list[tuple[str, str]]:
         await asyncio.gather(*self.background)
@@ -83,7 +110,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         transport.close()
 
 
-def failing(resource: str, error: Callable[[], Exception], *, times: int = 10**9) -> Callable[[Request], Exception | None]:
+def failing(
+    resource: str, error: Callable[[], Exception], *, times: int = 10**9
+) -> Callable[[Request], Exception | None]:
     left = [times]
 
     def before(request: Request) -> Exception | None:
@@ -108,7 +137,8 @@ def forbidden() -> Exception:
 
 @pytest.mark.parametrize("error", [lost, forbidden])
 async def test_a_node_under_a_claim_does_without_a_config_map_that_cannot_be_read_after_a_short_patience(
-    world: World, error: Callable[[], Exception],
+    world: World,
+    error: Callable[[], Exception],
 ) -> None:
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: 5")
@@ -137,7 +167,9 @@ async def test_an_api_server_that_comes_up_within_the_patience_gives_the_setting
 
 
 @pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), '{"version":99}', "garbage"])
-async def test_a_node_without_a_claim_waits_for_its_settings_as_long_as_it_takes(world: World, record: Progress | str | None) -> None:
+async def test_a_node_without_a_claim_waits_for_its_settings_as_long_as_it_takes(
+    world: World, record: Progress | str | None
+) -> None:
     world.put_node(record, KEPT)
     world.put_config("concurrency: 5")
     world.wire.before = failing("configmaps", lost, times=300)
@@ -157,7 +189,9 @@ async def test_a_node_that_cannot_be_read_either_is_waited_for(world: World) -> 
 
 
 @pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), "garbage"])
-async def test_bad_settings_end_the_start_of_a_node_without_a_claim(world: World, record: Progress | str | None) -> None:
+async def test_bad_settings_end_the_start_of_a_node_without_a_claim(
+    world: World, record: Progress | str | None
+) -> None:
     world.put_node(record, KEPT)
     world.put_config("concurrency: none")
     with pytest.raises(BadSettings, match="concurrency"):
@@ -199,7 +233,9 @@ async def test_a_missing_daemonset_ends_the_start_of_a_node_without_a_claim(worl
         await world.start(is_place_given=False).make_sure_of_the_lock()
 
 
-async def test_a_node_under_a_claim_starts_without_its_daemonset_and_begins_nothing_until_it_is_there(world: World) -> None:
+async def test_a_node_under_a_claim_starts_without_its_daemonset_and_begins_nothing_until_it_is_there(
+    world: World,
+) -> None:
     world.put_node(CLAIM, KEPT)
     start = world.start(is_place_given=False)
     await start.make_sure_of_the_lock()
@@ -217,7 +253,9 @@ async def test_a_node_under_a_claim_starts_without_its_daemonset_and_begins_noth
     assert len(woken) == 1
 
 
-async def test_a_lock_that_cannot_be_read_is_waited_for_and_a_node_under_a_claim_does_without_after_a_while(world: World) -> None:
+async def test_a_lock_that_cannot_be_read_is_waited_for_and_a_node_under_a_claim_does_without_after_a_while(
+    world: World,
+) -> None:
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: 5")
     world.wire.before = failing("daemonsets", lost)
@@ -251,5 +289,3 @@ async def test_a_refused_lock_and_a_node_that_cannot_be_read_end_in_no_traceback
     start = world.start(is_place_given=False)
     await start.make_sure_of_the_lock()
     assert "does not exist" in start.lock_problem
-
-

@@ -47,7 +47,9 @@ def test_metrics_are_served(server: HttpServer) -> None:
     assert get(server, "/")[0] == 404
 
 
-def test_health_ends_when_the_loop_does_not_give_its_sign_in_time(server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock) -> None:
+def test_health_ends_when_the_loop_does_not_give_its_sign_in_time(
+    server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock
+) -> None:
     heartbeat.expect_within(30, "a turn")
     clock.seconds = 30
     assert get(server, "/healthz") == (200, "a turn\n")
@@ -57,7 +59,9 @@ def test_health_ends_when_the_loop_does_not_give_its_sign_in_time(server: HttpSe
     assert get(server, "/healthz") == (200, "waiting\n")
 
 
-def test_ready_means_a_whole_turn_was_made_and_they_go_on(server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock) -> None:
+def test_ready_means_a_whole_turn_was_made_and_they_go_on(
+    server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock
+) -> None:
     assert get(server, "/readyz")[0] == 503
     heartbeat.ready()
     assert get(server, "/readyz")[0] == 200
@@ -107,12 +111,17 @@ def test_without_a_host_probes_of_either_family_are_answered(heartbeat: Heartbea
 @pytest.mark.parametrize(
     ("host", "by", "not_by"),
     [
-        ("127.0.0.1", "127.0.0.1", "[::1]"), ("0.0.0.0", "127.0.0.1", "[::1]"), ("localhost", "127.0.0.1", "127.0.0.2"),
-        pytest.param("::1", "[::1]", "127.0.0.1", marks=needs_ipv6), pytest.param("[::1]", "[::1]", "127.0.0.1", marks=needs_ipv6),
+        ("127.0.0.1", "127.0.0.1", "[::1]"),
+        ("0.0.0.0", "127.0.0.1", "[::1]"),
+        ("localhost", "127.0.0.1", "127.0.0.2"),
+        pytest.param("::1", "[::1]", "127.0.0.1", marks=needs_ipv6),
+        pytest.param("[::1]", "[::1]", "127.0.0.1", marks=needs_ipv6),
         pytest.param("[::]", "127.0.0.1", "127.0.0.1.invalid", marks=needs_ipv6),
     ],
 )
-def test_an_address_that_is_given_is_the_one_that_answers(heartbeat: Heartbeat, host: str, by: str, not_by: str) -> None:
+def test_an_address_that_is_given_is_the_one_that_answers(
+    heartbeat: Heartbeat, host: str, by: str, not_by: str
+) -> None:
     server = listen(heartbeat, host)
     try:
         assert is_served(server, by)
@@ -122,7 +131,9 @@ def test_an_address_that_is_given_is_the_one_that_answers(heartbeat: Heartbeat, 
 
 
 @pytest.mark.parametrize("number", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
-def test_on_a_host_without_ipv6_ipv4_is_served(heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_on_a_host_without_ipv6_ipv4_is_served(
+    heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     bind = http_server._Server.server_bind
 
     def refuse(server: http_server._Server) -> None:
@@ -165,7 +176,9 @@ def test_a_client_that_says_nothing_does_not_keep_others_waiting(server: HttpSer
         assert get(server, "/metrics")[0] == 200
 
 
-def test_an_agent_that_works_without_what_it_was_meant_to_have_is_healthy_and_not_ready(server: HttpServer, heartbeat: Heartbeat) -> None:
+def test_an_agent_that_works_without_what_it_was_meant_to_have_is_healthy_and_not_ready(
+    server: HttpServer, heartbeat: Heartbeat
+) -> None:
     heartbeat.ready()
     heartbeat.hold_readiness("the ConfigMap is bad")
     assert (get(server, "/healthz")[0], get(server, "/readyz")[0]) == (200, 503)

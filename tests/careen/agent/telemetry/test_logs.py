@@ -38,7 +38,10 @@ def lines(form: str, level: str = "info") -> list[str]:
 def test_a_text_line_names_node_phase_and_reason() -> None:
     first, second, third, *trace = lines("text")
     assert first.split(" ", 1)[1] == "INFO    n1: first"
-    assert second.split(" ", 1)[1] == 'WARNING n1 Waiting(refused): refused by hold gate=hold detail="two \\"words\\"" count=2'
+    assert (
+        second.split(" ", 1)[1]
+        == 'WARNING n1 Waiting(refused): refused by hold gate=hold detail="two \\"words\\"" count=2'
+    )
     assert third.endswith("ERROR   n1 Waiting(refused): broke")
     assert trace[-1] == "ValueError: boom"
 
@@ -46,7 +49,14 @@ def test_a_text_line_names_node_phase_and_reason() -> None:
 def test_a_json_line_has_them_as_fields() -> None:
     first, second, third = map(json.loads, lines("json"))
     assert {key: value for key, value in second.items() if key != "time"} == {
-        "level": "warning", "message": "refused by hold", "node": "n1", "phase": "Waiting", "reason": "refused", "gate": "hold", "detail": 'two "words"', "count": 2,
+        "level": "warning",
+        "message": "refused by hold",
+        "node": "n1",
+        "phase": "Waiting",
+        "reason": "refused",
+        "gate": "hold",
+        "detail": 'two "words"',
+        "count": 2,
     }
     assert "phase" not in first
     assert "ValueError: boom" in third["traceback"]

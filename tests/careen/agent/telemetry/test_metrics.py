@@ -41,7 +41,9 @@ def test_exactly_one_phase_is_shown_and_since_when() -> None:
     metrics.show_phase(Phase.WAITING, at=100.0)
     metrics.show_phase(Phase.DRAINING, at=200.0)
     metrics.show_phase(Phase.DRAINING, at=300.0)
-    assert [line for line in lines(metrics) if line.startswith("careen_phase{") and line.endswith(" 1.0")] == ['careen_phase{node="n1",phase="Draining"} 1.0']
+    assert [line for line in lines(metrics) if line.startswith("careen_phase{") and line.endswith(" 1.0")] == [
+        'careen_phase{node="n1",phase="Draining"} 1.0'
+    ]
     assert 'careen_phase_since_seconds{node="n1"} 200.0' in lines(metrics)
 
 
@@ -59,13 +61,17 @@ def test_a_gate_that_no_longer_refuses_has_no_series() -> None:
     metrics = Metrics("n1")
     metrics.show_refusals([Refusal(gate="hold", code=Code.HELD, sentence="")])
     metrics.show_refusals([Refusal(gate="alerts", code=Code.ALERT, sentence="")])
-    assert [line for line in lines(metrics) if line.startswith("careen_refused{")] == ['careen_refused{code="alert",gate="alerts",node="n1"} 1.0']
+    assert [line for line in lines(metrics) if line.startswith("careen_refused{")] == [
+        'careen_refused{code="alert",gate="alerts",node="n1"} 1.0'
+    ]
 
 
 def test_an_overdue_holder_is_shown_with_since_when_and_has_no_series_once_it_is_over() -> None:
     metrics = Metrics("n1")
     metrics.show_overdue([("n9", "1970-01-01T00:01:00Z"), ("n8", "no instant")])
-    assert [line for line in lines(metrics) if line.startswith("careen_overdue")] == ['careen_overdue_holder_timestamp_seconds{holder="n9",node="n1"} 60.0']
+    assert [line for line in lines(metrics) if line.startswith("careen_overdue")] == [
+        'careen_overdue_holder_timestamp_seconds{holder="n9",node="n1"} 60.0'
+    ]
     metrics.show_overdue([])
     assert not [line for line in lines(metrics) if line.startswith("careen_overdue")]
 
@@ -76,7 +82,9 @@ def test_the_process_itself_is_measured() -> None:
 
 def test_since_when_a_gate_refuses_is_shown() -> None:
     metrics = Metrics("n1")
-    metrics.show_refusals([Refusal(gate="hold", code=Code.HELD, sentence="", since=datetime(2026, 3, 4, 12, 0, tzinfo=UTC))])
+    metrics.show_refusals(
+        [Refusal(gate="hold", code=Code.HELD, sentence="", since=datetime(2026, 3, 4, 12, 0, tzinfo=UTC))]
+    )
     (line,) = [line for line in lines(metrics) if line.startswith("careen_refused_since_seconds{")]
     assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()
 

@@ -79,7 +79,21 @@ WITHOUT_CONTENT = {
 """Answers of status 200 that say nothing about what was asked."""
 WITHOUT_CONTENT_AFTER = {Fault[f"{fault.name}_AFTER"]: body for fault, body in WITHOUT_CONTENT.items()}
 
-OF_READS = (*WITHOUT_CONTENT, Fault.CUT_SHORT, Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.LOST_BEFORE, Fault.THROTTLED, Fault.FAILED, Fault.FORBIDDEN, Fault.PROXY, Fault.SLOW, Fault.OUTAGE, Fault.STALE, *OF_FROZEN)
+OF_READS = (
+    *WITHOUT_CONTENT,
+    Fault.CUT_SHORT,
+    Fault.DIE_BEFORE,
+    Fault.DIE_AFTER,
+    Fault.LOST_BEFORE,
+    Fault.THROTTLED,
+    Fault.FAILED,
+    Fault.FORBIDDEN,
+    Fault.PROXY,
+    Fault.SLOW,
+    Fault.OUTAGE,
+    Fault.STALE,
+    *OF_FROZEN,
+)
 
 Plan = Callable[[int, str, Request], Fault | None]
 """The number of the request among all agents', the node, the request → what goes wrong."""
@@ -157,7 +171,8 @@ class Process:
         self.frozen_until = max(self.frozen_until, asyncio.get_running_loop().time() + seconds)
 
     async def thawed(self) -> None:
-        """Returns when the process is not frozen. It can be frozen wherever it waits; what it does in between takes no time."""
+        """Returns when the process is not frozen. It can be frozen wherever it waits; what it does in between
+        takes no time."""
         while (left := self.frozen_until - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left)
 
@@ -213,16 +228,45 @@ class Agents:
         lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
         need = NeedWatch(host, clock, is_command=False, period_seconds=lambda: 60.0)
         mind = Mind(
-            Observer(Senses(
-                node_name=node, daemonset_namespace="careen", daemonset_name="careen", api=api, host=host, need=need, lock=lock,
-                self_tests=SelfTests(host, clock), forecaster=Fine(), alerts=lambda: None, chance=self._chance.random,
-            )),
-            Hands(node_name=node, api=api, host=host, lock=lock, chance=self._chance.random, metrics=metrics, notify=lambda _: None, in_background=process.run),
+            Observer(
+                Senses(
+                    node_name=node,
+                    daemonset_namespace="careen",
+                    daemonset_name="careen",
+                    api=api,
+                    host=host,
+                    need=need,
+                    lock=lock,
+                    self_tests=SelfTests(host, clock),
+                    forecaster=Fine(),
+                    alerts=lambda: None,
+                    chance=self._chance.random,
+                )
+            ),
+            Hands(
+                node_name=node,
+                api=api,
+                host=host,
+                lock=lock,
+                chance=self._chance.random,
+                metrics=metrics,
+                notify=lambda _: None,
+                in_background=process.run,
+            ),
         )
-        process.run(Loop(
-            mind=mind, policy=lambda: self.policy(node), need=need, clock=clock, chance=self._chance.random, place=Place(node), metrics=metrics,
-            heartbeat=Heartbeat(clock.monotonic), after_first_turn=lambda: None,
-        ).run())
+        process.run(
+            Loop(
+                mind=mind,
+                policy=lambda: self.policy(node),
+                need=need,
+                clock=clock,
+                chance=self._chance.random,
+                place=Place(node),
+                metrics=metrics,
+                heartbeat=Heartbeat(clock.monotonic),
+                after_first_turn=lambda: None,
+            ).run()
+        )
         return process
 
     def kill(self, node: str) -> None:
@@ -238,7 +282,9 @@ class Agents:
         self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process dies")
         if not any(each.node == process.node for each in self.processes):
             boot = self.fleet.hosts[process.node].boot
-            self._loop.call_later(self._chance.uniform(0.2, 4.0), lambda: self._start_again(self.fleet.hosts[process.node], boot))
+            self._loop.call_later(
+                self._chance.uniform(0.2, 4.0), lambda: self._start_again(self.fleet.hosts[process.node], boot)
+            )
 
     def _start_again(self, host: Host, boot: int) -> None:
         if host.is_up and host.boot == boot and not any(each.node == host.name for each in self.processes):
@@ -251,7 +297,9 @@ class Agents:
 
     def broken_turns(self) -> list[str]:
         """The nodes whose agents met an exception that nobody expected."""
-        return [node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0]
+        return [
+            node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0
+        ]
 
     # The wire ------------------------------------------------------------------------------------------------
 
@@ -263,7 +311,10 @@ class Agents:
         if request.method == "GET":
             self._answers[_question(request)] = (self._loop.time(), answer)
         if request.method != "GET" and not request.path.endswith("/events") and "dryRun" not in request.query:
-            self.trace.append(f"{self._loop.time():8.2f} {node}: {request.method} {request.path.rsplit('/', 2)[-1]} {answer.status} {_short(request)}")
+            self.trace.append(
+                f"{self._loop.time():8.2f} {node}: {request.method} {request.path.rsplit('/', 2)[-1]} "
+                f"{answer.status} {_short(request)}"
+            )
         return answer
 
     def answered_before(self, request: Request) -> Response | None:
@@ -308,11 +359,15 @@ class Wire:
         agents, node = self._agents, self._process.node
         await self._process.thawed()
         if request.path.endswith("/events"):
-            agents.told.append(Told(asyncio.get_running_loop().time(), node, json.loads(request.body or b"{}").get("reason", "")))
+            agents.told.append(
+                Told(asyncio.get_running_loop().time(), node, json.loads(request.body or b"{}").get("reason", ""))
+            )
         agents.requests += 1
         fault = agents.plan(agents.requests, node, request)
         if fault is not None:
-            agents.trace.append(f"{asyncio.get_running_loop().time():8.2f} {node}: {request.method} {request.path} meets: {fault.value}")
+            agents.trace.append(
+                f"{asyncio.get_running_loop().time():8.2f} {node}: {request.method} {request.path} meets: {fault.value}"
+            )
         await asyncio.sleep(agents._chance.uniform(*_LATENCY_SECONDS))
         if (seconds := agents.latency(node, request)) > 0:
             await asyncio.sleep(seconds)
@@ -331,7 +386,11 @@ class Wire:
     async def _meet(self, fault: Fault, request: Request) -> Response:
         if fault in OF_PROCESSES:
             await self._die(fault, request)
-        if fault is Fault.STALE and request.method == "GET" and (old := self._agents.answered_before(request)) is not None:
+        if (
+            fault is Fault.STALE
+            and request.method == "GET"
+            and (old := self._agents.answered_before(request)) is not None
+        ):
             return old
         await self._wait_out(fault)
         if fault in (Fault.LOST_AFTER, Fault.FAILED_AFTER, Fault.PROXY, *WITHOUT_CONTENT_AFTER):
@@ -378,7 +437,9 @@ class Wire:
         if fault is Fault.FORBIDDEN:
             return server.refusal(403, "nodes is forbidden")
         if fault is Fault.CONFLICT:
-            return server.refusal(409, "the object has been modified; please apply your changes to the latest version and try again")
+            return server.refusal(
+                409, "the object has been modified; please apply your changes to the latest version and try again"
+            )
         if fault is Fault.THROTTLED:
             return server.refusal(429, "too many requests", retry_after="1")
         if fault in (Fault.FAILED, Fault.FAILED_AFTER):

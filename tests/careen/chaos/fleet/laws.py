@@ -1,4 +1,5 @@
-"""What must hold in every story, read from the server's journal and the hosts' log alone; no code is shared with the agents."""
+"""What must hold in every story, read from the server's journal and the hosts' log alone; no code is shared
+with the agents."""
 
 from __future__ import annotations
 
@@ -16,8 +17,17 @@ if TYPE_CHECKING:
 
 def verdict(world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0) -> list[str]:
     """A sentence for everything that was broken; `but` names rules of the demo's judge that the story itself breaks."""
-    evidence = Evidence(writes=_writes(world), host_log=tuple(world.fleet.log), concurrency=world.shape.concurrency, taint_seconds=taint_seconds)
-    found = [f"{broken.rule.name}: {broken.breaches[0].at:.2f}: {broken.breaches[0].sentence}" for broken in judge(evidence) if broken.rule.name not in but]
+    evidence = Evidence(
+        writes=_writes(world),
+        host_log=tuple(world.fleet.log),
+        concurrency=world.shape.concurrency,
+        taint_seconds=taint_seconds,
+    )
+    found = [
+        f"{broken.rule.name}: {broken.breaches[0].at:.2f}: {broken.breaches[0].sentence}"
+        for broken in judge(evidence)
+        if broken.rule.name not in but
+    ]
     found += [f"broken: {each}" for each in world.broken]
     if "broken-turns" not in but:
         found += [f"broken: a turn of {node}" for node in world.agents.broken_turns()]
@@ -34,8 +44,15 @@ def verdict(world: World, *, but: Collection[str] = (), taint_seconds: float = 1
 
 def _writes(world: World) -> tuple[Write, ...]:
     return tuple(
-        Write(at=change.at, actor=change.actor, verb=change.verb, plural=change.storage[1], key=change.key,
-              before=change.before.content if change.before else {}, after=change.after.content if change.after else {})
+        Write(
+            at=change.at,
+            actor=change.actor,
+            verb=change.verb,
+            plural=change.storage[1],
+            key=change.key,
+            before=change.before.content if change.before else {},
+            after=change.after.content if change.after else {},
+        )
         for change in world.server.store.journal
     )
 
@@ -51,13 +68,18 @@ def _groups(world: World, evidence: Evidence) -> Iterator[str]:
         elif isinstance(event, Write) and event.plural == "nodes":
             if event.cordons and agent_node(event.actor):
                 down.add(name)
-            elif not event.after or (not is_cordoned(event.after) and is_ready(event.after) and not _is_rebooting(evidence, name, event.at)):
+            elif not event.after or (
+                not is_cordoned(event.after) and is_ready(event.after) and not _is_rebooting(evidence, name, event.at)
+            ):
                 down.discard(name)
         counted = Counter(group for each in down for group in world.shape.groups(each))
         limits = {group: limit for each in down for group, limit in world.shape.groups(each).items()}
         for group, count in counted.items():
             if count > limits[group]:
-                yield f"budgets: {event.at:.2f}: {count} of {group} were down at once, the limit is {limits[group]} ({', '.join(sorted(down))})"
+                yield (
+                    f"budgets: {event.at:.2f}: {count} of {group} were down at once, the limit is "
+                    f"{limits[group]} ({', '.join(sorted(down))})"
+                )
                 return
 
 
@@ -77,8 +99,11 @@ def _ends(world: World) -> Iterator[str]:
         if name in world.persons.cordons:
             expected["cordon"] = True
         if name in world.persons.wiped:
-            # A key that the settings named for a while may be forgotten with the record; one of careen's own domain may not.
-            found["taints"] = [taint for taint in found["taints"] if taint["key"] == "theirs" or taint["key"].startswith("careen.dev/")]
+            # A key that the settings named for a while may be forgotten with the record; one of careen's own
+            # domain may not.
+            found["taints"] = [
+                taint for taint in found["taints"] if taint["key"] == "theirs" or taint["key"].startswith("careen.dev/")
+            ]
             found["labels"] = {key: value for key, value in found["labels"].items() if key != "pool"}
         if found != expected:
             yield f"end: {name} carries {_differences(expected, found)}"
@@ -88,12 +113,21 @@ def _ends(world: World) -> Iterator[str]:
 
 def _marks(node: dict[str, Any]) -> dict[str, Any]:
     metadata, spec = node["metadata"], node["spec"]
-    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != "careen.dev/last-reboot"}
-    return {"labels": metadata.get("labels") or {}, "annotations": annotations, "taints": spec.get("taints") or [], "cordon": bool(spec.get("unschedulable"))}
+    annotations = {
+        key: value for key, value in (metadata.get("annotations") or {}).items() if key != "careen.dev/last-reboot"
+    }
+    return {
+        "labels": metadata.get("labels") or {},
+        "annotations": annotations,
+        "taints": spec.get("taints") or [],
+        "cordon": bool(spec.get("unschedulable")),
+    }
 
 
 def _differences(expected: dict[str, Any], found: dict[str, Any]) -> str:
-    return "; ".join(f"{kind} {found[kind]!r} instead of {expected[kind]!r}" for kind in expected if expected[kind] != found[kind])
+    return "; ".join(
+        f"{kind} {found[kind]!r} instead of {expected[kind]!r}" for kind in expected if expected[kind] != found[kind]
+    )
 
 
 def _once(world: World) -> Iterator[str]:
@@ -133,14 +167,19 @@ def _told(world: World) -> Iterator[str]:
             if at is None:
                 continue
             until = ends[at]
-            is_killed = any(node == name and at < died <= until for died, node in world.agents.deaths if died < world.now)
-            is_told = any(told.node == name and told.reason == "Released" and at < told.at <= until for told in world.agents.told)
+            is_killed = any(
+                node == name and at < died <= until for died, node in world.agents.deaths if died < world.now
+            )
+            is_told = any(
+                told.node == name and told.reason == "Released" and at < told.at <= until for told in world.agents.told
+            )
             if not is_told and not is_killed:
                 yield f"told: no Event tells that {name} gave its claim back after the boot at {at:.2f}"
 
 
 def _reboots(world: World, evidence: Evidence) -> Iterator[str]:
-    """At each reboot that was asked for: a claim of the node's own stood in the lock within the last seconds, and the node was cordoned."""
+    """At each reboot that was asked for: a claim of the node's own stood in the lock within the last seconds,
+    and the node was cordoned."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     nodes: dict[str, Mapping[str, Any]] = {}
@@ -165,7 +204,9 @@ _CONFIRMED_SECONDS = 5.5
 """Between the last look at lock and Node and the word to the host."""
 
 
-def _asked(event: HostEvent, held: Mapping[str, float], nodes: Mapping[str, Mapping[str, Any]], holds: Mapping[str, float]) -> Iterator[str]:
+def _asked(
+    event: HostEvent, held: Mapping[str, float], nodes: Mapping[str, Mapping[str, Any]], holds: Mapping[str, float]
+) -> Iterator[str]:
     if event.at - held.get(event.host, -1e9) > _CONFIRMED_SECONDS:
         yield f"reboot: {event.at:.2f}: {event.host} was told to reboot without a claim"
     if event.at - holds.get(event.host, 1e9) > _CONFIRMED_SECONDS:

@@ -1,4 +1,5 @@
-"""What stands behind the API objects of a simulated fleet: computers, their kubelets, and the controllers of their pods."""
+"""What stands behind the API objects of a simulated fleet: computers, their kubelets, and the controllers of
+their pods."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ class Host:
     booted_at: float = 0.0
     is_up: bool = True
     has_need: bool = False
-    need_survives: int = 0           # how many reboots the need outlives
-    behaviour: str = "works"         # works, fails, silent: what the reboot command does
+    need_survives: int = 0  # how many reboots the need outlives
+    behaviour: str = "works"  # works, fails, silent: what the reboot command does
     is_going_down: bool = False
     is_sentinel_readable: bool = True
 
@@ -85,7 +86,7 @@ class Fleet:
         self._chance = chance
         self._serial = 0
         self._ending: set[str] = set()
-        self._jobs: dict[str, str] = {}                               # by name: how it ends
+        self._jobs: dict[str, str] = {}  # by name: how it ends
         server.store.listen([_PODS.storage], self._on_pods)
 
     @property
@@ -110,15 +111,27 @@ class Fleet:
         """The kubelet makes its Node, and its daemons come."""
         host = self.hosts[name]
         if self.server.get("nodes", name) is None:
-            self.server.put({
-                "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": dict(self.labels[name]), "annotations": {"theirs": "note"}},
-                "spec": {"taints": [{"key": "theirs", "effect": "PreferNoSchedule"}]}, "status": _node_status(host, ready=host.is_up),
-            }, actor=_KUBELET)
+            self.server.put(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": name, "labels": dict(self.labels[name]), "annotations": {"theirs": "note"}},
+                    "spec": {"taints": [{"key": "theirs", "effect": "PreferNoSchedule"}]},
+                    "status": _node_status(host, ready=host.is_up),
+                },
+                actor=_KUBELET,
+            )
         self._place_daemon(name)
 
     def report(self, name: str, *, ready: bool) -> None:
         host = self.hosts[name]
-        self.server.change("nodes", name, lambda old: {**old, "status": _node_status(host, ready=ready)}, actor=_KUBELET, subresource="status")
+        self.server.change(
+            "nodes",
+            name,
+            lambda old: {**old, "status": _node_status(host, ready=ready)},
+            actor=_KUBELET,
+            subresource="status",
+        )
 
     def begin_reboot(self, host: Host) -> None:
         if not host.is_going_down and host.is_up:
@@ -167,11 +180,19 @@ class Fleet:
 
     def add_workloads(self, replicas: int) -> None:
         for app in APPS:
-            self.server.put({
-                "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": app, "namespace": "shop", "uid": f"uid-{app}", "generation": 1},
-                "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": app}}, "template": {"metadata": {"labels": {"app": app}}, "spec": {}}},
-                "status": {"replicas": replicas, "readyReplicas": replicas},
-            })
+            self.server.put(
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "metadata": {"name": app, "namespace": "shop", "uid": f"uid-{app}", "generation": 1},
+                    "spec": {
+                        "replicas": replicas,
+                        "selector": {"matchLabels": {"app": app}},
+                        "template": {"metadata": {"labels": {"app": app}}, "spec": {}},
+                    },
+                    "status": {"replicas": replicas, "readyReplicas": replicas},
+                }
+            )
             for name in list(self.hosts) * (replicas // len(self.hosts)):
                 self._place(app, name, is_ready=True)
 
@@ -187,15 +208,26 @@ class Fleet:
         self._put_pod(f"crash-{name}", name, kind="DaemonSet", owner="crash", is_ready=False)
 
     def add_job(self, node: str, ends: str) -> None:
-        """A Job with a pod on this node. Evicted, it `completes` on another node, `fails` for good, or is `cleared` away when it is through."""
+        """A Job with a pod on this node. Evicted, it `completes` on another node, `fails` for good, or is
+        `cleared` away when it is through."""
         self._serial += 1
         name = f"job-{self._serial}"
         self._jobs[name] = ends
-        self.server.put({
-            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}", "generation": 1},
-            "spec": {"parallelism": 1, "completions": 1, "backoffLimit": 0 if ends == "fails" else 6, "template": {"metadata": {"labels": {"app": name}}, "spec": {}}},
-            "status": {"active": 1, "ready": 1},
-        }, actor=_CONTROLLER)
+        self.server.put(
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}", "generation": 1},
+                "spec": {
+                    "parallelism": 1,
+                    "completions": 1,
+                    "backoffLimit": 0 if ends == "fails" else 6,
+                    "template": {"metadata": {"labels": {"app": name}}, "spec": {}},
+                },
+                "status": {"active": 1, "ready": 1},
+            },
+            actor=_CONTROLLER,
+        )
         self._put_pod(f"{name}-{self._serial}", node, kind="Job", owner=name, is_ready=True)
 
     def _job_lost_its_pod(self, name: str) -> None:
@@ -206,7 +238,11 @@ class Fleet:
             self.later(self._chance.uniform(0.05, 1.0), lambda: self._replace_pod_of_job(name))
 
     def _replace_pod_of_job(self, name: str) -> None:
-        places = [node["metadata"]["name"] for node in self.server.all("nodes") if not node["spec"].get("unschedulable") and self._is_up(node["metadata"]["name"])]
+        places = [
+            node["metadata"]["name"]
+            for node in self.server.all("nodes")
+            if not node["spec"].get("unschedulable") and self._is_up(node["metadata"]["name"])
+        ]
         if not places:
             self.later(2.0, lambda: self._replace_pod_of_job(name))
             return
@@ -223,7 +259,14 @@ class Fleet:
     def _job_pod_completes(self, name: str, pod: str) -> None:
         if (found := self.server.get("pods", pod, "shop")) is None or "deletionTimestamp" in found["metadata"]:
             return
-        self.server.change("pods", pod, lambda old: {**old, "status": _pod_status(is_ready=False, phase="Succeeded")}, actor=_KUBELET, namespace="shop", subresource="status")
+        self.server.change(
+            "pods",
+            pod,
+            lambda old: {**old, "status": _pod_status(is_ready=False, phase="Succeeded")},
+            actor=_KUBELET,
+            namespace="shop",
+            subresource="status",
+        )
         self._end_job(name, "Complete", {"succeeded": 1})
 
     def _end_job(self, name: str, condition: str, counts: dict[str, int]) -> None:
@@ -232,7 +275,14 @@ class Fleet:
             self.later(1.0, lambda: self.server.remove("jobs", name, actor=_CONTROLLER, namespace="shop"))
 
     def _job_status(self, name: str, status: dict[str, Any]) -> None:
-        self.server.change("jobs", name, lambda old: {**old, "status": status}, actor=_CONTROLLER, namespace="shop", subresource="status")
+        self.server.change(
+            "jobs",
+            name,
+            lambda old: {**old, "status": status},
+            actor=_CONTROLLER,
+            namespace="shop",
+            subresource="status",
+        )
 
     def _place(self, app: str, node: str, *, is_ready: bool) -> None:
         self._serial += 1
@@ -242,21 +292,52 @@ class Fleet:
             self.later(self._chance.uniform(0.3, 3.0), lambda: self._pod_ready(name, is_ready=True))
 
     def _put_pod(self, name: str, node: str, *, kind: str, owner: str, is_ready: bool) -> None:
-        reference = {"apiVersion": "batch/v1" if kind == "Job" else "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
-        self.server.put({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "labels": {"app": owner}, "ownerReferences": [reference]},
-            "spec": {"nodeName": node, "terminationGracePeriodSeconds": 5, "containers": [{"name": "c", "image": "i"}]}, "status": _pod_status(is_ready=is_ready),
-        }, actor=_CONTROLLER)
+        reference = {
+            "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+            "kind": kind,
+            "name": owner,
+            "uid": f"uid-{owner}",
+            "controller": True,
+        }
+        self.server.put(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": name,
+                    "namespace": "shop",
+                    "labels": {"app": owner},
+                    "ownerReferences": [reference],
+                },
+                "spec": {
+                    "nodeName": node,
+                    "terminationGracePeriodSeconds": 5,
+                    "containers": [{"name": "c", "image": "i"}],
+                },
+                "status": _pod_status(is_ready=is_ready),
+            },
+            actor=_CONTROLLER,
+        )
 
     def _pod_ready(self, name: str, *, is_ready: bool) -> None:
-        self.server.change("pods", name, lambda old: {**old, "status": _pod_status(is_ready=is_ready)}, actor=_KUBELET, namespace="shop", subresource="status")
+        self.server.change(
+            "pods",
+            name,
+            lambda old: {**old, "status": _pod_status(is_ready=is_ready)},
+            actor=_KUBELET,
+            namespace="shop",
+            subresource="status",
+        )
 
     def _on_pods(self) -> None:
         change = self.server.store.journal[-1]
         if change.after is None:
             self._ending.discard(change.before.content["metadata"]["uid"] if change.before else "")
             self._gone(change.before.content if change.before else {})
-        elif "deletionTimestamp" in change.after.content["metadata"] and (uid := change.after.content["metadata"]["uid"]) not in self._ending:
+        elif (
+            "deletionTimestamp" in change.after.content["metadata"]
+            and (uid := change.after.content["metadata"]["uid"]) not in self._ending
+        ):
             self._ending.add(uid)
             self.later(self._chance.uniform(0.1, 5.0), lambda: self._end(change.key, uid))
         self.later(0.0, self._count)
@@ -274,7 +355,11 @@ class Fleet:
             self._job_lost_its_pod(owner["name"])
 
     def _replace(self, app: str) -> None:
-        places = [node["metadata"]["name"] for node in self.server.all("nodes") if not node["spec"].get("unschedulable") and self._is_up(node["metadata"]["name"])]
+        places = [
+            node["metadata"]["name"]
+            for node in self.server.all("nodes")
+            if not node["spec"].get("unschedulable") and self._is_up(node["metadata"]["name"])
+        ]
         if places:
             self._place(app, self._chance.choice(places), is_ready=False)
         else:
@@ -285,11 +370,19 @@ class Fleet:
 
     def _count(self) -> None:
         for app in APPS:
-            ready = sum(1 for pod in self.server.all("pods") if pod["metadata"]["labels"]["app"] == app and _serves(pod))
+            ready = sum(
+                1 for pod in self.server.all("pods") if pod["metadata"]["labels"]["app"] == app and _serves(pod)
+            )
             stands = self.server.get("replicasets", app, "shop")
             if stands is not None and stands["status"].get("readyReplicas") != ready:
-                self.server.change("replicasets", app, lambda old, ready=ready: {**old, "status": {**old["status"], "readyReplicas": ready}},
-                                   actor=_CONTROLLER, namespace="shop", subresource="status")
+                self.server.change(
+                    "replicasets",
+                    app,
+                    lambda old, ready=ready: {**old, "status": {**old["status"], "readyReplicas": ready}},
+                    actor=_CONTROLLER,
+                    namespace="shop",
+                    subresource="status",
+                )
 
     def collect_pods_of(self, name: str) -> None:
         """The garbage collector, after a Node is gone."""
@@ -304,7 +397,10 @@ def _serves(pod: dict[str, Any]) -> bool:
 
 
 def _node_status(host: Host, *, ready: bool) -> dict[str, Any]:
-    return {"conditions": [{"type": "Ready", "status": "True" if ready else "Unknown"}], "nodeInfo": {"bootID": host.boot_id}}
+    return {
+        "conditions": [{"type": "Ready", "status": "True" if ready else "Unknown"}],
+        "nodeInfo": {"bootID": host.boot_id},
+    }
 
 
 def _pod_status(*, is_ready: bool, phase: str = "Running") -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What people, and machines nobody asked, do to a fleet at the wrong moment; drawn by name, so that a failing seed tells its story."""
+"""What people, and machines nobody asked, do to a fleet at the wrong moment; drawn by name, so that a failing
+seed tells its story."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ def annotate(world: World, name: str, key: str, value: str | None) -> None:
 
 def _with(obj: dict[str, Any], part: str, change: Mapping[str, str | None]) -> dict[str, Any]:
     merged = {**(obj["metadata"].get(part) or {}), **change}
-    return {**obj, "metadata": {**obj["metadata"], part: {key: value for key, value in merged.items() if value is not None}}}
+    return {
+        **obj,
+        "metadata": {**obj["metadata"], part: {key: value for key, value in merged.items() if value is not None}},
+    }
 
 
 def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | str | None]) -> None:
@@ -39,7 +43,9 @@ def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | st
         seen = {}
     after = edit(seen)
     text = json.dumps(after) if isinstance(after, dict) else after
-    world.server.change("daemonsets", "careen", lambda old: _with(old, "annotations", {LOCK: text}), actor=_PERSON, namespace="careen")
+    world.server.change(
+        "daemonsets", "careen", lambda old: _with(old, "annotations", {LOCK: text}), actor=_PERSON, namespace="careen"
+    )
 
 
 # Nodes -----------------------------------------------------------------------------------------------------------
@@ -50,12 +56,16 @@ def cordon(world: World, name: str) -> None:
     node = world.server.get("nodes", name)
     if node is not None and not node["spec"].get("unschedulable"):
         world.persons.cordons.add(name)
-        world.server.change("nodes", name, lambda old: {**old, "spec": {**old["spec"], "unschedulable": True}}, actor=_PERSON)
+        world.server.change(
+            "nodes", name, lambda old: {**old, "spec": {**old["spec"], "unschedulable": True}}, actor=_PERSON
+        )
 
 
 def uncordon(world: World, name: str) -> None:
     world.persons.cordons.discard(name)
-    world.server.change("nodes", name, lambda old: {**old, "spec": {**old["spec"], "unschedulable": False}}, actor=_PERSON)
+    world.server.change(
+        "nodes", name, lambda old: {**old, "spec": {**old["spec"], "unschedulable": False}}, actor=_PERSON
+    )
 
 
 def hold(world: World, name: str) -> None:
@@ -92,7 +102,15 @@ def wipe_label(world: World, name: str) -> None:
 
 
 def wipe_taint(world: World, name: str) -> None:
-    world.server.change("nodes", name, lambda old: {**old, "spec": {**old["spec"], "taints": [t for t in old["spec"].get("taints") or () if t["key"] == "theirs"]}}, actor=_PERSON)
+    world.server.change(
+        "nodes",
+        name,
+        lambda old: {
+            **old,
+            "spec": {**old["spec"], "taints": [t for t in old["spec"].get("taints") or () if t["key"] == "theirs"]},
+        },
+        actor=_PERSON,
+    )
 
 
 def delete_node(world: World, name: str) -> None:
@@ -105,7 +123,8 @@ def delete_node(world: World, name: str) -> None:
 
 
 def recreate_node(world: World, name: str) -> None:
-    """Gone and registered anew within seconds, as `kubectl delete node` on a running kubelet; its pods are collected or not."""
+    """Gone and registered anew within seconds, as `kubectl delete node` on a running kubelet; its pods are
+    collected or not."""
     world.server.remove("nodes", name, actor=_PERSON)
     world.persons.cordons.discard(name)
     if world.chance.random() < 0.5:
@@ -133,12 +152,24 @@ def resume(world: World, _name: str) -> None:
     def edit(lock: dict[str, Any]) -> dict[str, Any] | None:
         rows = [row for row in lock.get("locks") or () if row["nodeID"] != "manual"]
         return {**lock, "nodeID": rows[0]["nodeID"] if rows else "", "locks": rows} if lock else None
+
     edit_lock(world, edit)
 
 
 def release(world: World, name: str) -> None:
     """`careen lock release NODE`, or the same by hand."""
-    edit_lock(world, lambda lock: {**lock, "nodeID": "manual" if lock.get("nodeID") == "manual" else "", "locks": [row for row in lock.get("locks") or () if row["nodeID"] != name]} if lock else None)
+    edit_lock(
+        world,
+        lambda lock: (
+            {
+                **lock,
+                "nodeID": "manual" if lock.get("nodeID") == "manual" else "",
+                "locks": [row for row in lock.get("locks") or () if row["nodeID"] != name],
+            }
+            if lock
+            else None
+        ),
+    )
 
 
 def clear_lock(world: World, _name: str) -> None:
@@ -157,20 +188,42 @@ def mend_lock(world: World, _name: str) -> None:
 
 def double_entry(world: World, name: str) -> None:
     """Another claim for the same node, as a clumsy paste leaves it."""
+
     def edit(lock: dict[str, Any]) -> dict[str, Any] | None:
         rows = lock.get("locks") or []
-        return {**lock, "locks": [*rows, *({**row, "id": "pasted"} for row in rows if row["nodeID"] == name)]} if rows else lock or None
+        return (
+            {**lock, "locks": [*rows, *({**row, "id": "pasted"} for row in rows if row["nodeID"] == name)]}
+            if rows
+            else lock or None
+        )
+
     edit_lock(world, edit)
 
 
 def strip_entries(world: World, _name: str) -> None:
     """Only what kured knows is left of each entry."""
-    edit_lock(world, lambda lock: {**lock, "locks": [{key: row[key] for key in ("nodeID", "metadata", "created", "TTL") if key in row} for row in lock["locks"]]} if lock.get("locks") else lock or None)
+    edit_lock(
+        world,
+        lambda lock: (
+            {
+                **lock,
+                "locks": [
+                    {key: row[key] for key in ("nodeID", "metadata", "created", "TTL") if key in row}
+                    for row in lock["locks"]
+                ],
+            }
+            if lock.get("locks")
+            else lock or None
+        ),
+    )
 
 
 def recreate_daemonset(world: World, _name: str) -> None:
     world.server.remove("daemonsets", "careen", actor=_PERSON, namespace="careen")
-    world.at(world.chance.uniform(0.1, 20.0), lambda: None if world.server.get("daemonsets", "careen", "careen") else world.put_daemonset())
+    world.at(
+        world.chance.uniform(0.1, 20.0),
+        lambda: None if world.server.get("daemonsets", "careen", "careen") else world.put_daemonset(),
+    )
 
 
 # Machines --------------------------------------------------------------------------------------------------------
@@ -249,7 +302,10 @@ def slow_evictions(world: World, _name: str) -> None:
 def change_settings(world: World, **changes: Any) -> None:
     """The ConfigMap is edited; each agent hears of it in its own time."""
     for name in world.shape.names:
-        world.at(world.chance.uniform(0.0, 10.0), lambda name=name: world.settings.update({name: {**world.settings.get(name, {}), **changes}}))
+        world.at(
+            world.chance.uniform(0.0, 10.0),
+            lambda name=name: world.settings.update({name: {**world.settings.get(name, {}), **changes}}),
+        )
 
 
 def lower_limit(world: World, _name: str) -> None:
@@ -277,7 +333,19 @@ NODES: tuple[Act, ...] = (cordon, uncordon, hold, let_go, retry, touch, wipe_rec
 LOCKS: tuple[Act, ...] = (pause, resume, release, clear_lock, spoil_lock, double_entry, strip_entries)
 OBJECTS: tuple[Act, ...] = (delete_node, recreate_node, recreate_daemonset, spoil_record)
 WORKLOADS: tuple[Act, ...] = (start_job, start_job, start_job, slow_evictions)
-MACHINES: tuple[Act, ...] = (crash_agent, freeze_agent, second_agent, lose_power, step_clock, forget_need, need_again, hide_sentinel, break_reboot, outlast_reboot, outage)
+MACHINES: tuple[Act, ...] = (
+    crash_agent,
+    freeze_agent,
+    second_agent,
+    lose_power,
+    step_clock,
+    forget_need,
+    need_again,
+    hide_sentinel,
+    break_reboot,
+    outlast_reboot,
+    outage,
+)
 
 
 def calm(world: World) -> None:

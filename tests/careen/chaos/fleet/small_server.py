@@ -1,4 +1,5 @@
-"""The embedded API server's store and verbs without HTTP: one request in, its answer out, at once. As far as an agent asks."""
+"""The embedded API server's store and verbs without HTTP: one request in, its answer out, at once. As far as an
+agent asks."""
 
 from __future__ import annotations
 
@@ -40,14 +41,26 @@ class SmallServer:
         try:
             return self._response(*self._act(request, actor))
         except ApiError as refusal:
-            return self._response(refusal.code, _encode(refusal.status()), {name.lower(): value for name, value in refusal.headers.items()})
+            return self._response(
+                refusal.code,
+                _encode(refusal.status()),
+                {name.lower(): value for name, value in refusal.headers.items()},
+            )
 
     def refusal(self, code: int, message: str, **headers: str) -> Response:
         """A metav1.Status of this code."""
-        return self._response(code, _encode(ApiError(code, "", message).status()), {name.replace("_", "-"): value for name, value in headers.items()})
+        return self._response(
+            code,
+            _encode(ApiError(code, "", message).status()),
+            {name.replace("_", "-"): value for name, value in headers.items()},
+        )
 
     def _response(self, code: int, body: bytes, headers: dict[str, str] | None = None) -> Response:
-        return Response(status=code, headers={"date": format_datetime(self._wall_clock(), usegmt=True), **(headers or {})}, body=body)
+        return Response(
+            status=code,
+            headers={"date": format_datetime(self._wall_clock(), usegmt=True), **(headers or {})},
+            body=body,
+        )
 
     def _act(self, request: Request, actor: str) -> tuple[int, bytes]:
         info = request_info(request.method, request.path, request.query)
@@ -59,27 +72,51 @@ class SmallServer:
         body: dict[str, Any] = json.loads(request.body or b"{}")
         if info.verb == "patch":
             manager = request.query.get("fieldManager", "careen")
-            changed = self.verbs.change(info.resource, info.namespace, info.name, _managed(lambda old: merge_patch(old, body), manager), actor=actor)
+            changed = self.verbs.change(
+                info.resource,
+                info.namespace,
+                info.name,
+                _managed(lambda old: merge_patch(old, body), manager),
+                actor=actor,
+            )
             return 200, changed.whole
         if info.subresource == "eviction":
             options = DeleteOptions.from_body(body["deleteOptions"], dry_run="dryRun" in request.query)
             evict(self.verbs, info.namespace, info.name, options, actor=actor)
-            return 201, _encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+            return 201, _encode(
+                {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+            )
         if info.resource.plural == "events":
             return 201, self._event(body)
         raise api_errors.unknown_path(request.path)
 
     def _list(self, info: RequestInfo, request: Request) -> bytes:
-        selected = object_selector(request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""), info.resource.storage)
+        selected = object_selector(
+            request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""), info.resource.storage
+        )
         page = self.verbs.page(info.resource, info.namespace, selected=selected)
-        head = {"kind": f"{info.resource.kind}List", "apiVersion": info.resource.api_version, "metadata": {"resourceVersion": str(page.version)}}
+        head = {
+            "kind": f"{info.resource.kind}List",
+            "apiVersion": info.resource.api_version,
+            "metadata": {"resourceVersion": str(page.version)},
+        }
         return _encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
 
     def _event(self, body: dict[str, Any]) -> bytes:
         """As it would have been made; nobody reads Events here, so none is kept."""
         metadata = body["metadata"]
         name = metadata.get("name") or f"{metadata['generateName']}{self.store.version}"
-        return _encode({**body, "metadata": {**metadata, "name": name, "uid": f"uid-{name}", "resourceVersion": str(self.store.version)}})
+        return _encode(
+            {
+                **body,
+                "metadata": {
+                    **metadata,
+                    "name": name,
+                    "uid": f"uid-{name}",
+                    "resourceVersion": str(self.store.version),
+                },
+            }
+        )
 
     # For everybody who is no agent ---------------------------------------------------------------------------
 
@@ -87,7 +124,13 @@ class SmallServer:
         """The object exactly as it is given, status and all."""
         resource = BY_KIND[obj["apiVersion"], obj["kind"]]
         metadata = {"uid": f"uid-{self.store.version + 1}", **obj["metadata"]}
-        return self.store.put(resource.storage, (metadata.get("namespace", ""), metadata["name"]), {**obj, "metadata": metadata}, actor=actor, verb="create")
+        return self.store.put(
+            resource.storage,
+            (metadata.get("namespace", ""), metadata["name"]),
+            {**obj, "metadata": metadata},
+            actor=actor,
+            verb="create",
+        )
 
     def get(self, plural: str, name: str, namespace: str = "") -> dict[str, Any] | None:
         found = self.store.get(resource_named(plural).storage, (namespace, name))
@@ -96,18 +139,33 @@ class SmallServer:
     def all(self, plural: str) -> list[dict[str, Any]]:
         return [dict(each.content) for each in self.store.items(resource_named(plural).storage)]
 
-    def change(self, plural: str, name: str, edit: Callable[[dict[str, Any]], dict[str, Any]], *, actor: str, namespace: str = "", subresource: str = "") -> None:
+    def change(
+        self,
+        plural: str,
+        name: str,
+        edit: Callable[[dict[str, Any]], dict[str, Any]],
+        *,
+        actor: str,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> None:
         """A change by somebody who reads and writes in one go; nothing when the object is not there."""
         if self.get(plural, name, namespace) is not None:
-            self.verbs.change(resource_named(plural), namespace, name, _managed(edit, actor), actor=actor, subresource=subresource)
+            self.verbs.change(
+                resource_named(plural), namespace, name, _managed(edit, actor), actor=actor, subresource=subresource
+            )
 
     def remove(self, plural: str, name: str, *, actor: str, namespace: str = "") -> None:
         if self.get(plural, name, namespace) is not None:
             self.store.remove(resource_named(plural).storage, (namespace, name), actor=actor, verb="delete")
 
 
-def _managed(edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """The edit, with the server's record of who changed cordon and taints last: all of `managedFields` that agents look at."""
+def _managed(
+    edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The edit, with the server's record of who changed cordon and taints last: all of `managedFields` that
+    agents look at."""
+
     def edited(old: dict[str, Any]) -> dict[str, Any]:
         new = edit(old)
         entries = old["metadata"].get("managedFields") or []
@@ -117,6 +175,14 @@ def _managed(edit: Callable[[dict[str, Any]], dict[str, Any]], manager: str) -> 
                 continue
             entries = [each for each in entries if f"f:{field}" not in each["fieldsV1"]["f:spec"]]
             if after:
-                entries = [*entries, {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {f"f:{field}": {}}}}]
-        return {**new, "metadata": {**new["metadata"], "managedFields": entries}} if entries or "managedFields" in new["metadata"] else new
+                entries = [
+                    *entries,
+                    {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {f"f:{field}": {}}}},
+                ]
+        return (
+            {**new, "metadata": {**new["metadata"], "managedFields": entries}}
+            if entries or "managedFields" in new["metadata"]
+            else new
+        )
+
     return edited

@@ -1,4 +1,5 @@
-"""An event loop whose time passes only while everybody sleeps, and then at once: hours of a fleet in a second, the same each time."""
+"""An event loop whose time passes only while everybody sleeps, and then at once: hours of a fleet in a second,
+the same each time."""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ class Shape:
 
 @dataclass
 class Persons:
-    """What people did to Nodes: cordons not yet undone have to be there at the end; where a record was wiped, what it told may stay."""
+    """What people did to Nodes: cordons not yet undone have to be there at the end; where a record was wiped,
+    what it told may stay."""
 
     cordons: set[str] = field(default_factory=set)
     wiped: set[str] = field(default_factory=set)
@@ -83,7 +84,9 @@ class World:
         """Who had booted at some instant of the story, where it asks."""
         self.home_at: float | None = None
         """When every need was met and nothing of ours was left, as `until_home` saw it."""
-        loop.set_exception_handler(lambda _, context: self.broken.append(f"{context.get('message')}: {context.get('exception')!r}"))
+        loop.set_exception_handler(
+            lambda _, context: self.broken.append(f"{context.get('message')}: {context.get('exception')!r}")
+        )
         self.put_daemonset()
         for name in shape.names:
             self.fleet.add_host(name, shape.labels(name))
@@ -99,18 +102,38 @@ class World:
     def policy(self, name: str) -> Policy:
         """Deadlines of minutes instead of a quarter of an hour, so that what ends in them does so soon."""
         policy = Policy(
-            node_name=name, daemonset_namespace="careen", daemonset_name="careen", concurrency=self.shape.concurrency, budgets=self.shape.budgets,
-            reboot_deadline_seconds=120, verify_timeout_seconds=120, settle_timeout_seconds=120, failure_backoff_seconds=20,
-            failure_backoff_limit_seconds=60, unknown_patience_seconds=60, pre_reboot_labels={"pool": "maintenance"},
+            node_name=name,
+            daemonset_namespace="careen",
+            daemonset_name="careen",
+            concurrency=self.shape.concurrency,
+            budgets=self.shape.budgets,
+            reboot_deadline_seconds=120,
+            verify_timeout_seconds=120,
+            settle_timeout_seconds=120,
+            failure_backoff_seconds=20,
+            failure_backoff_limit_seconds=60,
+            unknown_patience_seconds=60,
+            pre_reboot_labels={"pool": "maintenance"},
         )
         return replace(policy, **self.settings.get(name, {}))
 
     def put_daemonset(self) -> None:
-        self.server.put({
-            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "careen", "namespace": "careen"},
-            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "careen:1"}]}}},
-            "status": {"desiredNumberScheduled": self.shape.nodes, "currentNumberScheduled": self.shape.nodes},
-        }, actor="person")
+        self.server.put(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": "careen", "namespace": "careen"},
+                "spec": {
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "template": {
+                        "metadata": {"labels": {"a": "b"}},
+                        "spec": {"containers": [{"name": "c", "image": "careen:1"}]},
+                    },
+                },
+                "status": {"desiredNumberScheduled": self.shape.nodes, "currentNumberScheduled": self.shape.nodes},
+            },
+            actor="person",
+        )
 
     # The story -----------------------------------------------------------------------------------------------
 
@@ -127,12 +150,14 @@ class World:
             if self.is_home():
                 self.home_at = self.now
                 break
-        await asyncio.sleep(100.0)                                # what lands late, lands now
+        await asyncio.sleep(100.0)  # what lands late, lands now
 
     def is_home(self) -> bool:
         if any(host.has_need or not host.is_up or host.is_going_down for host in self.fleet.hosts.values()):
             return False
-        return not self.lock().get("locks") and not any("careen.dev/reboot" in (node["metadata"].get("labels") or {}) for node in self.server.all("nodes"))
+        return not self.lock().get("locks") and not any(
+            "careen.dev/reboot" in (node["metadata"].get("labels") or {}) for node in self.server.all("nodes")
+        )
 
     def lock(self) -> dict[str, Any]:
         found = self.server.get("daemonsets", "careen", "careen")

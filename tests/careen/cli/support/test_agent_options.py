@@ -30,14 +30,21 @@ def test_only_what_is_written_is_given() -> None:
 
 @pytest.mark.parametrize(
     ("written", "texts"),
-    [(["--force-reboot"], ("true",)), (["--force-reboot=false"], ("false",)), (["--force-reboot=true"], ("true",)), (["--force-reboot", "--annotate-nodes"], ("true",))],
+    [
+        (["--force-reboot"], ("true",)),
+        (["--force-reboot=false"], ("false",)),
+        (["--force-reboot=true"], ("true",)),
+        (["--force-reboot", "--annotate-nodes"], ("true",)),
+    ],
 )
 def test_switches_are_written_as_in_go(written: list[str], texts: tuple[str, ...]) -> None:
     assert given(*written)["force_reboot"] == texts
 
 
 def test_repeated_options_are_all_given_in_order() -> None:
-    assert given("--blocking-pod-selector=app=db", "--blocking-pod-selector", "app=cache") == {"blocking_pod_selector": ("app=db", "app=cache")}
+    assert given("--blocking-pod-selector=app=db", "--blocking-pod-selector", "app=cache") == {
+        "blocking_pod_selector": ("app=db", "app=cache")
+    }
 
 
 def test_a_negative_number_is_a_value() -> None:

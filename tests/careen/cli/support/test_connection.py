@@ -42,12 +42,17 @@ def test_a_context_that_is_not_there_is_named(desk: Desk) -> None:
     assert "other" in result.output
 
 
-def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(api, "READ_PATIENCE_SECONDS", 0.5)
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9")
     result = CliRunner().invoke(cli, ["unhold", "n1", "--kubeconfig", str(kubeconfig)])
     assert result.exit_code == 1
-    assert "Error: the API server cannot be reached: GET /apis/apps/v1/namespaces/careen/daemonsets/careen" in result.output
+    assert (
+        "Error: the API server cannot be reached: GET /apis/apps/v1/namespaces/careen/daemonsets/careen"
+        in result.output
+    )
     assert "check the server's address in the kubeconfig" in result.output
 
 
@@ -71,7 +76,8 @@ def test_an_answer_that_cannot_be_written_is_told_in_a_sentence(desk: Desk, comm
     desk.lock()
     with Path("/dev/full").open("wb") as full:
         done = run(
-            [Path(sys.executable).with_name("careen"), *command.split(), "--kubeconfig", desk.kubeconfig], stdout=full)
+            [Path(sys.executable).with_name("careen"), *command.split(), "--kubeconfig", desk.kubeconfig], stdout=full
+        )
     assert done.returncode != 0
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
@@ -112,10 +118,16 @@ def test_every_command_explains_itself(name: str) -> None:
 
 
 @pytest.mark.kubectl
-@pytest.mark.skipif(shutil.which("kubectl") is None or not PLUGIN.exists(), reason="needs kubectl on the PATH and careen installed")
+@pytest.mark.skipif(
+    shutil.which("kubectl") is None or not PLUGIN.exists(), reason="needs kubectl on the PATH and careen installed"
+)
 def test_kubectl_finds_careen_as_its_plugin(desk: Desk) -> None:
     desk.node("n1")
-    environment = {"PATH": f"{PLUGIN.parent}:{Path(shutil.which('kubectl') or '').parent}", "KUBECONFIG": str(desk.kubeconfig), "HOME": str(desk.kubeconfig.parent)}
+    environment = {
+        "PATH": f"{PLUGIN.parent}:{Path(shutil.which('kubectl') or '').parent}",
+        "KUBECONFIG": str(desk.kubeconfig),
+        "HOME": str(desk.kubeconfig.parent),
+    }
 
     def kubectl(*arguments: str) -> subprocess.CompletedProcess[str]:
         return run(["kubectl", "careen", *arguments], env=environment)

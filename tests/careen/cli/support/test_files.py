@@ -1,4 +1,5 @@
-"""Every option that names a file: refused at once when it cannot be used, and what took long to make is not lost over it."""
+"""Every option that names a file: refused at once when it cannot be used, and what took long to make is not
+lost over it."""
 
 from __future__ import annotations
 
@@ -14,11 +15,15 @@ from tests.careen.cli.test_plan import START, a_node, a_replica
 
 WRITTEN = {("plan", "--report"): ("plan",), ("snapshot", "--file"): ("snapshot",)}
 READ = {
-    ("plan", "--from"): ("plan",), ("plan", "--scheduler-config"): ("plan",), ("forecast", "--from"): ("forecast", "n1"),
-    ("forecast", "--scheduler-config"): ("forecast", "n1"), ("explain", "--from"): ("explain", "shop/web-1"), ("explain", "--scheduler-config"): ("explain", "shop/web-1"),
+    ("plan", "--from"): ("plan",),
+    ("plan", "--scheduler-config"): ("plan",),
+    ("forecast", "--from"): ("forecast", "n1"),
+    ("forecast", "--scheduler-config"): ("forecast", "n1"),
+    ("explain", "--from"): ("explain", "shop/web-1"),
+    ("explain", "--scheduler-config"): ("explain", "shop/web-1"),
 }
-CONNECTION = {"--kubeconfig"}            # of every command; tests/careen/cli/test_connection.py
-FOLDERS = {("demo", "--keep")}           # tests/careen/cli/test_demo.py
+CONNECTION = {"--kubeconfig"}  # of every command; tests/careen/cli/test_connection.py
+FOLDERS = {("demo", "--keep")}  # tests/careen/cli/test_demo.py
 
 
 @pytest.fixture
@@ -36,21 +41,27 @@ def test_every_option_that_names_a_file_is_tried_here() -> None:
         commands = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
         found |= {
             (entry.name, next(opt for opt in option.opts if opt.startswith("--")))
-            for each in commands for option in each.params
+            for each in commands
+            for option in each.params
             if isinstance(option, click.Option) and isinstance(option.type, (click.Path, click.File, Written))
         }
     assert found == {*WRITTEN, *READ, *FOLDERS}
 
 
-@pytest.mark.parametrize(("path", "words"), [
-    pytest.param("missing/file", "there is no folder", id="no folder"),
-    pytest.param("file/below", "there is no folder", id="below a file"),
-    pytest.param("folder", "it is a folder", id="a folder"),
-    pytest.param("/proc/careen", "No such file or directory", id="a file system that takes no files"),
-    pytest.param("nul\0byte", "null byte", id="no name at all"),
-])
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        pytest.param("missing/file", "there is no folder", id="no folder"),
+        pytest.param("file/below", "there is no folder", id="below a file"),
+        pytest.param("folder", "it is a folder", id="a folder"),
+        pytest.param("/proc/careen", "No such file or directory", id="a file system that takes no files"),
+        pytest.param("nul\0byte", "null byte", id="no name at all"),
+    ],
+)
 @pytest.mark.parametrize(("command", "option"), WRITTEN)
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(shop: Desk, tmp_path: Path, command: str, option: str, path: str, words: str) -> None:
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(
+    shop: Desk, tmp_path: Path, command: str, option: str, path: str, words: str
+) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     result = shop.run(*WRITTEN[command, option], option, str(tmp_path / path))
@@ -64,7 +75,9 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(shop: 
 
 
 @pytest.mark.parametrize(("command", "option"), WRITTEN)
-def test_a_refused_command_leaves_no_file_behind_and_an_older_one_as_it_was(shop: Desk, tmp_path: Path, command: str, option: str) -> None:
+def test_a_refused_command_leaves_no_file_behind_and_an_older_one_as_it_was(
+    shop: Desk, tmp_path: Path, command: str, option: str
+) -> None:
     older = tmp_path / "older"
     older.write_text("as it was")
     for path in (tmp_path / "new", older):
@@ -88,9 +101,15 @@ def test_a_snapshot_that_cannot_be_written_in_the_end_says_so(shop: Desk) -> Non
     assert "Error: cannot write /dev/full: No space left on device" in result.output
 
 
-@pytest.mark.parametrize(("content", "is_text"), [(b"\x80\x81\xff", False), (b"", True), (b"a: [b", True)], ids=["no text", "empty", "damaged"])
+@pytest.mark.parametrize(
+    ("content", "is_text"),
+    [(b"\x80\x81\xff", False), (b"", True), (b"a: [b", True)],
+    ids=["no text", "empty", "damaged"],
+)
 @pytest.mark.parametrize(("command", "option"), [key for key in READ if key[1] == "--from"])
-def test_a_dump_that_is_none_is_refused_with_its_name(shop: Desk, tmp_path: Path, command: str, option: str, content: bytes, is_text: bool) -> None:
+def test_a_dump_that_is_none_is_refused_with_its_name(
+    shop: Desk, tmp_path: Path, command: str, option: str, content: bytes, is_text: bool
+) -> None:
     (tmp_path / "dump").write_bytes(content)
     result = shop.run(*READ[command, option], option, str(tmp_path / "dump"))
     assert result.exit_code == 2, result.output
@@ -98,7 +117,9 @@ def test_a_dump_that_is_none_is_refused_with_its_name(shop: Desk, tmp_path: Path
 
 
 @pytest.mark.parametrize(("command", "option"), READ)
-def test_a_file_that_cannot_be_read_is_refused_before_anything_is_asked(shop: Desk, tmp_path: Path, command: str, option: str) -> None:
+def test_a_file_that_cannot_be_read_is_refused_before_anything_is_asked(
+    shop: Desk, tmp_path: Path, command: str, option: str
+) -> None:
     """A folder, nothing at all, and a file whose reading fails: the own memory at address 0."""
     for path in (tmp_path, tmp_path / "missing", Path("/proc/self/mem")):
         result = shop.run(*READ[command, option], option, str(path))
@@ -110,7 +131,9 @@ def test_a_file_that_cannot_be_read_is_refused_before_anything_is_asked(shop: De
 
 
 @pytest.mark.parametrize(("command", "option"), [key for key in READ if key[1] == "--scheduler-config"])
-def test_a_scheduler_configuration_that_is_no_text_is_refused(shop: Desk, tmp_path: Path, command: str, option: str) -> None:
+def test_a_scheduler_configuration_that_is_no_text_is_refused(
+    shop: Desk, tmp_path: Path, command: str, option: str
+) -> None:
     (tmp_path / "config").write_bytes(b"\x80\x81")
     result = shop.run(*READ[command, option], option, str(tmp_path / "config"))
     assert result.exit_code == 2, result.output

@@ -30,10 +30,15 @@ def test_where_only_kureds_place_is_taken_that_is_it(desk: Desk) -> None:
     assert desk.json("config")["settings"]["ds-name"]["value"] == "kured"
 
 
-@pytest.mark.parametrize(("named", "expected"), [
-    (("--ds-namespace=kube-system", "--ds-name=kured"), "kureds"), (("--ds-name=kured",), "kureds"), (("--ds-namespace=kube-system",), "kureds"),
-    (("--ds-name=careen",), "ours"),
-])
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        (("--ds-namespace=kube-system", "--ds-name=kured"), "kureds"),
+        (("--ds-name=kured",), "kureds"),
+        (("--ds-namespace=kube-system",), "kureds"),
+        (("--ds-name=careen",), "ours"),
+    ],
+)
 def test_what_is_named_holds_and_the_rest_is_looked_for(both: Desk, named: tuple[str, ...], expected: str) -> None:
     assert holders(both, *named) == [expected]
 

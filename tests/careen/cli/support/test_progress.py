@@ -33,4 +33,7 @@ def test_however_often_it_is_told_it_says_a_line_at_most_every_few_seconds() -> 
 
 
 def test_before_the_first_node_is_done_nothing_is_promised() -> None:
-    assert lines_of([(60.0, 0), (120.0, 4000)]) == ["order oldest: 0 of 5,000 nodes", "order oldest: 4,000 of 5,000 nodes, about 30 s left"]
+    assert lines_of([(60.0, 0), (120.0, 4000)]) == [
+        "order oldest: 0 of 5,000 nodes",
+        "order oldest: 4,000 of 5,000 nodes, about 30 s left",
+    ]

@@ -1,4 +1,5 @@
-"""What each reader and writer of the cluster makes of an answer of 200 that says nothing: an error, never an empty cluster."""
+"""What each reader and writer of the cluster makes of an answer of 200 that says nothing: an error, never an
+empty cluster."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ READERS: dict[str, Callable[[ApiServer], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
-async def test_what_is_read_from_an_answer_without_content_is_unclear(read: Callable[[ApiServer], Awaitable[object]], nothing: Any) -> None:
+async def test_what_is_read_from_an_answer_without_content_is_unclear(
+    read: Callable[[ApiServer], Awaitable[object]], nothing: Any
+) -> None:
     with pytest.raises(UnreadableAnswer):
         await read(api_on(Scripted(*[answer(200, nothing)] * 50)))
 
@@ -65,7 +68,9 @@ async def test_what_is_read_from_an_answer_without_content_is_unclear(read: Call
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
 async def test_a_patch_of_a_node_that_is_answered_with_nothing_is_looked_up_and_stays_unclear(nothing: Any) -> None:
     server = Scripted(*[answer(200, nothing)] * 50)
-    assert isinstance(await patch_node(api_on(server), "n1", PatchNode(purpose="", resource_version="5", taints=())), StillUnclear)
+    assert isinstance(
+        await patch_node(api_on(server), "n1", PatchNode(purpose="", resource_version="5", taints=())), StillUnclear
+    )
     assert [request.method for request in server.asked].count("PATCH") == 1
 
 
@@ -78,48 +83,91 @@ async def test_a_write_of_the_lock_that_is_answered_with_nothing_is_looked_up_an
 
 
 async def test_a_node_that_the_selector_leaves_out_is_not_taken_for_one_that_waits() -> None:
-    waits, idle = ({"metadata": {"name": name, "labels": labels}} for name, labels in (("n1", {"careen.dev/reboot": "ready"}), ("n2", {})))
+    waits, idle = (
+        {"metadata": {"name": name, "labels": labels}}
+        for name, labels in (("n1", {"careen.dev/reboot": "ready"}), ("n2", {}))
+    )
     with pytest.raises(UnreadableAnswer, match="Node n2"):
         await list_nodes(api_on(Scripted(answer(200, a_list("Node", waits, idle)))), reboot_label=("ready",))
 
 
-@pytest.mark.parametrize(("path", "asked"), [
-    ("/api/v1/nodes", Asked("v1", "Node", "", "")),
-    ("/api/v1/nodes/n%2F1", Asked("v1", "Node", "", "n/1")),
-    ("/api/v1/namespaces", Asked("v1", "Namespace", "", "")),
-    ("/api/v1/namespaces/shop", Asked("v1", "Namespace", "", "shop")),
-    ("/api/v1/namespaces/shop/pods/a", Asked("v1", "Pod", "shop", "a")),
-    ("/apis/apps/v1/namespaces/careen/daemonsets/careen", Asked("apps/v1", "DaemonSet", "careen", "careen")),
-])
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/api/v1/nodes", Asked("v1", "Node", "", "")),
+        ("/api/v1/nodes/n%2F1", Asked("v1", "Node", "", "n/1")),
+        ("/api/v1/namespaces", Asked("v1", "Namespace", "", "")),
+        ("/api/v1/namespaces/shop", Asked("v1", "Namespace", "", "shop")),
+        ("/api/v1/namespaces/shop/pods/a", Asked("v1", "Pod", "shop", "a")),
+        ("/apis/apps/v1/namespaces/careen/daemonsets/careen", Asked("apps/v1", "DaemonSet", "careen", "careen")),
+    ],
+)
 def test_a_path_says_what_its_answer_has_to_be(path: str, asked: Asked) -> None:
     assert asked_for(path) == asked
 
 
-@pytest.mark.parametrize("path", [
-    *ALWAYS, *VOLUMES, DAEMONSETS, access.RULES, access.REVIEWS, *(each.format(version=version) for each in DEVICES for version in DEVICE_VERSIONS),
-])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *ALWAYS,
+        *VOLUMES,
+        DAEMONSETS,
+        access.RULES,
+        access.REVIEWS,
+        *(each.format(version=version) for each in DEVICES for version in DEVICE_VERSIONS),
+    ],
+)
 def test_everything_that_is_asked_for_has_a_kind(path: str) -> None:
     assert asked_for(path).kind
 
 
-@pytest.mark.parametrize(("plural", "kind"), [(plural, kind) for plural, kind in KINDS.items() if not plural.startswith("selfsubject")])
+@pytest.mark.parametrize(
+    ("plural", "kind"), [(plural, kind) for plural, kind in KINDS.items() if not plural.startswith("selfsubject")]
+)
 def test_the_kinds_are_those_of_the_api(plural: str, kind: str) -> None:
     assert resource_named(plural).kind == kind
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from(["Node", "NodeList", "Status", "Success", "n1"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["kind", "apiVersion", "metadata", "name", "uid", "resourceVersion", "items", "continue", "status", "code"]) | st.text(max_size=5), inner, max_size=6,
-    ), max_leaves=30,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.sampled_from(["Node", "NodeList", "Status", "Success", "n1"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "kind",
+                    "apiVersion",
+                    "metadata",
+                    "name",
+                    "uid",
+                    "resourceVersion",
+                    "items",
+                    "continue",
+                    "status",
+                    "code",
+                ]
+            )
+            | st.text(max_size=5),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=30,
 )
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass")))
 def test_any_answer_is_believed_or_unclear_and_nothing_else(body: bytes) -> None:
     for believe in (
-        lambda: the_object(body, "/api/v1/nodes/n1", objects.ManagedNode, ""), lambda: the_page(body, "/api/v1/nodes", ""),
-        lambda: the_review(body, access.REVIEWS, objects.ObjectHead, ""), lambda: is_evicted(body, ""),
+        lambda: the_object(body, "/api/v1/nodes/n1", objects.ManagedNode, ""),
+        lambda: the_page(body, "/api/v1/nodes", ""),
+        lambda: the_review(body, access.REVIEWS, objects.ObjectHead, ""),
+        lambda: is_evicted(body, ""),
     ):
         try:
             believe()

@@ -44,7 +44,9 @@ def nodes(*names: str, token: str = "") -> dict[str, Any]:
     return a_list("Node", *({"metadata": {"name": name}} for name in names), token=token)
 
 
-@pytest.mark.parametrize("trouble", [NotSent("refused"), Unclear("reset"), status(503), status(500), status(429, retry_after="1")])
+@pytest.mark.parametrize(
+    "trouble", [NotSent("refused"), Unclear("reset"), status(503), status(500), status(429, retry_after="1")]
+)
 async def test_a_read_is_tried_again_on_whatever_may_pass(trouble: Exception) -> None:
     server = Scripted(trouble, trouble, answer(200, N1))
     assert await api_on(server).get(NODE, ObjectHead) == decoded(json.dumps(N1).encode(), ObjectHead, "")
@@ -100,7 +102,9 @@ async def test_a_conflict_is_handed_on_at_once() -> None:
 
 async def test_lists_are_read_page_by_page_and_consistently() -> None:
     server = Scripted(answer(200, nodes("a", token="abc")), answer(200, nodes("b")))
-    assert [each.metadata.name for each in await api_on(server).items(NODES, ObjectHead, query={"labelSelector": "l=1"})] == ["a", "b"]
+    assert [
+        each.metadata.name for each in await api_on(server).items(NODES, ObjectHead, query={"labelSelector": "l=1"})
+    ] == ["a", "b"]
     assert [dict(request.query) for request in server.asked] == [
         {"labelSelector": "l=1", "limit": "500"},  # no resourceVersion: a quorum read
         {"labelSelector": "l=1", "limit": "500", "continue": "abc"},
@@ -193,7 +197,9 @@ async def test_a_write_whose_answer_is_not_about_its_object_may_have_landed_and_
 async def test_an_object_of_another_namespace_is_not_the_one_that_was_asked_for() -> None:
     path = "/api/v1/namespaces/shop/pods/a"
     other, ours = (an_object("Pod", "a", namespace=each) for each in ("other", "shop"))
-    assert (await api_on(Scripted(answer(200, other), answer(200, ours))).get(path, ObjectHead)).metadata.namespace == "shop"
+    assert (
+        await api_on(Scripted(answer(200, other), answer(200, ours))).get(path, ObjectHead)
+    ).metadata.namespace == "shop"
 
 
 async def test_an_empty_list_is_one_that_says_so() -> None:
@@ -217,9 +223,19 @@ async def test_the_difference_of_the_clocks_comes_from_the_date_header(ahead: in
     assert api.clock_skew_seconds == skew
 
 
-@pytest.mark.parametrize("date", [
-    "", "yesterday", "Wed, 04 Mar 1960 12:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 -2359", "Wed, 04 Mar 99999999999999999999 12:00:00 GMT", "9" * 5000, "Wed,,,", ":::",
-])
+@pytest.mark.parametrize(
+    "date",
+    [
+        "",
+        "yesterday",
+        "Wed, 04 Mar 1960 12:00:00 GMT",
+        "Fri, 31 Dec 9999 23:59:59 -2359",
+        "Wed, 04 Mar 99999999999999999999 12:00:00 GMT",
+        "9" * 5000,
+        "Wed,,,",
+        ":::",
+    ],
+)
 async def test_an_unreadable_date_says_nothing_about_clocks(date: str) -> None:
     api = api_on(Scripted(answer(200, N1, date=date)))
     await api.get(NODE, ObjectHead)
@@ -231,6 +247,8 @@ async def test_every_request_is_told_also_the_lost_ones() -> None:
     server = Meddling(Scripted(answer(200, N1)))
     troubles = [Unclear("reset")]
     server.before = lambda _: troubles.pop() if troubles else None
-    api = api_on(server, observer=lambda request, response: told.append((request.path, response.status if response else None)))
+    api = api_on(
+        server, observer=lambda request, response: told.append((request.path, response.status if response else None))
+    )
     await api.get(NODE, ObjectHead)
     assert told == [(NODE, None), (NODE, 200)]

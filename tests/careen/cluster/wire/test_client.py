@@ -94,7 +94,14 @@ def transport_to(tmp_path: Path) -> Iterator[Callable[..., ClientTransport]]:
 
 
 def patch(seconds: float = 5.0) -> Request:
-    return Request(method="PATCH", path="/api/v1/nodes/n1", query={"dryRun": "All"}, body=b"{}", content_type=MERGE_PATCH, timeout_seconds=seconds)
+    return Request(
+        method="PATCH",
+        path="/api/v1/nodes/n1",
+        query={"dryRun": "All"},
+        body=b"{}",
+        content_type=MERGE_PATCH,
+        timeout_seconds=seconds,
+    )
 
 
 async def test_a_request_goes_out_as_it_was_meant(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
@@ -132,7 +139,9 @@ async def test_a_silent_server_is_unclear_after_the_deadline(serve, transport_to
     assert server.requests == 1
 
 
-async def test_a_dripping_server_is_unclear_after_the_total_deadline(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_dripping_server_is_unclear_after_the_total_deadline(
+    serve, transport_to, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
     """Each byte comes within the read deadline, and the answer never ends."""
     monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
     ended = threading.Event()
@@ -168,7 +177,9 @@ class Gate:
         connection.sendall(OK)
 
 
-async def test_a_request_that_finds_no_thread_is_not_sent_neither_then_nor_later(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_that_finds_no_thread_is_not_sent_neither_then_nor_later(
+    serve, transport_to, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
     """An unclear answer would be read again and awaited; a write that lands when nobody expects it is worse."""
     monkeypatch.setattr(client, "THREAD_SECONDS", 0.1)
     gate = Gate()
@@ -201,21 +212,25 @@ async def test_a_turn_that_is_cut_leaves_nothing_behind_that_is_sent_later(serve
     assert b"/late" not in b"".join(server.received)
 
 
-async def test_the_deadline_counts_from_when_the_request_goes_out(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+async def test_the_deadline_counts_from_when_the_request_goes_out(
+    serve, transport_to, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
     gate = Gate()
     transport = transport_to(serve(gate).url, threads=1)
     first = asyncio.ensure_future(transport.send(patch(10)))
     await until(lambda: gate.asked == 1)
     second = asyncio.ensure_future(transport.send(patch(1)))
-    await asyncio.sleep(2.5)                                      # longer than the second one's whole deadline
+    await asyncio.sleep(2.5)  # longer than the second one's whole deadline
     assert not second.done()
     gate.is_open.set()
     assert (await second).status == 200
     assert (await first).status == 200
 
 
-async def test_a_host_without_a_thread_to_spare_sends_nothing(serve, transport_to, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_host_without_a_thread_to_spare_sends_nothing(
+    serve, transport_to, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(OK))
     transport = transport_to(server.url)
     start = threading.Thread.start
@@ -249,7 +264,9 @@ async def test_redirects_and_errors_are_handed_on_as_they_are(serve, transport_t
     assert server.requests == 1
 
 
-async def test_a_rotated_token_is_read_again_after_401_and_the_request_sent_once_more(serve, transport_to, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_rotated_token_is_read_again_after_401_and_the_request_sent_once_more(
+    serve, transport_to, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(client, "RELOAD_SECONDS", 0.0)
     token = tmp_path / "token"
     token.write_text("old")

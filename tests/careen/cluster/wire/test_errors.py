@@ -51,8 +51,23 @@ def test_the_page_of_a_proxy_is_quoted_instead_of_a_reason() -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("3", 3.0), ("0", 0.0), ("Wed, 04 Mar 2026 12:00:07 GMT", 7.0), ("Wed, 04 Mar 2026 11:00:00 GMT", 0.0), ("soon", None), ("", None), ("-1", None), ("²", None),
-     ("1000000000", 60.0), ("9" * 5000, 60.0), ("Fri, 31 Dec 2199 23:59:59 GMT", 60.0), ("Fri, 31 Dec 9999 23:59:59 -2359", None), ("1e9", None), ("0x10", None), ("NaN", None)],
+    [
+        ("3", 3.0),
+        ("0", 0.0),
+        ("Wed, 04 Mar 2026 12:00:07 GMT", 7.0),
+        ("Wed, 04 Mar 2026 11:00:00 GMT", 0.0),
+        ("soon", None),
+        ("", None),
+        ("-1", None),
+        ("²", None),
+        ("1000000000", 60.0),
+        ("9" * 5000, 60.0),
+        ("Fri, 31 Dec 2199 23:59:59 GMT", 60.0),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", None),
+        ("1e9", None),
+        ("0x10", None),
+        ("NaN", None),
+    ],
 )
 def test_retry_after_is_read_in_both_forms(header: str, seconds: float | None) -> None:
     assert errors.retry_after(answer(429, retry_after=header), now=NOW) == seconds

@@ -20,9 +20,12 @@ from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear, Wr
 
 
 async def test_nothing_is_written_without_a_version_to_guard_it() -> None:
-    """The server takes a patch with an empty resourceVersion for one without, and overwrites what others wrote meanwhile."""
+    """The server takes a patch with an empty resourceVersion for one without, and overwrites what others wrote
+    meanwhile."""
     thing = Thing(plan=[(None, True)])
-    outcome: Written[str] = await write_guarded(version="", write=thing.write, read=thing.read, stands=lambda value: value == "new")
+    outcome: Written[str] = await write_guarded(
+        version="", write=thing.write, read=thing.read, stands=lambda value: value == "new"
+    )
     assert isinstance(outcome, StillUnclear)
     assert thing.writes == []
 
@@ -77,17 +80,46 @@ TABLE = [
     pytest.param(Thing([(CONFLICT, False)]), Stale, ["1"], id="somebody was faster"),
     pytest.param(Thing([(refused(NotFound, 404), False)]), Stale, ["1"], id="the object is gone"),  # type: ignore[arg-type]
     pytest.param(Thing([(refused(Forbidden, 403), False)]), Rejected, ["1"], id="a right is missing"),
-    pytest.param(Thing([(refused(TooManyRequests, 429), False)]), StillUnclear, ["1"], id="busy for longer than we wait"),  # type: ignore[arg-type]
+    pytest.param(
+        Thing([(refused(TooManyRequests, 429), False)]), StillUnclear, ["1"], id="busy for longer than we wait"
+    ),  # type: ignore[arg-type]
     pytest.param(Thing([(NotSent("refused"), False)]), StillUnclear, ["1"], id="certainly not sent"),
     pytest.param(Thing([(LOST, True)]), Landed("new"), ["1"], id="the answer was lost, the write landed"),
     pytest.param(Thing([(FAILED, True)]), Landed("new"), ["1"], id="500, and the write landed all the same"),
-    pytest.param(Thing([(LOST, False), OK]), Landed("new"), ["1", "1"], id="lost before it landed: written again at the same version"),
-    pytest.param(Thing([(LOST, False), (LOST, False), (LOST, False)]), StillUnclear, ["1", "1", "1"], id="lost again and again"),
+    pytest.param(
+        Thing([(LOST, False), OK]),
+        Landed("new"),
+        ["1", "1"],
+        id="lost before it landed: written again at the same version",
+    ),
+    pytest.param(
+        Thing([(LOST, False), (LOST, False), (LOST, False)]), StillUnclear, ["1", "1", "1"], id="lost again and again"
+    ),
     pytest.param(Thing([(LOST, True)], readable=False), StillUnclear, ["1"], id="the object cannot be read either"),
-    pytest.param(Thing([(LOST, False)], others_write_after=1), Stale, ["1"], id="lost, and somebody else changed the object: the lost one can only conflict now"),
-    pytest.param(Thing([(LOST, False), (CONFLICT, True)]), Landed("new"), ["1", "1"], id="the lost one lands late and makes the second a conflict: it is ours"),
-    pytest.param(Thing([(LOST, False), (CONFLICT, False)], others_write_after=2), Stale, ["1", "1"], id="the second conflicts with somebody else's"),
-    pytest.param(Thing([(LOST, False), (refused(Forbidden, 403), False)], others_write_after=2), Stale, ["1", "1"], id="refused after a lost one: the object decides"),
+    pytest.param(
+        Thing([(LOST, False)], others_write_after=1),
+        Stale,
+        ["1"],
+        id="lost, and somebody else changed the object: the lost one can only conflict now",
+    ),
+    pytest.param(
+        Thing([(LOST, False), (CONFLICT, True)]),
+        Landed("new"),
+        ["1", "1"],
+        id="the lost one lands late and makes the second a conflict: it is ours",
+    ),
+    pytest.param(
+        Thing([(LOST, False), (CONFLICT, False)], others_write_after=2),
+        Stale,
+        ["1", "1"],
+        id="the second conflicts with somebody else's",
+    ),
+    pytest.param(
+        Thing([(LOST, False), (refused(Forbidden, 403), False)], others_write_after=2),
+        Stale,
+        ["1", "1"],
+        id="refused after a lost one: the object decides",
+    ),
 ]
 
 

@@ -24,9 +24,15 @@ def test_jobs_and_daemon_sets_are_recorded_and_not_compared_as_services() -> Non
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from(["", "a", "b"])), max_size=8))
 def test_what_is_recorded_is_read_back_and_told_of_each_pod(given_pods: list[tuple[int, bool, str]]) -> None:
-    """A pod is as it was recorded; where a DaemonSet has several pods here, one that is ready stands for all of them."""
+    """A pod is as it was recorded; where a DaemonSet has several pods here, one that is ready stands for all of
+    them."""
     pods = tuple(
-        a_daemon_pod(f"p{n}", owner_uid=f"ds-{owner}", is_ready=ready, labels={"controller-revision-hash": revision} if revision else {})
+        a_daemon_pod(
+            f"p{n}",
+            owner_uid=f"ds-{owner}",
+            is_ready=ready,
+            labels={"controller-revision-hash": revision} if revision else {},
+        )
         for n, (owner, ready, revision) in enumerate(given_pods)
     )
     record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=pods), ()))
@@ -40,11 +46,14 @@ def test_what_is_recorded_is_read_back_and_told_of_each_pod(given_pods: list[tup
             assert baseline.was_ready(afterwards, pod) is False
 
 
-@pytest.mark.parametrize(("pod", "told"), [
-    pytest.param(a_daemon_pod(owner_uid="another"), None, id="not here before"),
-    pytest.param(a_daemon_pod(labels={"controller-revision-hash": "new"}), None, id="another template"),
-    pytest.param(a_daemon_pod(), True, id="as before"),
-])
+@pytest.mark.parametrize(
+    ("pod", "told"),
+    [
+        pytest.param(a_daemon_pod(owner_uid="another"), None, id="not here before"),
+        pytest.param(a_daemon_pod(labels={"controller-revision-hash": "new"}), None, id="another template"),
+        pytest.param(a_daemon_pod(), True, id="as before"),
+    ],
+)
 def test_a_pod_that_cannot_be_compared_is_neither_good_nor_bad(pod: Any, told: bool | None) -> None:
     record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=(a_daemon_pod(),)), ()))
     assert baseline.was_ready(a_situation(a_marked_node(record)), pod) is told

@@ -32,28 +32,40 @@ def plan(*pods: PodView, memory: Memory | None = None, **policy: Any) -> drain_p
     return drain_plan.plan(pods, DrainPolicy(**policy), memory or Memory(), uptime=UPTIME, now=NOW)
 
 
-def asked(name: str, *, attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAnswer.BUDGET, detail: str = "") -> Memory:
-    return Memory(evictions={f"uid-{name}": EvictionMemory(attempts=attempts, not_before=UPTIME + wait, answer=answer, detail=detail)})
+def asked(
+    name: str, *, attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAnswer.BUDGET, detail: str = ""
+) -> Memory:
+    return Memory(
+        evictions={
+            f"uid-{name}": EvictionMemory(attempts=attempts, not_before=UPTIME + wait, answer=answer, detail=detail)
+        }
+    )
 
 
-@pytest.mark.parametrize("pod", [
-    pytest.param(a_daemon_pod(), id="a DaemonSet's pod"),
-    pytest.param(a_pod(is_mirror=True, owner_kind="Node"), id="a static pod"),
-    pytest.param(a_pod(phase="Succeeded"), id="a finished pod"),
-    pytest.param(a_pod(phase="Failed"), id="a failed pod"),
-])
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(a_daemon_pod(), id="a DaemonSet's pod"),
+        pytest.param(a_pod(is_mirror=True, owner_kind="Node"), id="a static pod"),
+        pytest.param(a_pod(phase="Succeeded"), id="a finished pod"),
+        pytest.param(a_pod(phase="Failed"), id="a failed pod"),
+    ],
+)
 def test_it_stays(pod: PodView) -> None:
     assert plan(pod).staying == (pod,)
     assert plan(pod).is_done
 
 
-@pytest.mark.parametrize("pod", [
-    pytest.param(a_pod(), id="a controller's pod"),
-    pytest.param(a_pod(owner_kind="", owner_name="", owner_uid=""), id="a bare pod, as kured does"),
-    pytest.param(a_pod(has_empty_dir=True), id="a pod with an emptyDir, as kured does"),
-    pytest.param(a_pod(phase="Pending"), id="a pending pod"),
-    pytest.param(a_pod(phase="Unknown"), id="a pod in an unknown phase"),
-])
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(a_pod(), id="a controller's pod"),
+        pytest.param(a_pod(owner_kind="", owner_name="", owner_uid=""), id="a bare pod, as kured does"),
+        pytest.param(a_pod(has_empty_dir=True), id="a pod with an emptyDir, as kured does"),
+        pytest.param(a_pod(phase="Pending"), id="a pending pod"),
+        pytest.param(a_pod(phase="Unknown"), id="a pod in an unknown phase"),
+    ],
+)
 def test_it_goes(pod: PodView) -> None:
     assert plan(pod).now == (pod,)
     assert not plan(pod).is_done
@@ -87,10 +99,14 @@ def terminating(since: float, **changes: Any) -> PodView:
     return a_pod("a", deletion_timestamp=NOW - timedelta(seconds=since), **changes)
 
 
-@pytest.mark.parametrize(("asked_ago", "look"), [
-    pytest.param(0, 1.0, id="asked a moment ago: most are gone within seconds"), pytest.param(9, 1.0, id="still"),
-    pytest.param(10, 2.0, id="one that takes its time"),
-])
+@pytest.mark.parametrize(
+    ("asked_ago", "look"),
+    [
+        pytest.param(0, 1.0, id="asked a moment ago: most are gone within seconds"),
+        pytest.param(9, 1.0, id="still"),
+        pytest.param(10, 2.0, id="one that takes its time"),
+    ],
+)
 def test_pods_that_end_are_looked_at_often_at_first(asked_ago: float, look: float) -> None:
     assert plan(terminating(asked_ago - 30, deletion_grace_seconds=30.0)).look_again_seconds == look
 
@@ -100,8 +116,12 @@ def test_a_terminating_pod_is_waited_for_and_not_asked_again() -> None:
     assert (found.ending, found.now, found.is_done) == ((terminating(0),), (), False)
 
 
-@pytest.mark.parametrize(("skip", "since", "is_done"), [(0, 10_000, False), (60, 59, False), (60, 60, False), (60, 61, True)])
-def test_skip_wait_for_delete_timeout_gives_up_on_pods_that_should_have_been_gone_for_longer(skip: float, since: float, is_done: bool) -> None:
+@pytest.mark.parametrize(
+    ("skip", "since", "is_done"), [(0, 10_000, False), (60, 59, False), (60, 60, False), (60, 61, True)]
+)
+def test_skip_wait_for_delete_timeout_gives_up_on_pods_that_should_have_been_gone_for_longer(
+    skip: float, since: float, is_done: bool
+) -> None:
     assert plan(terminating(since), skip_wait_for_delete_seconds=skip).is_done is is_done
 
 
@@ -113,7 +133,9 @@ def test_the_least_important_pods_go_first_and_ties_go_by_name() -> None:
 def test_the_grace_period_is_the_pods_own_unless_one_is_given() -> None:
     found = plan(a_pod("a"))
     assert [request.grace_seconds for request in drain_plan.requests(found, DrainPolicy())] == [None]
-    assert [(request.uid, request.grace_seconds) for request in drain_plan.requests(found, DrainPolicy(grace_seconds=0))] == [("uid-a", 0)]
+    assert [
+        (request.uid, request.grace_seconds) for request in drain_plan.requests(found, DrainPolicy(grace_seconds=0))
+    ] == [("uid-a", 0)]
 
 
 def test_dry_runs_are_tried_for_what_would_be_evicted() -> None:
@@ -132,25 +154,43 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
     return drain_plan.plan(pods, DrainPolicy(), memory or Memory(), uptime=UPTIME, now=NOW, cordoned_at=CORDONED)
 
 
-@pytest.mark.parametrize(("pod", "stays"), [
-    pytest.param(comer(tolerates_cordon=True), True, id="it came after the cordon, which it tolerates"),
-    pytest.param(comer(tolerates_cordon=True, after=-30), False, id="it was here before"),
-    pytest.param(comer(tolerates_cordon=True, after=1), False, id="it was made in the seconds that two clocks cannot tell apart"),
-    pytest.param(comer(), False, id="the scheduler had not heard of the cordon"),
-    pytest.param(comer(came_bound=True), True, id="its owner bound it to this node"),
-    pytest.param(comer(came_bound=True, after=-30), False, id="its owner bound it to this node before the cordon: its next pod may be free"),
-    pytest.param(comer(came_bound=False), False, id="a scheduler placed it"),
-    pytest.param(comer(came_bound=True, owner_kind="", owner_name="", owner_uid=""), False, id="a bare pod, bound by hand"),
-    pytest.param(comer(tolerates_cordon=True, owner_kind="", owner_name="", owner_uid=""), False, id="a bare pod: nobody would make it again"),
-    pytest.param(a_pod(tolerates_cordon=True), False, id="nobody says when it was made"),
-])
+@pytest.mark.parametrize(
+    ("pod", "stays"),
+    [
+        pytest.param(comer(tolerates_cordon=True), True, id="it came after the cordon, which it tolerates"),
+        pytest.param(comer(tolerates_cordon=True, after=-30), False, id="it was here before"),
+        pytest.param(
+            comer(tolerates_cordon=True, after=1),
+            False,
+            id="it was made in the seconds that two clocks cannot tell apart",
+        ),
+        pytest.param(comer(), False, id="the scheduler had not heard of the cordon"),
+        pytest.param(comer(came_bound=True), True, id="its owner bound it to this node"),
+        pytest.param(
+            comer(came_bound=True, after=-30),
+            False,
+            id="its owner bound it to this node before the cordon: its next pod may be free",
+        ),
+        pytest.param(comer(came_bound=False), False, id="a scheduler placed it"),
+        pytest.param(
+            comer(came_bound=True, owner_kind="", owner_name="", owner_uid=""), False, id="a bare pod, bound by hand"
+        ),
+        pytest.param(
+            comer(tolerates_cordon=True, owner_kind="", owner_name="", owner_uid=""),
+            False,
+            id="a bare pod: nobody would make it again",
+        ),
+        pytest.param(a_pod(tolerates_cordon=True), False, id="nobody says when it was made"),
+    ],
+)
 def test_who_would_come_back_for_ever_is_evicted_once_and_its_successor_stays(pod: PodView, stays: bool) -> None:
     found = plan_since(pod)
     assert (found.staying, found.now) == (((pod,), ()) if stays else ((), (pod,)))
 
 
 def test_pods_that_keep_coming_to_a_cordoned_node_are_evicted_in_rounds_ever_farther_apart() -> None:
-    """A scheduler that has not heard of the cordon would get each back within the second, and be asked again in the next."""
+    """A scheduler that has not heard of the cordon would get each back within the second, and be asked again in
+    the next."""
     uptime, memory, rounds = UPTIME, Memory(), []
     for second in range(240):
         pods = (comer(f"a{second}"), comer(f"b{second}"))
@@ -164,14 +204,24 @@ def test_pods_that_keep_coming_to_a_cordoned_node_are_evicted_in_rounds_ever_far
     assert (second, found.staying, found.is_done) == (48, pods, True), "after so many rounds it holds up no reboot"
 
 
-@pytest.mark.parametrize(("bound_pods", "pod", "stays"), [
-    pytest.param(BoundPods.STAY, a_pod(came_bound=True), True, id="bound, and left alone"),
-    pytest.param(BoundPods.STAY, a_pod(came_bound=False), False, id="placed by a scheduler"),
-    pytest.param(BoundPods.STAY, a_pod(), False, id="nobody tells"),
-    pytest.param(BoundPods.STAY, a_pod(came_bound=True, owner_kind="", owner_uid=""), False, id="a bare pod would not come back"),
-    pytest.param(BoundPods.REFUSE, a_pod(came_bound=True), False, id="by default none is left alone"),
-])
-def test_pods_bound_to_the_node_stay_only_where_the_setting_says_so(bound_pods: BoundPods, pod: PodView, stays: bool) -> None:
+@pytest.mark.parametrize(
+    ("bound_pods", "pod", "stays"),
+    [
+        pytest.param(BoundPods.STAY, a_pod(came_bound=True), True, id="bound, and left alone"),
+        pytest.param(BoundPods.STAY, a_pod(came_bound=False), False, id="placed by a scheduler"),
+        pytest.param(BoundPods.STAY, a_pod(), False, id="nobody tells"),
+        pytest.param(
+            BoundPods.STAY,
+            a_pod(came_bound=True, owner_kind="", owner_uid=""),
+            False,
+            id="a bare pod would not come back",
+        ),
+        pytest.param(BoundPods.REFUSE, a_pod(came_bound=True), False, id="by default none is left alone"),
+    ],
+)
+def test_pods_bound_to_the_node_stay_only_where_the_setting_says_so(
+    bound_pods: BoundPods, pod: PodView, stays: bool
+) -> None:
     assert bool(plan(pod, bound_pods=bound_pods).staying) is stays
     assert drain_plan.to_evict((pod,), DrainPolicy(bound_pods=bound_pods)) == (() if stays else (pod,))
 
@@ -207,27 +257,41 @@ def test_an_eviction_of_a_comer_names_by_what_it_is_counted() -> None:
 
 def answered(memory: Memory, name: str, *answers: EvictAnswer, comer_of: str = "") -> Memory:
     for answer in answers:
-        memory = after_eviction(memory, pod_uid=f"uid-{name}", answer=answer, uptime=UPTIME, jitter=0.5, comer_of=comer_of)
+        memory = after_eviction(
+            memory, pod_uid=f"uid-{name}", answer=answer, uptime=UPTIME, jitter=0.5, comer_of=comer_of
+        )
     return memory
 
 
 YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.BUDGET, EvictAnswer.BARRED
 
 
-@pytest.mark.parametrize(("answers", "is_earned", "is_hopeless"), [
-    pytest.param((EvictAnswer.DENIED,) * 3, True, True, id="admission said no three times"),
-    pytest.param((YES,) * 3, True, True, id="accepted three times, and still there"),
-    pytest.param((LOST,) * 2, False, False, id="not heard twice: once more"),
-    pytest.param((LOST,) * 99, False, True, id="never heard: not sent, refused by a busy server, lost, a webhook that is down"),
-    pytest.param((BARRED,) * 99, False, True, id="turned away: a right is missing"),
-    pytest.param((YES, YES, LOST, LOST, LOST), False, True, id="heard twice, and not any more"),
-    pytest.param((LOST, LOST, LOST, YES, YES), False, False, id="heard again: once more"),
-    pytest.param((LOST, LOST, LOST, YES, YES, YES), True, True, id="heard again, often enough"),
-    pytest.param((PDB, PDB, PDB), False, True, id="a budget says no"),
-    pytest.param((PDB, PDB, PDB, LOST), False, True, id="a budget says no, and a lost answer does not take that back"),
-    pytest.param((PDB, PDB, PDB, YES), True, True, id="the budget has let it go since"),
-])
-def test_force_is_earned_by_evictions_that_were_judged(answers: tuple[EvictAnswer, ...], is_earned: bool, is_hopeless: bool) -> None:
+@pytest.mark.parametrize(
+    ("answers", "is_earned", "is_hopeless"),
+    [
+        pytest.param((EvictAnswer.DENIED,) * 3, True, True, id="admission said no three times"),
+        pytest.param((YES,) * 3, True, True, id="accepted three times, and still there"),
+        pytest.param((LOST,) * 2, False, False, id="not heard twice: once more"),
+        pytest.param(
+            (LOST,) * 99,
+            False,
+            True,
+            id="never heard: not sent, refused by a busy server, lost, a webhook that is down",
+        ),
+        pytest.param((BARRED,) * 99, False, True, id="turned away: a right is missing"),
+        pytest.param((YES, YES, LOST, LOST, LOST), False, True, id="heard twice, and not any more"),
+        pytest.param((LOST, LOST, LOST, YES, YES), False, False, id="heard again: once more"),
+        pytest.param((LOST, LOST, LOST, YES, YES, YES), True, True, id="heard again, often enough"),
+        pytest.param((PDB, PDB, PDB), False, True, id="a budget says no"),
+        pytest.param(
+            (PDB, PDB, PDB, LOST), False, True, id="a budget says no, and a lost answer does not take that back"
+        ),
+        pytest.param((PDB, PDB, PDB, YES), True, True, id="the budget has let it go since"),
+    ],
+)
+def test_force_is_earned_by_evictions_that_were_judged(
+    answers: tuple[EvictAnswer, ...], is_earned: bool, is_hopeless: bool
+) -> None:
     policy, memory = DrainPolicy(force_reboot=True), answered(Memory(), "a", *answers)
     found = plan(a_pod("a"), memory=memory)
     assert drain_plan.is_force_earned(found, policy, memory) is is_earned
@@ -238,16 +302,28 @@ def test_force_is_earned_by_evictions_that_were_judged(answers: tuple[EvictAnswe
 FORCE = {"force_reboot": True}
 
 
-@pytest.mark.parametrize(("policy", "memory", "expected"), [
-    pytest.param({}, asked("a", attempts=9, answer=EvictAnswer.DENIED), False, id="force is off"),
-    pytest.param(FORCE, Memory(), False, id="never asked"),
-    pytest.param(FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="asked too seldom"),
-    pytest.param(FORCE, asked("a", attempts=3, answer=EvictAnswer.DENIED), True, id="a webhook said no three times"),
-    pytest.param(FORCE, asked("a", attempts=99), False, id="a budget says no"),
-    pytest.param({**FORCE, "force_past_budgets": True}, asked("a", attempts=3), True, id="a budget says no, and that is overridden"),
-])
+@pytest.mark.parametrize(
+    ("policy", "memory", "expected"),
+    [
+        pytest.param({}, asked("a", attempts=9, answer=EvictAnswer.DENIED), False, id="force is off"),
+        pytest.param(FORCE, Memory(), False, id="never asked"),
+        pytest.param(FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="asked too seldom"),
+        pytest.param(
+            FORCE, asked("a", attempts=3, answer=EvictAnswer.DENIED), True, id="a webhook said no three times"
+        ),
+        pytest.param(FORCE, asked("a", attempts=99), False, id="a budget says no"),
+        pytest.param(
+            {**FORCE, "force_past_budgets": True},
+            asked("a", attempts=3),
+            True,
+            id="a budget says no, and that is overridden",
+        ),
+    ],
+)
 def test_force_has_to_be_earned(policy: dict[str, Any], memory: Memory, expected: bool) -> None:
-    assert drain_plan.is_force_earned(plan(a_pod("a"), memory=memory, **policy), DrainPolicy(**policy), memory) is expected
+    assert (
+        drain_plan.is_force_earned(plan(a_pod("a"), memory=memory, **policy), DrainPolicy(**policy), memory) is expected
+    )
 
 
 def test_a_pod_that_already_terminates_was_asked() -> None:
@@ -259,11 +335,18 @@ def test_what_keeps_the_drain_is_named_with_the_words_of_the_refusal() -> None:
     found = plan(a_pod("a"), *(a_pod(f"b{number}") for number in range(4)), memory=memory)
     assert drain_plan.describe(found, memory) == "shop/b0, shop/b1, shop/b2 and 2 more"
     only = plan(a_pod("a"), memory=memory)
-    assert drain_plan.describe(only, memory) == "shop/a (Cannot evict pod as it would violate the pod's disruption budget., asked 4 times)"
+    assert (
+        drain_plan.describe(only, memory)
+        == "shop/a (Cannot evict pod as it would violate the pod's disruption budget., asked 4 times)"
+    )
 
 
 def test_evictions_go_in_the_order_that_a_forecast_counts_on() -> None:
-    views = [a_pod(f"{name}-{kind}", owner_kind=kind, priority=priority) for kind in ("ReplicaSet", "StatefulSet", "Job", "") for name, priority in (("a", 9), ("b", 0), ("c", 9))]
+    views = [
+        a_pod(f"{name}-{kind}", owner_kind=kind, priority=priority)
+        for kind in ("ReplicaSet", "StatefulSet", "Job", "")
+        for name, priority in (("a", 9), ("b", 0), ("c", 9))
+    ]
     forecast = sorted((as_scheduled(view) for view in views), key=eviction_order)
     assert [pod.name for pod in plan(*views).now] == [pod.name for pod in forecast]
     assert [pod.owner_kind for pod in plan(*views).now][-3:] == ["StatefulSet"] * 3
@@ -276,16 +359,33 @@ def as_scheduled(view: PodView) -> Pod:
 
 
 @given(
-    owner=st.sampled_from(["", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Node", "Custom"]), is_mirror=st.booleans(),
-    labels=st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["db", "web"])), selector=st.sampled_from(["", "app=db", "app!=db", "!tier", "app in (db,web),tier"]),
+    owner=st.sampled_from(["", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Node", "Custom"]),
+    is_mirror=st.booleans(),
+    labels=st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["db", "web"])),
+    selector=st.sampled_from(["", "app=db", "app!=db", "!tier", "app in (db,web),tier"]),
 )
-def test_a_forecast_leaves_alone_just_the_pods_that_the_drain_leaves_alone(owner: str, is_mirror: bool, labels: dict[str, str], selector: str) -> None:
+def test_a_forecast_leaves_alone_just_the_pods_that_the_drain_leaves_alone(
+    owner: str, is_mirror: bool, labels: dict[str, str], selector: str
+) -> None:
     policy = DrainPolicy(selector=Selector.parse(selector) if selector else None)
     view = a_pod(owner_kind=owner, is_mirror=is_mirror, labels=labels)
     reference = [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "o", "controller": True}] if owner else []
     manifest = {
-        "kind": "Pod", "metadata": {"name": "p", "namespace": "shop", "uid": "p", "labels": labels, "ownerReferences": reference, "annotations": {keys.MIRROR_POD: "x"} if is_mirror else {}},
-        "spec": {"nodeName": "n1"}, "status": {"phase": "Running"},
+        "kind": "Pod",
+        "metadata": {
+            "name": "p",
+            "namespace": "shop",
+            "uid": "p",
+            "labels": labels,
+            "ownerReferences": reference,
+            "annotations": {keys.MIRROR_POD: "x"} if is_mirror else {},
+        },
+        "spec": {"nodeName": "n1"},
+        "status": {"phase": "Running"},
     }
-    (pod,) = load_objects([{"kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "10"}}}, manifest]).pods_on("n1")
-    assert bool(drain_plan.why_it_stays(view, policy)) is bool(replacements.why_it_stays(pod, drain_plan.rule_of(policy)))
+    (pod,) = load_objects(
+        [{"kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "10"}}}, manifest]
+    ).pods_on("n1")
+    assert bool(drain_plan.why_it_stays(view, policy)) is bool(
+        replacements.why_it_stays(pod, drain_plan.rule_of(policy))
+    )

@@ -12,21 +12,56 @@ from tests.careen.core.builders import a_policy
 
 
 def pod(name: str, outcome: Outcome, *remedies: str, never: bool = False) -> PodForecast:
-    return PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="why", is_never=never, remedies=remedies)
+    return PodForecast(
+        namespace="shop", name=name, uid=name, outcome=outcome, sentence="why", is_never=never, remedies=remedies
+    )
 
 
 PENDING = pod("a", Outcome.PENDING, "one more node like n1", "a maxSkew of 2")
 
 
-@pytest.mark.parametrize(("pods", "policy", "expected"), [
-    pytest.param((PENDING,), {}, "shop/a would find a place with one more node like n1 or a maxSkew of 2", id="each is enough by itself"),
-    pytest.param((pod("b", Outcome.BLOCKED, "one replica more", never=True),), {}, "shop/b could be evicted with one replica more", id="a budget without room"),
-    pytest.param((pod("b", Outcome.BLOCKED, "one replica more"),), {}, "", id="a budget that only waits speaks against nothing"),
-    pytest.param((pod("c", Outcome.PENDING), PENDING), {}, "shop/a would find a place with one more node like n1 or a maxSkew of 2", id="where none is known, the next pod's"),
-    pytest.param(tuple(pod(name, Outcome.PENDING, "x") for name in "abc"), {}, "shop/a would find a place with x; shop/b would find a place with x", id="two at most"),
-    pytest.param((PENDING,), {"forecast_pending_allowed": 1}, "", id="what is allowed needs no way out"),
-    pytest.param((PENDING, pod("c", Outcome.PENDING, "x")), {"forecast_pending_allowed": 1}, "shop/a would find a place with one more node like n1 or a maxSkew of 2; shop/c would find a place with x", id="more than is allowed"),
-    pytest.param((pod("d", Outcome.MOVES),), {}, "", id="nothing speaks against it"),
-])
+@pytest.mark.parametrize(
+    ("pods", "policy", "expected"),
+    [
+        pytest.param(
+            (PENDING,),
+            {},
+            "shop/a would find a place with one more node like n1 or a maxSkew of 2",
+            id="each is enough by itself",
+        ),
+        pytest.param(
+            (pod("b", Outcome.BLOCKED, "one replica more", never=True),),
+            {},
+            "shop/b could be evicted with one replica more",
+            id="a budget without room",
+        ),
+        pytest.param(
+            (pod("b", Outcome.BLOCKED, "one replica more"),),
+            {},
+            "",
+            id="a budget that only waits speaks against nothing",
+        ),
+        pytest.param(
+            (pod("c", Outcome.PENDING), PENDING),
+            {},
+            "shop/a would find a place with one more node like n1 or a maxSkew of 2",
+            id="where none is known, the next pod's",
+        ),
+        pytest.param(
+            tuple(pod(name, Outcome.PENDING, "x") for name in "abc"),
+            {},
+            "shop/a would find a place with x; shop/b would find a place with x",
+            id="two at most",
+        ),
+        pytest.param((PENDING,), {"forecast_pending_allowed": 1}, "", id="what is allowed needs no way out"),
+        pytest.param(
+            (PENDING, pod("c", Outcome.PENDING, "x")),
+            {"forecast_pending_allowed": 1},
+            "shop/a would find a place with one more node like n1 or a maxSkew of 2; shop/c would find a place with x",
+            id="more than is allowed",
+        ),
+        pytest.param((pod("d", Outcome.MOVES),), {}, "", id="nothing speaks against it"),
+    ],
+)
 def test_what_would_let_the_node_go(pods: tuple[PodForecast, ...], policy: dict[str, Any], expected: str) -> None:
     assert ways_out(Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods), a_policy(**policy)) == expected

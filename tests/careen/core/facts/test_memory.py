@@ -19,7 +19,9 @@ from careen.core.facts.memory import (
 
 def refused(memory: Memory, times: int, jitter: float = 0.5, retry_after: float = 0.0) -> Memory:
     for _ in range(times):
-        memory = after_eviction(memory, pod_uid="p", answer=EvictAnswer.BUDGET, uptime=100.0, jitter=jitter, retry_after_seconds=retry_after)
+        memory = after_eviction(
+            memory, pod_uid="p", answer=EvictAnswer.BUDGET, uptime=100.0, jitter=jitter, retry_after_seconds=retry_after
+        )
     return memory
 
 

@@ -12,27 +12,35 @@ from careen.core.facts.on_record import need_since, phase_since
 from careen.core.facts.phases import Phase
 from tests.careen.core.builders import a_node
 
-NOON = 1772625600.0         # 2026-03-04T12:00:00Z
+NOON = 1772625600.0  # 2026-03-04T12:00:00Z
 
 
-@pytest.mark.parametrize(("annotations", "expected"), [
-    ({keys.PHASE: "Draining", keys.SINCE: "2026-03-04T12:00:00Z"}, NOON),
-    ({keys.PHASE: "Waiting", keys.SINCE: "2026-03-04T12:00:00Z"}, None),
-    ({keys.PHASE: "Draining", keys.SINCE: "yesterday"}, None),
-    ({keys.PHASE: "Draining"}, None),
-    ({}, None),
-])
-def test_since_when_a_phase_stands_is_what_the_node_says_of_this_phase(annotations: dict[str, str], expected: float | None) -> None:
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({keys.PHASE: "Draining", keys.SINCE: "2026-03-04T12:00:00Z"}, NOON),
+        ({keys.PHASE: "Waiting", keys.SINCE: "2026-03-04T12:00:00Z"}, None),
+        ({keys.PHASE: "Draining", keys.SINCE: "yesterday"}, None),
+        ({keys.PHASE: "Draining"}, None),
+        ({}, None),
+    ],
+)
+def test_since_when_a_phase_stands_is_what_the_node_says_of_this_phase(
+    annotations: dict[str, str], expected: float | None
+) -> None:
     assert phase_since(a_node(annotations=annotations), Phase.DRAINING) == expected
 
 
-@pytest.mark.parametrize(("record", "expected"), [
-    ('{"version":1,"phase":"Waiting","need_since":"2026-03-04T12:00:00Z"}', NOON),
-    ('{"version":1,"phase":"Waiting"}', None),
-    ('{"version":1,"need_since":"soon"}', None),
-    ("garbage", None),
-    (None, None),
-])
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ('{"version":1,"phase":"Waiting","need_since":"2026-03-04T12:00:00Z"}', NOON),
+        ('{"version":1,"phase":"Waiting"}', None),
+        ('{"version":1,"need_since":"soon"}', None),
+        ("garbage", None),
+        (None, None),
+    ],
+)
 def test_since_when_a_reboot_is_wanted_is_what_the_record_says(record: str | None, expected: float | None) -> None:
     assert need_since(a_node(annotations={} if record is None else {keys.PROGRESS: record})) == expected
 

@@ -21,14 +21,27 @@ from careen.core.facts.progress import (
 
 counts = st.integers(0, 2**31 - 1)
 marks = st.builds(Mark, boot=st.text(), uptime=st.floats(0, 1e9).map(lambda seconds: round(seconds, 3)))
-announcements = st.builds(Announcement, boot=st.text(), uptime=marks.map(lambda mark: mark.uptime), by=st.text(), is_asked=st.booleans())
+announcements = st.builds(
+    Announcement, boot=st.text(), uptime=marks.map(lambda mark: mark.uptime), by=st.text(), is_asked=st.booleans()
+)
 owners = st.builds(
-    OwnerHealth, kind=st.text(), namespace=st.text(), name=st.text(), uid=st.text(), generation=st.integers(0, 2**63 - 1), replicas=counts, ready=counts,
+    OwnerHealth,
+    kind=st.text(),
+    namespace=st.text(),
+    name=st.text(),
+    uid=st.text(),
+    generation=st.integers(0, 2**63 - 1),
+    replicas=counts,
+    ready=counts,
 )
 by_type = {
-    "str": st.text(), "int": counts, "bool": st.booleans(), "Mark | None": st.none() | marks,
+    "str": st.text(),
+    "int": counts,
+    "bool": st.booleans(),
+    "Mark | None": st.none() | marks,
     "Announcement | None": st.none() | announcements,
-    "Mapping[str, str | None]": st.dictionaries(st.text(), st.none() | st.text()), "tuple[OwnerHealth, ...]": st.lists(owners, max_size=3).map(tuple),
+    "Mapping[str, str | None]": st.dictionaries(st.text(), st.none() | st.text()),
+    "tuple[OwnerHealth, ...]": st.lists(owners, max_size=3).map(tuple),
 }
 records = st.builds(Progress, **{each.name: by_type[str(each.type)] for each in fields(Progress)})
 
@@ -46,11 +59,22 @@ def test_no_annotation_is_an_empty_record() -> None:
     assert from_annotation(None) == Progress()
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ('{"version":2}', "version 2"), ('{"version":"1"}', "version '1'"), ("{}", "not careen's JSON"), ("[]", "not careen's JSON"), ("", "not careen's JSON"),
-    ('{"version":1,"colour":"red"}', "does not hold"), ('{"version":1,"claim":7}', "does not hold"), ('{"version":1,"tries":true}', "does not hold"),
-    ('{"version":1,"claimed":{"boot":"b"}}', "does not hold"), ('{"version":1,"owners":[["a"]]}', "does not hold"), ('{"version":1,"prior_labels":3}', "does not hold"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"version":2}', "version 2"),
+        ('{"version":"1"}', "version '1'"),
+        ("{}", "not careen's JSON"),
+        ("[]", "not careen's JSON"),
+        ("", "not careen's JSON"),
+        ('{"version":1,"colour":"red"}', "does not hold"),
+        ('{"version":1,"claim":7}', "does not hold"),
+        ('{"version":1,"tries":true}', "does not hold"),
+        ('{"version":1,"claimed":{"boot":"b"}}', "does not hold"),
+        ('{"version":1,"owners":[["a"]]}', "does not hold"),
+        ('{"version":1,"prior_labels":3}', "does not hold"),
+    ],
+)
 def test_what_cannot_be_understood_is_refused_with_a_reason(text: str, words: str) -> None:
     found = from_annotation(text)
     assert isinstance(found, UnreadableProgress)
@@ -61,4 +85,6 @@ def test_an_announcement_is_a_mark_to_a_release_that_knows_no_more() -> None:
     """Such a release reads `boot` and `uptime` of it, and refuses records with fields that it does not know."""
     text = to_annotation(Progress(announced=Announcement(boot="b", uptime=1.5, by="x", is_asked=True)))
     assert json.loads(text) == {"version": 1, "announced": {"boot": "b", "uptime": 1.5, "by": "x", "asked": True}}
-    assert from_annotation('{"version":1,"announced":{"boot":"b","uptime":1.5}}') == Progress(announced=Announcement(boot="b", uptime=1.5))
+    assert from_annotation('{"version":1,"announced":{"boot":"b","uptime":1.5}}') == Progress(
+        announced=Announcement(boot="b", uptime=1.5)
+    )

@@ -1,4 +1,5 @@
-"""What anybody may write on Nodes and into the lock: every reader gives a value, and no node's nonsense keeps another from deciding."""
+"""What anybody may write on Nodes and into the lock: every reader gives a value, and no node's nonsense keeps
+another from deciding."""
 
 from __future__ import annotations
 
@@ -49,32 +50,101 @@ from tests.careen.core.builders import (
 
 HUGE = "9" * 400
 INSTANTS = [
-    "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "9999-12-31T23:59:59Z", "1969-12-31T23:59:59Z", "2200-01-01T00:00:01Z", "2026-02-30T00:00:00Z",
-    "2026-03-04T12:00:00", "0000-00-00T00:00:00Z", "tomorrow", "", "\ud800", HUGE,
+    "0001-01-01T00:00:00+23:59",
+    "9999-12-31T23:59:59-23:59",
+    "9999-12-31T23:59:59Z",
+    "1969-12-31T23:59:59Z",
+    "2200-01-01T00:00:01Z",
+    "2026-02-30T00:00:00Z",
+    "2026-03-04T12:00:00",
+    "0000-00-00T00:00:00Z",
+    "tomorrow",
+    "",
+    "\ud800",
+    HUGE,
 ]
 POISON = [
-    "", "{", "null", "[]", "7", HUGE, '"\\ud800"', "[" * 5_000, '{"version":' * 2_000, "\x00", "x" * 300_000,
+    "",
+    "{",
+    "null",
+    "[]",
+    "7",
+    HUGE,
+    '"\\ud800"',
+    "[" * 5_000,
+    '{"version":' * 2_000,
+    "\x00",
+    "x" * 300_000,
     '{"version":1,"phase":"Draining","claim":"c","boot_left":"b","drain_started":{"boot":"b","uptime":' + HUGE + "}}",
-    '{"version":1,"phase":"Waiting","claimed":{"boot":"b","uptime":1e999}}', '{"version":1,"phase":"Waiting","claimed":{"boot":"b","uptime":NaN}}',
-    '{"version":1,"phase":"Waiting","failures":' + HUGE + "}", '{"version":1,"phase":"Failed","failures":-5}', '{"version":true}', '{"version":-1}',
-    '{"version":1,"phase":"Waiting","need_since":"0001-01-01T00:00:00+23:59"}', '{"version":1,"phase":"Waiting","need_since":"9999-12-31T23:59:59-23:59"}',
-    '{"version":1,"phase":"Waiting","need_since":"\\ud800"}', '{"version":1,"owners":[["a","b","c","d",1,1,' + HUGE + "]]}",
-    '[{"gate":"hold","code":"held","sentence":"s","since":"0001-01-01T00:00:00+23:59"}]', '[{"gate":"hold","code":["held"],"sentence":{},"since":5}]',
-    '{"at":"9999-12-31T23:59:59-23:59","seconds":' + HUGE + "}", '{"at":"0001-01-01T00:00:00+23:59","seconds":1e999}', '{"at":5,"seconds":true}',
-    "until=9999-12-31T23:59:59-23:59", "until=0001-01-01T00:00:00+23:59",
+    '{"version":1,"phase":"Waiting","claimed":{"boot":"b","uptime":1e999}}',
+    '{"version":1,"phase":"Waiting","claimed":{"boot":"b","uptime":NaN}}',
+    '{"version":1,"phase":"Waiting","failures":' + HUGE + "}",
+    '{"version":1,"phase":"Failed","failures":-5}',
+    '{"version":true}',
+    '{"version":-1}',
+    '{"version":1,"phase":"Waiting","need_since":"0001-01-01T00:00:00+23:59"}',
+    '{"version":1,"phase":"Waiting","need_since":"9999-12-31T23:59:59-23:59"}',
+    '{"version":1,"phase":"Waiting","need_since":"\\ud800"}',
+    '{"version":1,"owners":[["a","b","c","d",1,1,' + HUGE + "]]}",
+    '[{"gate":"hold","code":"held","sentence":"s","since":"0001-01-01T00:00:00+23:59"}]',
+    '[{"gate":"hold","code":["held"],"sentence":{},"since":5}]',
+    '{"at":"9999-12-31T23:59:59-23:59","seconds":' + HUGE + "}",
+    '{"at":"0001-01-01T00:00:00+23:59","seconds":1e999}',
+    '{"at":5,"seconds":true}',
+    "until=9999-12-31T23:59:59-23:59",
+    "until=0001-01-01T00:00:00+23:59",
 ]
 ANNOTATIONS = [
-    keys.PROGRESS, keys.REFUSALS, keys.LAST_REBOOT, keys.FORECAST, keys.MOVES, keys.SINCE, keys.PHASE, keys.REASON, keys.HOLD, keys.REBOOT_NOW, keys.RETRY,
-    keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT,
+    keys.PROGRESS,
+    keys.REFUSALS,
+    keys.LAST_REBOOT,
+    keys.FORECAST,
+    keys.MOVES,
+    keys.SINCE,
+    keys.PHASE,
+    keys.REASON,
+    keys.HOLD,
+    keys.REBOOT_NOW,
+    keys.RETRY,
+    keys.KURED_IN_PROGRESS,
+    keys.KURED_MOST_RECENT,
 ]
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text(max_size=5) | st.sampled_from([*INSTANTS, *Phase, *Code, "c1", "boot-1"]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.sampled_from([*Progress.__dataclass_fields__, "version", "boot", "uptime", "gate", "code", "sentence", "since", "at", "seconds", "pods"]), inner, max_size=6,
-    ), max_leaves=20,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(10**400)
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from([*INSTANTS, *Phase, *Code, "c1", "boot-1"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *Progress.__dataclass_fields__,
+                    "version",
+                    "boot",
+                    "uptime",
+                    "gate",
+                    "code",
+                    "sentence",
+                    "since",
+                    "at",
+                    "seconds",
+                    "pods",
+                ]
+            ),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=20,
 )
-records = st.dictionaries(st.sampled_from(list(Progress.__dataclass_fields__)), values, max_size=6).map(lambda given: json.dumps({"version": 1, **given}))
+records = st.dictionaries(st.sampled_from(list(Progress.__dataclass_fields__)), values, max_size=6).map(
+    lambda given: json.dumps({"version": 1, **given})
+)
 texts = st.sampled_from(POISON) | st.text(max_size=40) | values.map(json.dumps) | records
 poisoned = st.dictionaries(st.sampled_from(ANNOTATIONS), texts, min_size=1)
 
@@ -127,7 +197,11 @@ def test_a_number_of_400_digits_makes_a_record_unreadable(text: str) -> None:
 def test_whatever_stands_on_a_node_every_reader_gives_a_value(annotations: dict[str, str]) -> None:
     node = a_node("n2", annotations=annotations)
     assert len(held_because(node, NOW)) <= 1100
-    for instant in (last_reboot(node), until_of(node.annotations.get(keys.HOLD, "")), *(each.since for each in stored_refusals(node))):
+    for instant in (
+        last_reboot(node),
+        until_of(node.annotations.get(keys.HOLD, "")),
+        *(each.since for each in stored_refusals(node)),
+    ):
         assert instant is None or EARLIEST <= instant <= LATEST
     assert all(len(each.sentence) <= 1000 for each in stored_refusals(node))
     assert is_waived(node, NOW) in (True, False)
@@ -165,13 +239,27 @@ def test_commands_show_a_node_whatever_stands_on_it(annotations: dict[str, str])
 
 
 def test_the_status_says_which_record_cannot_be_read() -> None:
-    sick = a_node("n2", annotations={keys.PROGRESS: '{"version":1,"claimed":{"boot":"b","uptime":' + HUGE + "}}", keys.PHASE: "Draining"})
+    sick = a_node(
+        "n2",
+        annotations={
+            keys.PROGRESS: '{"version":1,"claimed":{"boot":"b","uptime":' + HUGE + "}}",
+            keys.PHASE: "Draining",
+        },
+    )
     assert "does not hold what version 1 holds: a number of many digits" in fleet_text([sick], LockContent(), NOW)
 
 
 # Decisions --------------------------------------------------------------------------------------------------------
 
-POLICIES = (a_policy(), a_policy(order=Order.ZONE, concurrency=3, minimum_interval_seconds=3600.0, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),)))
+POLICIES = (
+    a_policy(),
+    a_policy(
+        order=Order.ZONE,
+        concurrency=3,
+        minimum_interval_seconds=3600.0,
+        budgets=(Budget(kind=BudgetKind.ZONE, limit=1),),
+    ),
+)
 
 
 def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
@@ -181,7 +269,9 @@ def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
 
 def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
     """As it stands when nothing else is to be done: tainted, and ready where it waits."""
-    progress = a_progress(phase, failed=Code.SETTLE_TIMEOUT if phase is Phase.FAILED else "", taint_key=keys.DEFAULT_TAINT_KEY)
+    progress = a_progress(
+        phase, failed=Code.SETTLE_TIMEOUT if phase is Phase.FAILED else "", taint_key=keys.DEFAULT_TAINT_KEY
+    )
     entries = (an_entry(claim="c1", boot=progress.boot_left),) if progress.claim else ()
     taint = Taint(key=keys.DEFAULT_TAINT_KEY, effect=keys.TAINT_EFFECT)
     return a_marked_node(progress, taints=(taint,), **({"label": "ready"} if phase is Phase.WAITING else {})), entries
@@ -189,8 +279,11 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.sampled_from(list(Phase)), poisoned, st.sampled_from(POLICIES), st.booleans())
-def test_a_node_decides_as_if_a_poisoned_one_were_unknown(phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool) -> None:
-    """A record that cannot be read counts as a node at work; and nothing else on another's Node changes what this one does."""
+def test_a_node_decides_as_if_a_poisoned_one_were_unknown(
+    phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool
+) -> None:
+    """A record that cannot be read counts as a node at work; and nothing else on another's Node changes what
+    this one does."""
     assume(isinstance(from_annotation(annotations.get(keys.PROGRESS)), UnreadableProgress))
     own, entries = own_node(phase)
     content = held(*entries, *((an_entry("n2", "c2"),) if has_claim else ()))
@@ -202,19 +295,28 @@ def test_a_node_decides_as_if_a_poisoned_one_were_unknown(phase: Phase, annotati
 
 
 @settings(deadline=None)
-@given(st.sampled_from(list(Phase)), st.dictionaries(st.sampled_from(ANNOTATIONS[1:]), texts), st.sampled_from(POLICIES))
-def test_a_node_decides_whatever_stands_beside_its_own_record(phase: Phase, annotations: dict[str, str], policy: Any) -> None:
+@given(
+    st.sampled_from(list(Phase)), st.dictionaries(st.sampled_from(ANNOTATIONS[1:]), texts), st.sampled_from(POLICIES)
+)
+def test_a_node_decides_whatever_stands_beside_its_own_record(
+    phase: Phase, annotations: dict[str, str], policy: Any
+) -> None:
     own, entries = own_node(phase)
     own = replace(own, annotations={**own.annotations, **annotations})
     decision = decide(an_observation(own, lock=held(*entries)), policy)
-    assert all(len(text or "") < 60_000 for action in decision.actions for text in getattr(action, "annotations", {}).values())
+    assert all(
+        len(text or "") < 60_000 for action in decision.actions for text in getattr(action, "annotations", {}).values()
+    )
 
 
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), texts)
 def test_a_node_decides_whatever_its_own_record_says(phase: Phase, text: str) -> None:
     own, entries = own_node(phase)
-    decide(an_observation(replace(own, annotations={**own.annotations, keys.PROGRESS: text}), lock=held(*entries)), a_policy())
+    decide(
+        an_observation(replace(own, annotations={**own.annotations, keys.PROGRESS: text}), lock=held(*entries)),
+        a_policy(),
+    )
 
 
 @settings(deadline=None)
@@ -235,7 +337,11 @@ def test_a_node_decides_whatever_entries_stand_beside_its_own(phase: Phase, rows
 
 def test_a_hold_is_heard_by_a_draining_node_beside_a_poisoned_one() -> None:
     own, entries = own_node(Phase.DRAINING)
-    own = replace(own, annotations={**own.annotations, keys.HOLD: "wait", keys.REFUSALS: POISON[22], keys.LAST_REBOOT: POISON[24]})
-    other = a_node("n2", annotations={keys.PROGRESS: POISON[11], keys.REFUSALS: POISON[22], keys.LAST_REBOOT: POISON[24]})
+    own = replace(
+        own, annotations={**own.annotations, keys.HOLD: "wait", keys.REFUSALS: POISON[22], keys.LAST_REBOOT: POISON[24]}
+    )
+    other = a_node(
+        "n2", annotations={keys.PROGRESS: POISON[11], keys.REFUSALS: POISON[22], keys.LAST_REBOOT: POISON[24]}
+    )
     decision = decide(an_observation(own, lock=held(*entries), **beside(own, other)), a_policy())
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.HELD)

@@ -21,27 +21,30 @@ OWN = Alert(name="CareenRebootOverdue")
 IGNORE = re.compile("^Watchdog$")
 
 
-@pytest.mark.parametrize(("policy", "active", "expected"), [
-    (None, Unknown("no source"), None),
-    (AlertPolicy(), (), None),
-    (AlertPolicy(), (FIRING,), Code.ALERT),
-    (AlertPolicy(), (PENDING,), Code.ALERT),
-    (AlertPolicy(firing_only=True), (PENDING,), None),
-    (AlertPolicy(firing_only=True), (FIRING,), Code.ALERT),
-    (AlertPolicy(filter_regexp=IGNORE), (WATCHDOG,), None),
-    (AlertPolicy(filter_regexp=IGNORE), (WATCHDOG, FIRING), Code.ALERT),
-    (AlertPolicy(filter_regexp=IGNORE, match_only=True), (WATCHDOG,), Code.ALERT),
-    (AlertPolicy(filter_regexp=IGNORE, match_only=True), (FIRING,), None),
-    (AlertPolicy(filter_regexp=re.compile("Disk")), (FIRING,), None),
-    (AlertPolicy(match_only=True), (FIRING,), None),
-    (AlertPolicy(), (OWN,), None),
-    (AlertPolicy(), (OWN, FIRING), Code.ALERT),
-    (AlertPolicy(filter_regexp=IGNORE), (OWN, WATCHDOG), None),
-    (AlertPolicy(filter_regexp=re.compile("^Careen"), match_only=True), (OWN,), Code.ALERT),
-    (AlertPolicy(filter_regexp=re.compile("Disk"), match_only=True), (OWN,), None),
-    (AlertPolicy(), Unknown("timed out after 10 s"), Code.ALERTS_UNKNOWN),
-    (AlertPolicy(), NOT_ASKED, Code.ALERTS_UNKNOWN),
-])
+@pytest.mark.parametrize(
+    ("policy", "active", "expected"),
+    [
+        (None, Unknown("no source"), None),
+        (AlertPolicy(), (), None),
+        (AlertPolicy(), (FIRING,), Code.ALERT),
+        (AlertPolicy(), (PENDING,), Code.ALERT),
+        (AlertPolicy(firing_only=True), (PENDING,), None),
+        (AlertPolicy(firing_only=True), (FIRING,), Code.ALERT),
+        (AlertPolicy(filter_regexp=IGNORE), (WATCHDOG,), None),
+        (AlertPolicy(filter_regexp=IGNORE), (WATCHDOG, FIRING), Code.ALERT),
+        (AlertPolicy(filter_regexp=IGNORE, match_only=True), (WATCHDOG,), Code.ALERT),
+        (AlertPolicy(filter_regexp=IGNORE, match_only=True), (FIRING,), None),
+        (AlertPolicy(filter_regexp=re.compile("Disk")), (FIRING,), None),
+        (AlertPolicy(match_only=True), (FIRING,), None),
+        (AlertPolicy(), (OWN,), None),
+        (AlertPolicy(), (OWN, FIRING), Code.ALERT),
+        (AlertPolicy(filter_regexp=IGNORE), (OWN, WATCHDOG), None),
+        (AlertPolicy(filter_regexp=re.compile("^Careen"), match_only=True), (OWN,), Code.ALERT),
+        (AlertPolicy(filter_regexp=re.compile("Disk"), match_only=True), (OWN,), None),
+        (AlertPolicy(), Unknown("timed out after 10 s"), Code.ALERTS_UNKNOWN),
+        (AlertPolicy(), NOT_ASKED, Code.ALERTS_UNKNOWN),
+    ],
+)
 def test_what_blocks(policy: AlertPolicy | None, active: Any, expected: Code | None) -> None:
     refused = alerts.ask(a_situation(policy=a_policy(alerts=policy), alerts=active), When.READY)
     assert (refused.code if refused else None) is expected

@@ -16,16 +16,19 @@ from tests.careen.core.builders import a_pod, a_policy, a_situation
 POLICY = a_policy(blocking_pod_selectors=(Selector.parse("app=db"), Selector.parse("critical")))
 
 
-@pytest.mark.parametrize(("pods", "expected"), [
-    pytest.param((), None, id="no pods"),
-    pytest.param((a_pod(labels={"app": "web"}),), None, id="no match"),
-    pytest.param((a_pod(labels={"app": "db"}),), Code.BLOCKING_POD, id="the first selector"),
-    pytest.param((a_pod(labels={"critical": ""}),), Code.BLOCKING_POD, id="the second selector"),
-    pytest.param((a_pod(labels={"app": "db"}, phase="Succeeded"),), None, id="finished"),
-    pytest.param((a_pod(labels={"app": "db"}, phase="Pending"),), Code.BLOCKING_POD, id="pending"),
-    pytest.param(Unknown("503"), Code.PODS_UNKNOWN, id="the list failed"),
-    pytest.param(NOT_ASKED, Code.PODS_UNKNOWN, id="nobody listed them"),
-])
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param((), None, id="no pods"),
+        pytest.param((a_pod(labels={"app": "web"}),), None, id="no match"),
+        pytest.param((a_pod(labels={"app": "db"}),), Code.BLOCKING_POD, id="the first selector"),
+        pytest.param((a_pod(labels={"critical": ""}),), Code.BLOCKING_POD, id="the second selector"),
+        pytest.param((a_pod(labels={"app": "db"}, phase="Succeeded"),), None, id="finished"),
+        pytest.param((a_pod(labels={"app": "db"}, phase="Pending"),), Code.BLOCKING_POD, id="pending"),
+        pytest.param(Unknown("503"), Code.PODS_UNKNOWN, id="the list failed"),
+        pytest.param(NOT_ASKED, Code.PODS_UNKNOWN, id="nobody listed them"),
+    ],
+)
 def test_a_pod_here_forbids_interruption(pods: Any, expected: Code | None) -> None:
     refused = blocking_pods.ask(a_situation(policy=POLICY, pods=pods), When.READY)
     assert (refused.code if refused else None) is expected

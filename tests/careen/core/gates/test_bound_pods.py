@@ -18,33 +18,56 @@ HERE, ELSEWHERE, FREE = an_owner(bound_to="n1"), an_owner(bound_to="n2"), an_own
 BOUND, PLACED, UNTOLD = a_pod(came_bound=True), a_pod(came_bound=False), a_pod()
 
 
-@pytest.mark.parametrize(("pods", "owners", "expected"), [
-    pytest.param((), (), None, id="no pods"),
-    pytest.param((BOUND,), (HERE,), Code.BOUND_POD, id="its owner's template names this node"),
-    pytest.param((UNTOLD,), (HERE,), Code.BOUND_POD, id="the server does not tell who set the node, the template does"),
-    pytest.param((PLACED,), (HERE,), None, id="a scheduler placed it: the template was changed since, and its next pod is of another owner"),
-    pytest.param((BOUND,), (FREE,), None, id="bound by hand: its owner makes the next one for the scheduler"),
-    pytest.param((BOUND,), (ELSEWHERE,), None, id="its owner's template names another node"),
-    pytest.param((BOUND,), (), None, id="an owner of a kind that cannot be read: evicted, and left alone if it comes back"),
-    pytest.param((a_pod(owner_kind="", owner_name="", owner_uid="", came_bound=True),), (), None, id="a bare pod: nobody makes it again"),
-    pytest.param((a_daemon_pod(came_bound=True),), (), None, id="a DaemonSet's pod stays anyway"),
-    pytest.param((a_pod(came_bound=True, phase="Succeeded"),), (HERE,), None, id="it has finished"),
-    pytest.param(Unknown("503"), (HERE,), Code.PODS_UNKNOWN, id="the pods cannot be listed"),
-    pytest.param((BOUND,), Unknown("503"), Code.OWNERS_UNKNOWN, id="the owners cannot be read"),
-    pytest.param((PLACED,), Unknown("503"), None, id="no owner has to be read for pods that a scheduler placed"),
-    pytest.param((BOUND,), NOT_ASKED, Code.OWNERS_UNKNOWN, id="nobody read the owners"),
-])
-def test_an_owner_that_binds_its_pods_to_this_node_forbids_the_drain(pods: Any, owners: Any, expected: Code | None) -> None:
+@pytest.mark.parametrize(
+    ("pods", "owners", "expected"),
+    [
+        pytest.param((), (), None, id="no pods"),
+        pytest.param((BOUND,), (HERE,), Code.BOUND_POD, id="its owner's template names this node"),
+        pytest.param(
+            (UNTOLD,), (HERE,), Code.BOUND_POD, id="the server does not tell who set the node, the template does"
+        ),
+        pytest.param(
+            (PLACED,),
+            (HERE,),
+            None,
+            id="a scheduler placed it: the template was changed since, and its next pod is of another owner",
+        ),
+        pytest.param((BOUND,), (FREE,), None, id="bound by hand: its owner makes the next one for the scheduler"),
+        pytest.param((BOUND,), (ELSEWHERE,), None, id="its owner's template names another node"),
+        pytest.param(
+            (BOUND,), (), None, id="an owner of a kind that cannot be read: evicted, and left alone if it comes back"
+        ),
+        pytest.param(
+            (a_pod(owner_kind="", owner_name="", owner_uid="", came_bound=True),),
+            (),
+            None,
+            id="a bare pod: nobody makes it again",
+        ),
+        pytest.param((a_daemon_pod(came_bound=True),), (), None, id="a DaemonSet's pod stays anyway"),
+        pytest.param((a_pod(came_bound=True, phase="Succeeded"),), (HERE,), None, id="it has finished"),
+        pytest.param(Unknown("503"), (HERE,), Code.PODS_UNKNOWN, id="the pods cannot be listed"),
+        pytest.param((BOUND,), Unknown("503"), Code.OWNERS_UNKNOWN, id="the owners cannot be read"),
+        pytest.param((PLACED,), Unknown("503"), None, id="no owner has to be read for pods that a scheduler placed"),
+        pytest.param((BOUND,), NOT_ASKED, Code.OWNERS_UNKNOWN, id="nobody read the owners"),
+    ],
+)
+def test_an_owner_that_binds_its_pods_to_this_node_forbids_the_drain(
+    pods: Any, owners: Any, expected: Code | None
+) -> None:
     refused = bound_pods.ask(a_situation(pods=pods, owners=owners, evictability={}), When.READY)
     assert (refused.code if refused else None) is expected
 
 
 def test_the_sentence_names_the_pods_their_owners_and_the_setting() -> None:
-    refused = bound_pods.ask(a_situation(pods=tuple(a_pod(f"web-{n}", came_bound=True) for n in range(5)), owners=(HERE,)), When.READY)
+    refused = bound_pods.ask(
+        a_situation(pods=tuple(a_pod(f"web-{n}", came_bound=True) for n in range(5)), owners=(HERE,)), When.READY
+    )
     assert refused is not None
     assert refused.sentence == (
-        "spec.nodeName binds pods to this node, where they come back whenever they are evicted: shop/web-0 (ReplicaSet shop/web), "
-        "shop/web-1 (ReplicaSet shop/web), shop/web-2 (ReplicaSet shop/web) and 2 more; --pods-bound-to-node=stay leaves them here"
+        "spec.nodeName binds pods to this node, where they come back whenever they are evicted: shop/web-0 "
+        "(ReplicaSet shop/web), "
+        "shop/web-1 (ReplicaSet shop/web), shop/web-2 (ReplicaSet shop/web) and 2 more; "
+        "--pods-bound-to-node=stay leaves them here"
     )
 
 

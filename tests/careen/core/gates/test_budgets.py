@@ -20,37 +20,69 @@ from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy,
 OWN = a_node("n1")
 
 
-def answer(*others: NodeView, own: NodeView = OWN, policy: Policy | None = None, content: LockContent | None = None) -> Code | None:
+def answer(
+    *others: NodeView, own: NodeView = OWN, policy: Policy | None = None, content: LockContent | None = None
+) -> Code | None:
     situation = a_situation(own, policy or a_policy(), lock=content or LockContent(), fleet=a_fleet(own, *others))
     refused = budgets.ask(situation, When.CLAIMED)
     return refused.code if refused else None
 
 
-@pytest.mark.parametrize(("other", "expected"), [
-    pytest.param(a_node("n2"), None, id="in service"),
-    pytest.param(a_node("n2", ready=False), Code.NODES_DOWN, id="not ready"),
-    pytest.param(a_node("n2", unschedulable=True), Code.NODES_DOWN, id="cordoned by a person"),
-    pytest.param(a_marked_node(a_progress(Phase.DRAINING), name="n2"), Code.NODES_DOWN, id="at work under a claim that this lock does not show"),
-    pytest.param(a_marked_node(a_progress(Phase.SETTLING), name="n2"), Code.NODES_DOWN, id="settling under a claim that this lock does not show"),
-    pytest.param(a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="halted with its claim kept"),
-    pytest.param(a_marked_node(a_progress(Phase.FAILED, is_giving_back=True), name="n2"), None, id="undone, its claim on the way out"),
-    pytest.param(a_marked_node(a_progress(Phase.WAITING), name="n2"), None, id="waiting"),
-    pytest.param(a_marked_node(a_progress(Phase.CLAIMING), name="n2"), None, id="taking a claim that it does not have yet"),
-    pytest.param(a_node("n2", annotations={keys.PROGRESS: "?"}), None, id="its record cannot be read, and nothing says that it works"),
-    pytest.param(
-        a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "required"}), None,
-        id="its record cannot be read, its label says that it waits",
-    ),
-    pytest.param(
-        a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "in-progress"}), Code.NODES_DOWN,
-        id="its record cannot be read, its label says that it works",
-    ),
-    pytest.param(
-        a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "failed"}), Code.NODES_DOWN,
-        id="its record cannot be read, its label says that it failed",
-    ),
-    pytest.param(a_node("n2", labels={keys.REBOOT_LABEL: "in-progress"}), Code.NODES_DOWN, id="its record was removed, its label says that it works"),
-])
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        pytest.param(a_node("n2"), None, id="in service"),
+        pytest.param(a_node("n2", ready=False), Code.NODES_DOWN, id="not ready"),
+        pytest.param(a_node("n2", unschedulable=True), Code.NODES_DOWN, id="cordoned by a person"),
+        pytest.param(
+            a_marked_node(a_progress(Phase.DRAINING), name="n2"),
+            Code.NODES_DOWN,
+            id="at work under a claim that this lock does not show",
+        ),
+        pytest.param(
+            a_marked_node(a_progress(Phase.SETTLING), name="n2"),
+            Code.NODES_DOWN,
+            id="settling under a claim that this lock does not show",
+        ),
+        pytest.param(
+            a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="halted with its claim kept"
+        ),
+        pytest.param(
+            a_marked_node(a_progress(Phase.FAILED, is_giving_back=True), name="n2"),
+            None,
+            id="undone, its claim on the way out",
+        ),
+        pytest.param(a_marked_node(a_progress(Phase.WAITING), name="n2"), None, id="waiting"),
+        pytest.param(
+            a_marked_node(a_progress(Phase.CLAIMING), name="n2"), None, id="taking a claim that it does not have yet"
+        ),
+        pytest.param(
+            a_node("n2", annotations={keys.PROGRESS: "?"}),
+            None,
+            id="its record cannot be read, and nothing says that it works",
+        ),
+        pytest.param(
+            a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "required"}),
+            None,
+            id="its record cannot be read, its label says that it waits",
+        ),
+        pytest.param(
+            a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "in-progress"}),
+            Code.NODES_DOWN,
+            id="its record cannot be read, its label says that it works",
+        ),
+        pytest.param(
+            a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "failed"}),
+            Code.NODES_DOWN,
+            id="its record cannot be read, its label says that it failed",
+        ),
+        pytest.param(
+            a_node("n2", labels={keys.REBOOT_LABEL: "in-progress"}),
+            Code.NODES_DOWN,
+            id="its record was removed, its label says that it works",
+        ),
+    ],
+)
 def test_another_node_down_for_whatever_reason_counts(other: NodeView, expected: Code | None) -> None:
     assert answer(other) is expected
 
@@ -75,12 +107,20 @@ ZONE = Budget(kind=BudgetKind.ZONE, limit=1)
 DB = Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("pool=db"))
 
 
-@pytest.mark.parametrize(("budget", "own", "other", "expected"), [
-    (ZONE, {keys.ZONE: "a"}, {keys.ZONE: "a"}, Code.BUDGET_SPENT), (ZONE, {keys.ZONE: "a"}, {keys.ZONE: "b"}, None), (ZONE, {}, {}, None),
-    (DB, {"pool": "db"}, {"pool": "db"}, Code.BUDGET_SPENT), (DB, {"pool": "web"}, {"pool": "db"}, None),
-    (ZONE, {keys.CONTROL_PLANE: ""}, {keys.CONTROL_PLANE: ""}, Code.BUDGET_SPENT),
-])
-def test_a_group_has_its_own_limit(budget: Budget, own: dict[str, str], other: dict[str, str], expected: Code | None) -> None:
+@pytest.mark.parametrize(
+    ("budget", "own", "other", "expected"),
+    [
+        (ZONE, {keys.ZONE: "a"}, {keys.ZONE: "a"}, Code.BUDGET_SPENT),
+        (ZONE, {keys.ZONE: "a"}, {keys.ZONE: "b"}, None),
+        (ZONE, {}, {}, None),
+        (DB, {"pool": "db"}, {"pool": "db"}, Code.BUDGET_SPENT),
+        (DB, {"pool": "web"}, {"pool": "db"}, None),
+        (ZONE, {keys.CONTROL_PLANE: ""}, {keys.CONTROL_PLANE: ""}, Code.BUDGET_SPENT),
+    ],
+)
+def test_a_group_has_its_own_limit(
+    budget: Budget, own: dict[str, str], other: dict[str, str], expected: Code | None
+) -> None:
     policy = a_policy(concurrency=5, budgets=(budget,))
     assert answer(a_node("n2", labels=other, ready=False), own=a_node("n1", labels=own), policy=policy) is expected
 
@@ -95,16 +135,43 @@ BY_ZONE = a_policy(order=Order.ZONE, concurrency=5)
 IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
 
 
-@pytest.mark.parametrize(("others", "content", "expected"), [
-    pytest.param([a_node("n2", labels=IN_B)], None, None, id="nobody at work"),
-    pytest.param([a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_A)], None, None, id="somebody of the own zone"),
-    pytest.param([a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_B)], None, Code.ZONE_AT_WORK, id="another zone, under a claim that this lock does not show"),
-    pytest.param([a_node("n2", labels=IN_B)], held(an_entry("n2", zone="b", limit=5)), Code.ZONE_AT_WORK, id="a holder of another zone"),
-    pytest.param([a_node("n2", labels=IN_A)], held(an_entry("n2", zone=None, limit=5)), None, id="an older entry, its Node of the own zone"),
-    pytest.param([], held(an_entry("gone", zone=None, limit=5)), Code.ZONE_AT_WORK, id="a holder whose zone nobody knows"),
-    pytest.param([a_node("n2", labels=IN_B, ready=False)], None, None, id="another zone, down for another reason"),
-])
-def test_by_zone_nobody_begins_beside_another_zone(others: list[NodeView], content: LockContent | None, expected: Code | None) -> None:
+@pytest.mark.parametrize(
+    ("others", "content", "expected"),
+    [
+        pytest.param([a_node("n2", labels=IN_B)], None, None, id="nobody at work"),
+        pytest.param(
+            [a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_A)],
+            None,
+            None,
+            id="somebody of the own zone",
+        ),
+        pytest.param(
+            [a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_B)],
+            None,
+            Code.ZONE_AT_WORK,
+            id="another zone, under a claim that this lock does not show",
+        ),
+        pytest.param(
+            [a_node("n2", labels=IN_B)],
+            held(an_entry("n2", zone="b", limit=5)),
+            Code.ZONE_AT_WORK,
+            id="a holder of another zone",
+        ),
+        pytest.param(
+            [a_node("n2", labels=IN_A)],
+            held(an_entry("n2", zone=None, limit=5)),
+            None,
+            id="an older entry, its Node of the own zone",
+        ),
+        pytest.param(
+            [], held(an_entry("gone", zone=None, limit=5)), Code.ZONE_AT_WORK, id="a holder whose zone nobody knows"
+        ),
+        pytest.param([a_node("n2", labels=IN_B, ready=False)], None, None, id="another zone, down for another reason"),
+    ],
+)
+def test_by_zone_nobody_begins_beside_another_zone(
+    others: list[NodeView], content: LockContent | None, expected: Code | None
+) -> None:
     own = a_node("n1", labels=IN_A)
     assert answer(*others, own=own, policy=BY_ZONE, content=content) is expected
     assert answer(*others, own=own, policy=a_policy(concurrency=5), content=content) is None
@@ -118,7 +185,9 @@ def test_the_zone_at_work_is_told_by_its_nodes() -> None:
 
 
 def members(count: int, down: int = 0) -> list[NodeView]:
-    return [a_node(f"cp{number}", labels={keys.CONTROL_PLANE: ""}, ready=number >= down) for number in range(2, count + 1)]
+    return [
+        a_node(f"cp{number}", labels={keys.CONTROL_PLANE: ""}, ready=number >= down) for number in range(2, count + 1)
+    ]
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, None), (2, None), (3, None), (5, None)])
@@ -129,7 +198,11 @@ def test_a_whole_control_plane_can_spare_one(count: int, expected: Code | None) 
 
 def test_the_quorum_is_guarded_whatever_the_limits_allow() -> None:
     own = a_node("cp1", labels={keys.CONTROL_PLANE: ""})
-    fleet = a_fleet(own, *(a_node(f"cp{number}", labels={keys.CONTROL_PLANE: ""}, ready=False) for number in (2, 3)), *members(5)[2:])
+    fleet = a_fleet(
+        own,
+        *(a_node(f"cp{number}", labels={keys.CONTROL_PLANE: ""}, ready=False) for number in (2, 3)),
+        *members(5)[2:],
+    )
     situation = a_situation(own, a_policy(node_name="cp1", concurrency=9), fleet=fleet)
     refused = budgets._quorum_refusal(situation, LockContent(), fleet)
     assert refused is not None
@@ -151,7 +224,12 @@ def test_an_unknown_fleet_refuses(fleet: Any) -> None:
 
 
 def test_who_is_down_and_why_is_said() -> None:
-    situation = a_situation(OWN, a_policy(), fleet=a_fleet(OWN, a_node("n2", ready=False), a_node("n3", unschedulable=True)))
+    situation = a_situation(
+        OWN, a_policy(), fleet=a_fleet(OWN, a_node("n2", ready=False), a_node("n3", unschedulable=True))
+    )
     refused = budgets.ask(situation, When.CLAIMED)
     assert refused is not None
-    assert refused.sentence == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this one 3 would be down, the limit is 1"
+    assert (
+        refused.sentence
+        == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this one 3 would be down, the limit is 1"
+    )

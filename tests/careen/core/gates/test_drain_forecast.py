@@ -17,7 +17,10 @@ from tests.careen.core.builders import a_policy, a_situation
 
 
 def a_forecast(*outcomes: tuple[str, Outcome], never: bool = False) -> Forecast:
-    pods = tuple(PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="why", is_never=never) for name, outcome in outcomes)
+    pods = tuple(
+        PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="why", is_never=never)
+        for name, outcome in outcomes
+    )
     return Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods)
 
 
@@ -29,14 +32,25 @@ NEVER = a_forecast(("a", Outcome.BLOCKED), never=True)
 FORCED = DrainPolicy(force_reboot=True, force_past_budgets=True)
 
 
-@pytest.mark.parametrize(("forecast", "policy", "expected"), [
-    (FINE, {}, None), (PENDING, {}, Code.FORECAST_REFUSES), (PENDING, {"forecast_pending_allowed": 1}, None), (UNKNOWN, {}, Code.FORECAST_REFUSES),
-    (UNKNOWN, {"forecast_unknown_allowed": 1}, None), (NOT_NOW, {}, None), (NEVER, {}, Code.FORECAST_REFUSES),
-    (NEVER, {"drain": DrainPolicy(force_reboot=True)}, Code.FORECAST_REFUSES), (NEVER, {"drain": FORCED}, None),
-    (PENDING, {"forecast": ForecastPolicy.WARN}, None), (PENDING, {"forecast": ForecastPolicy.OFF}, None),
-    (Unknown("the child ran out of memory"), {}, Code.FORECAST_UNKNOWN), (NOT_ASKED, {}, Code.FORECAST_UNKNOWN),
-    (Unknown("the child ran out of memory"), {"forecast": ForecastPolicy.WARN}, None),
-])
+@pytest.mark.parametrize(
+    ("forecast", "policy", "expected"),
+    [
+        (FINE, {}, None),
+        (PENDING, {}, Code.FORECAST_REFUSES),
+        (PENDING, {"forecast_pending_allowed": 1}, None),
+        (UNKNOWN, {}, Code.FORECAST_REFUSES),
+        (UNKNOWN, {"forecast_unknown_allowed": 1}, None),
+        (NOT_NOW, {}, None),
+        (NEVER, {}, Code.FORECAST_REFUSES),
+        (NEVER, {"drain": DrainPolicy(force_reboot=True)}, Code.FORECAST_REFUSES),
+        (NEVER, {"drain": FORCED}, None),
+        (PENDING, {"forecast": ForecastPolicy.WARN}, None),
+        (PENDING, {"forecast": ForecastPolicy.OFF}, None),
+        (Unknown("the child ran out of memory"), {}, Code.FORECAST_UNKNOWN),
+        (NOT_ASKED, {}, Code.FORECAST_UNKNOWN),
+        (Unknown("the child ran out of memory"), {"forecast": ForecastPolicy.WARN}, None),
+    ],
+)
 def test_what_keeps_the_node_waiting(forecast: Any, policy: dict[str, Any], expected: Code | None) -> None:
     refused = drain_forecast.ask(a_situation(policy=a_policy(**policy), forecast=forecast), When.READY)
     assert (refused.code if refused else None) is expected
@@ -44,4 +58,7 @@ def test_what_keeps_the_node_waiting(forecast: Any, policy: dict[str, Any], expe
 
 def test_every_cause_is_named_with_its_pods() -> None:
     forecast = a_forecast(("a", Outcome.PENDING), ("b", Outcome.UNKNOWN), ("c", Outcome.MOVES))
-    assert objection_to(forecast, a_policy()) == "1 of 3 pods would not find room: shop/a (why); 1 of 3 pods cannot be predicted: shop/b (why)"
+    assert (
+        objection_to(forecast, a_policy())
+        == "1 of 3 pods would not find room: shop/a (why); 1 of 3 pods cannot be predicted: shop/b (why)"
+    )

@@ -20,14 +20,24 @@ def answers(answer: Evictable) -> dict[str, DryRunAnswer]:
     return {"uid-a": DryRunAnswer(answer=answer, detail="words")}
 
 
-@pytest.mark.parametrize(("evictability", "drain", "expected"), [
-    (answers(Evictable.ALLOWED), {}, None), (answers(Evictable.GONE), {}, None), (answers(Evictable.BUDGET), {}, Code.EVICTION_REFUSED),
-    (answers(Evictable.DENIED), {}, Code.EVICTION_REFUSED), (answers(Evictable.UNKNOWN), {}, Code.EVICTIONS_UNKNOWN), ({}, {}, Code.EVICTIONS_UNKNOWN),
-    (Unknown("503"), {}, Code.EVICTIONS_UNKNOWN), (NOT_ASKED, {}, Code.EVICTIONS_UNKNOWN),
-    (answers(Evictable.DENIED), {"force_reboot": True}, None), (answers(Evictable.BUDGET), {"force_reboot": True}, Code.EVICTION_REFUSED),
-    (answers(Evictable.BUDGET), {"force_reboot": True, "force_past_budgets": True}, None),
-    (answers(Evictable.BARRED), {}, Code.EVICTION_REFUSED), (answers(Evictable.BARRED), {"force_reboot": True}, Code.EVICTION_REFUSED),
-])
+@pytest.mark.parametrize(
+    ("evictability", "drain", "expected"),
+    [
+        (answers(Evictable.ALLOWED), {}, None),
+        (answers(Evictable.GONE), {}, None),
+        (answers(Evictable.BUDGET), {}, Code.EVICTION_REFUSED),
+        (answers(Evictable.DENIED), {}, Code.EVICTION_REFUSED),
+        (answers(Evictable.UNKNOWN), {}, Code.EVICTIONS_UNKNOWN),
+        ({}, {}, Code.EVICTIONS_UNKNOWN),
+        (Unknown("503"), {}, Code.EVICTIONS_UNKNOWN),
+        (NOT_ASKED, {}, Code.EVICTIONS_UNKNOWN),
+        (answers(Evictable.DENIED), {"force_reboot": True}, None),
+        (answers(Evictable.BUDGET), {"force_reboot": True}, Code.EVICTION_REFUSED),
+        (answers(Evictable.BUDGET), {"force_reboot": True, "force_past_budgets": True}, None),
+        (answers(Evictable.BARRED), {}, Code.EVICTION_REFUSED),
+        (answers(Evictable.BARRED), {"force_reboot": True}, Code.EVICTION_REFUSED),
+    ],
+)
 def test_one_refusal_is_enough(evictability: Any, drain: dict[str, Any], expected: Code | None) -> None:
     situation = a_situation(policy=a_policy(drain=DrainPolicy(**drain)), pods=PODS, evictability=evictability)
     refused = dry_run.ask(situation, When.CLAIMED)
@@ -41,7 +51,10 @@ def test_pods_that_could_not_be_listed_refuse() -> None:
 
 
 def test_a_refusal_counts_more_than_an_answer_that_did_not_come() -> None:
-    given = {"uid-a": DryRunAnswer(answer=Evictable.UNKNOWN), "uid-b": DryRunAnswer(answer=Evictable.DENIED, detail="words")}
+    given = {
+        "uid-a": DryRunAnswer(answer=Evictable.UNKNOWN),
+        "uid-b": DryRunAnswer(answer=Evictable.DENIED, detail="words"),
+    }
     refused = dry_run.ask(a_situation(pods=(a_pod("a"), a_pod("b")), evictability=given), When.CLAIMED)
     assert refused is not None
     assert (refused.code, refused.sentence) == (Code.EVICTION_REFUSED, "refused in a dry run: shop/b (words)")

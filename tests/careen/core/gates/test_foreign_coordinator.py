@@ -13,10 +13,15 @@ from careen.core.gates.question import When
 from tests.careen.core.builders import a_situation
 
 
-@pytest.mark.parametrize(("foreign", "expected"), [
-    ((), None), (("DaemonSet kube-system/kured runs on 3 nodes",), Code.FOREIGN_COORDINATOR), (Unknown("403"), Code.FOREIGN_COORDINATOR),
-    (NOT_ASKED, Code.FOREIGN_COORDINATOR),
-])
+@pytest.mark.parametrize(
+    ("foreign", "expected"),
+    [
+        ((), None),
+        (("DaemonSet kube-system/kured runs on 3 nodes",), Code.FOREIGN_COORDINATOR),
+        (Unknown("403"), Code.FOREIGN_COORDINATOR),
+        (NOT_ASKED, Code.FOREIGN_COORDINATOR),
+    ],
+)
 def test_two_coordinators_do_not_go_together(foreign: Any, expected: Code | None) -> None:
     refused = foreign_coordinator.ask(a_situation(foreign=foreign), When.READY)
     assert (refused.code if refused else None) is expected

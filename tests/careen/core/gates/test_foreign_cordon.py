@@ -1,4 +1,5 @@
-"""A cordon that is not ours: when it counts as down, when it keeps its node from rebooting, and what is said about it (`careen.core.cordons`)."""
+"""A cordon that is not ours: when it counts as down, when it keeps its node from rebooting, and what is said
+about it (`careen.core.cordons`)."""
 
 from __future__ import annotations
 
@@ -20,36 +21,64 @@ CORDONED = {"unschedulable": True, "cordoned_by": ("kubectl-cordon",)}
 NOW_PLEASE = {"annotations": {keys.REBOOT_NOW: "until=2026-03-04T18:00:00Z"}}
 
 
-@pytest.mark.parametrize(("node", "policy", "is_refused"), [
-    pytest.param(CORDONED, LEFT_ALONE, True, id="somebody's"),
-    pytest.param({"unschedulable": True}, LEFT_ALONE, True, id="nobody knows whose"),
-    pytest.param({"unschedulable": True, "cordoned_by": ("careen-agent", "argo")}, LEFT_ALONE, True, id="somebody's beside ours"),
-    pytest.param({"unschedulable": True, "cordoned_by": ("careen-agent",)}, LEFT_ALONE, False, id="ours"),
-    pytest.param({}, LEFT_ALONE, False, id="none"),
-    pytest.param({**CORDONED, **NOW_PLEASE}, LEFT_ALONE, False, id="a person wants this node rebooted now"),
-    pytest.param(CORDONED, a_policy(), False, id="by default it is rebooted and stays cordoned"),
-])
-def test_a_foreign_cordon_keeps_its_node_from_rebooting_only_where_a_setting_says_so(node: dict[str, Any], policy: Any, is_refused: bool) -> None:
+@pytest.mark.parametrize(
+    ("node", "policy", "is_refused"),
+    [
+        pytest.param(CORDONED, LEFT_ALONE, True, id="somebody's"),
+        pytest.param({"unschedulable": True}, LEFT_ALONE, True, id="nobody knows whose"),
+        pytest.param(
+            {"unschedulable": True, "cordoned_by": ("careen-agent", "argo")},
+            LEFT_ALONE,
+            True,
+            id="somebody's beside ours",
+        ),
+        pytest.param({"unschedulable": True, "cordoned_by": ("careen-agent",)}, LEFT_ALONE, False, id="ours"),
+        pytest.param({}, LEFT_ALONE, False, id="none"),
+        pytest.param({**CORDONED, **NOW_PLEASE}, LEFT_ALONE, False, id="a person wants this node rebooted now"),
+        pytest.param(CORDONED, a_policy(), False, id="by default it is rebooted and stays cordoned"),
+    ],
+)
+def test_a_foreign_cordon_keeps_its_node_from_rebooting_only_where_a_setting_says_so(
+    node: dict[str, Any], policy: Any, is_refused: bool
+) -> None:
     refused = foreign_cordon.ask(a_situation(a_node(**node), policy=policy), When.READY)
     assert (refused is not None and refused.code is Code.CORDONED) is is_refused
 
 
 def test_the_reason_says_who_cordoned_the_node_and_the_node_is_not_ready_to_go() -> None:
     decision = decided(a_progress(Phase.WAITING), node=CORDONED, policy=a_policy(reboot_cordoned=False, taint_key=None))
-    assert decision.reason.sentence == "the node is cordoned by kubectl-cordon, not by careen, and --reboot-cordoned is false"
+    assert (
+        decision.reason.sentence
+        == "the node is cordoned by kubectl-cordon, not by careen, and --reboot-cordoned is false"
+    )
 
 
 OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordoned_by_us=True), name="n2")
 
 
-@pytest.mark.parametrize(("other", "counts", "word"), [
-    pytest.param(a_node("n2", unschedulable=True), True, "is cordoned by somebody, not by careen", id="a foreign cordon"),
-    pytest.param(a_node("n2", unschedulable=True), False, "", id="a foreign cordon that does not count"),
-    pytest.param(a_node("n2", unschedulable=True, ready=False), False, "is not ready", id="a cordoned node that is not ready counts always"),
-    pytest.param(a_node("n2", ready=False), False, "is not ready", id="so does one that is not cordoned"),
-    pytest.param(OURS, False, "is still cordoned by careen", id="so does our own cordon"),
-    pytest.param(a_marked_node(a_progress(Phase.DRAINING), name="n2"), False, "works under a claim", id="so does a node at work"),
-])
+@pytest.mark.parametrize(
+    ("other", "counts", "word"),
+    [
+        pytest.param(
+            a_node("n2", unschedulable=True), True, "is cordoned by somebody, not by careen", id="a foreign cordon"
+        ),
+        pytest.param(a_node("n2", unschedulable=True), False, "", id="a foreign cordon that does not count"),
+        pytest.param(
+            a_node("n2", unschedulable=True, ready=False),
+            False,
+            "is not ready",
+            id="a cordoned node that is not ready counts always",
+        ),
+        pytest.param(a_node("n2", ready=False), False, "is not ready", id="so does one that is not cordoned"),
+        pytest.param(OURS, False, "is still cordoned by careen", id="so does our own cordon"),
+        pytest.param(
+            a_marked_node(a_progress(Phase.DRAINING), name="n2"),
+            False,
+            "works under a claim",
+            id="so does a node at work",
+        ),
+    ],
+)
 def test_which_cordons_count_as_down(other: NodeView, counts: bool, word: str) -> None:
     down = budgets.others_down("n1", LockContent(), a_fleet(a_node("n1"), other), count_cordoned=counts)
     assert down == ({"n2": word} if word else {})

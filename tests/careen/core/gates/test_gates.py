@@ -1,4 +1,5 @@
-"""The list of gates: its order, when each is asked, and what each needs to know (`careen.core.gates`, `careen.core.gates.question`)."""
+"""The list of gates: its order, when each is asked, and what each needs to know (`careen.core.gates`,
+`careen.core.gates.question`)."""
 
 from __future__ import annotations
 
@@ -14,16 +15,46 @@ from tests.careen.core.builders import a_policy, a_situation
 
 def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_run() -> None:
     assert [gate.name for gate in GATES] == [
-        "hold", "halt", "host-state", "settings", "reboot-way", "loop-limit", "maintenance-window", "minimum-interval", "foreign-cordon", "blocking-pods", "foreign-coordinator", "bound-pods", "budgets", "alerts",
-        "forecast", "dry-run-evictions",
+        "hold",
+        "halt",
+        "host-state",
+        "settings",
+        "reboot-way",
+        "loop-limit",
+        "maintenance-window",
+        "minimum-interval",
+        "foreign-cordon",
+        "blocking-pods",
+        "foreign-coordinator",
+        "bound-pods",
+        "budgets",
+        "alerts",
+        "forecast",
+        "dry-run-evictions",
     ]
 
 
-@pytest.mark.parametrize(("when", "left_out"), [
-    (When.READY, {"dry-run-evictions"}),
-    (When.CLAIMED, set()),
-    (When.BEFORE_REBOOT, {"halt", "reboot-way", "loop-limit", "minimum-interval", "foreign-cordon", "bound-pods", "budgets", "forecast", "dry-run-evictions"}),
-])
+@pytest.mark.parametrize(
+    ("when", "left_out"),
+    [
+        (When.READY, {"dry-run-evictions"}),
+        (When.CLAIMED, set()),
+        (
+            When.BEFORE_REBOOT,
+            {
+                "halt",
+                "reboot-way",
+                "loop-limit",
+                "minimum-interval",
+                "foreign-cordon",
+                "bound-pods",
+                "budgets",
+                "forecast",
+                "dry-run-evictions",
+            },
+        ),
+    ],
+)
 def test_who_is_asked_when(when: When, left_out: set[str]) -> None:
     assert {gate.name for gate in GATES} - {gate.name for gate in asked(when)} == left_out
 
@@ -37,11 +68,17 @@ def test_only_evidence_that_is_lacking_and_configured_is_asked_for() -> None:
     lacking = dict.fromkeys(("fleet", "alerts", "foreign", "forecast"), NOT_ASKED)
     costly = asked(When.READY, Cost.COSTLY)
     assert missing(a_situation(**lacking), costly) == {Evidence.FOREIGN, Evidence.FLEET, Evidence.FORECAST}
-    assert missing(a_situation(policy=a_policy(forecast=ForecastPolicy.OFF), **lacking), costly) == {Evidence.FOREIGN, Evidence.FLEET}
+    assert missing(a_situation(policy=a_policy(forecast=ForecastPolicy.OFF), **lacking), costly) == {
+        Evidence.FOREIGN,
+        Evidence.FLEET,
+    }
     assert missing(a_situation(), costly) == frozenset()
     no_pods = {"pods": NOT_ASKED, "owners": NOT_ASKED}
     assert missing(a_situation(**no_pods), costly) == {Evidence.PODS, Evidence.OWNERS}
-    assert missing(a_situation(policy=a_policy(drain=DrainPolicy(bound_pods=BoundPods.STAY)), **no_pods), costly) == frozenset()
+    assert (
+        missing(a_situation(policy=a_policy(drain=DrainPolicy(bound_pods=BoundPods.STAY)), **no_pods), costly)
+        == frozenset()
+    )
 
 
 @pytest.mark.parametrize("when", list(When))

@@ -14,20 +14,48 @@ from tests.careen.core.builders import a_situation, an_entry, held
 FAILED = an_entry("n3", failed="never-ready", limit=3)
 
 
-@pytest.mark.parametrize(("content", "expected"), [
-    pytest.param(LockContent(), None, id="free"), pytest.param(held(an_entry("n3")), None, id="held"), pytest.param(held(FAILED), Code.HALTED, id="failed"),
-    pytest.param(held(an_entry("n1", failed="never-ready")), None, id="the node's own failure"), pytest.param("garbage", None, id="the gate hold speaks for that"),
-])
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param(LockContent(), None, id="free"),
+        pytest.param(held(an_entry("n3")), None, id="held"),
+        pytest.param(held(FAILED), Code.HALTED, id="failed"),
+        pytest.param(held(an_entry("n1", failed="never-ready")), None, id="the node's own failure"),
+        pytest.param("garbage", None, id="the gate hold speaks for that"),
+    ],
+)
 def test_another_nodes_failure_refuses(content: LockContent | str, expected: Code | None) -> None:
     refused = halt.ask(a_situation(lock=content), When.READY)
     assert (refused and refused.code) == expected
 
 
-@pytest.mark.parametrize(("failed", "sentence"), [
-    (("n3",), "n3 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock release n3`"),
-    (("n3", "n4"), "n3 failed (never-ready), n4 failed (never-ready) and keep their claims, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock release n3`"),
-    (("n3", "n4", "n5", "n6"), "n3 failed (never-ready), n4 failed (never-ready), n5 failed (never-ready) and 1 more and keep their claims, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock release n3`"),
-])
+@pytest.mark.parametrize(
+    ("failed", "sentence"),
+    [
+        (
+            ("n3",),
+            (
+                "n3 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong and "
+                "`careen retry n3`, or `careen lock release n3`"
+            ),
+        ),
+        (
+            ("n3", "n4"),
+            (
+                "n3 failed (never-ready), n4 failed (never-ready) and keep their claims, so the roll-out halts: "
+                "mend what is wrong and `careen retry n3`, or `careen lock release n3`"
+            ),
+        ),
+        (
+            ("n3", "n4", "n5", "n6"),
+            (
+                "n3 failed (never-ready), n4 failed (never-ready), n5 failed (never-ready) and 1 more and keep "
+                "their claims, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock "
+                "release n3`"
+            ),
+        ),
+    ],
+)
 def test_the_sentence_names_who_failed_and_what_to_do(failed: tuple[str, ...], sentence: str) -> None:
     assert halt.halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
 

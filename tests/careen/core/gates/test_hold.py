@@ -22,22 +22,36 @@ def answer(annotation: str | None = None, **changes: Any) -> Code | None:
     return refused.code if refused else None
 
 
-@pytest.mark.parametrize(("annotation", "expected"), [
-    (None, None), ("", Code.HELD), ("replacing a fan", Code.HELD), ("a fan until=2026-03-04T12:00:01Z", Code.HELD), ("a fan until=2026-03-04T12:00:00Z", None),
-    ("until=2026-03-04T13:30:00+02:00", None), ("a fan, until=tomorrow", Code.HELD), ("a fan until=2026-03-04T11:00:00", Code.HELD),
-])
-def test_a_node_is_held_until_the_instant_named_and_for_ever_without_a_readable_one(annotation: str | None, expected: Code | None) -> None:
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (None, None),
+        ("", Code.HELD),
+        ("replacing a fan", Code.HELD),
+        ("a fan until=2026-03-04T12:00:01Z", Code.HELD),
+        ("a fan until=2026-03-04T12:00:00Z", None),
+        ("until=2026-03-04T13:30:00+02:00", None),
+        ("a fan, until=tomorrow", Code.HELD),
+        ("a fan until=2026-03-04T11:00:00", Code.HELD),
+    ],
+)
+def test_a_node_is_held_until_the_instant_named_and_for_ever_without_a_readable_one(
+    annotation: str | None, expected: Code | None
+) -> None:
     assert answer(annotation) is expected
 
 
-@pytest.mark.parametrize(("content", "expected"), [
-    pytest.param(lock.pause(LockContent(), "holidays", 1), Code.PAUSED, id="paused"),
-    pytest.param('{"nodeID":"manual"}', Code.PAUSED, id="kured's manual lock"),
-    pytest.param("reboot later", Code.LOCK_GARBAGE, id="garbage"),
-    pytest.param(Unknown("503"), Code.LOCK_UNKNOWN, id="unreadable"),
-    pytest.param(NOT_ASKED, Code.LOCK_UNKNOWN, id="not asked"),
-    pytest.param(held(an_entry("n2")), None, id="held by another node"),
-])
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param(lock.pause(LockContent(), "holidays", 1), Code.PAUSED, id="paused"),
+        pytest.param('{"nodeID":"manual"}', Code.PAUSED, id="kured's manual lock"),
+        pytest.param("reboot later", Code.LOCK_GARBAGE, id="garbage"),
+        pytest.param(Unknown("503"), Code.LOCK_UNKNOWN, id="unreadable"),
+        pytest.param(NOT_ASKED, Code.LOCK_UNKNOWN, id="not asked"),
+        pytest.param(held(an_entry("n2")), None, id="held by another node"),
+    ],
+)
 def test_the_lock_pauses(content: Any, expected: Code | None) -> None:
     assert answer(lock=content) is expected
 

@@ -13,17 +13,20 @@ from careen.core.gates.question import When
 from tests.careen.core.builders import UNKNOWN_NEED, YES, a_situation
 
 
-@pytest.mark.parametrize(("changes", "expected"), [
-    ({}, None),
-    ({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN),
-    ({"boot_id": Unknown("no such file")}, Code.BOOT_ID_UNKNOWN),
-    ({"clock_skew_seconds": 60.0}, None),
-    ({"clock_skew_seconds": 60.1}, Code.CLOCK_SKEW),
-    ({"clock_skew_seconds": -60.1}, Code.CLOCK_SKEW),
-    ({"clock_skew_seconds": Unknown("no Date header")}, Code.CLOCK_SKEW),
-    ({"need": Need(answer=NeedAnswer.YES, package_manager="apt-get")}, Code.PACKAGE_MANAGER),
-    ({"need": YES}, None),
-])
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, None),
+        ({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN),
+        ({"boot_id": Unknown("no such file")}, Code.BOOT_ID_UNKNOWN),
+        ({"clock_skew_seconds": 60.0}, None),
+        ({"clock_skew_seconds": 60.1}, Code.CLOCK_SKEW),
+        ({"clock_skew_seconds": -60.1}, Code.CLOCK_SKEW),
+        ({"clock_skew_seconds": Unknown("no Date header")}, Code.CLOCK_SKEW),
+        ({"need": Need(answer=NeedAnswer.YES, package_manager="apt-get")}, Code.PACKAGE_MANAGER),
+        ({"need": YES}, None),
+    ],
+)
 def test_unknown_never_means_yes(changes: dict[str, Any], expected: Code | None) -> None:
     refused = host_state.ask(a_situation(**changes), When.READY)
     assert (refused.code if refused else None) is expected

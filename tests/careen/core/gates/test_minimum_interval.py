@@ -13,11 +13,21 @@ from tests.careen.core.builders import a_node, a_policy, a_situation
 AN_HOUR_AGO = '{"at":"2026-03-04T11:00:00Z"}'
 
 
-@pytest.mark.parametrize(("last", "interval", "more", "expected"), [
-    (AN_HOUR_AGO, 3600, {}, None), (AN_HOUR_AGO, 3601, {}, Code.MINIMUM_INTERVAL), (AN_HOUR_AGO, 0, {}, None), (None, 3601, {}, None),
-    ("garbage", 3601, {}, None), ('{"at":7}', 3601, {}, None), (AN_HOUR_AGO, 3601, {keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"}, None),
-])
-def test_too_recent_a_reboot_refuses(last: str | None, interval: float, more: dict[str, str], expected: Code | None) -> None:
+@pytest.mark.parametrize(
+    ("last", "interval", "more", "expected"),
+    [
+        (AN_HOUR_AGO, 3600, {}, None),
+        (AN_HOUR_AGO, 3601, {}, Code.MINIMUM_INTERVAL),
+        (AN_HOUR_AGO, 0, {}, None),
+        (None, 3601, {}, None),
+        ("garbage", 3601, {}, None),
+        ('{"at":7}', 3601, {}, None),
+        (AN_HOUR_AGO, 3601, {keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"}, None),
+    ],
+)
+def test_too_recent_a_reboot_refuses(
+    last: str | None, interval: float, more: dict[str, str], expected: Code | None
+) -> None:
     node = a_node(annotations={**({keys.LAST_REBOOT: last} if last else {}), **more})
     refused = minimum_interval.ask(a_situation(node, a_policy(minimum_interval_seconds=interval)), When.READY)
     assert (refused.code if refused else None) is expected

@@ -19,9 +19,15 @@ UNTAINTED = a_policy(taint_key=None)
 LOSSY = SelfTest(warning="the kubelet does not hear of the shutdown")
 
 
-@pytest.mark.parametrize(("test", "expected"), [
-    (SelfTest(), None), (LOSSY, None), (Unknown("the host is slow"), None), (BROKEN, Code.REBOOT_IMPOSSIBLE),
-])
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        (SelfTest(), None),
+        (LOSSY, None),
+        (Unknown("the host is slow"), None),
+        (BROKEN, Code.REBOOT_IMPOSSIBLE),
+    ],
+)
 def test_only_what_would_surely_fail_refuses(test: Any, expected: Code | None) -> None:
     refused = reboot_way.ask(a_situation(self_test=test), When.READY)
     assert (refused.code if refused else None) is expected

@@ -10,17 +10,23 @@ from careen.core.gates.question import When
 from tests.careen.core.builders import a_policy, a_situation
 
 
-@pytest.mark.parametrize(("problem", "is_whole", "when", "is_refused"), [
-    ("", True, When.READY, False),
-    ("", False, When.BEFORE_REBOOT, False),
-    ("no ConfigMap", True, When.READY, True),
-    ("no ConfigMap", True, When.CLAIMED, True),
-    ("no ConfigMap", True, When.BEFORE_REBOOT, False),
-    ("no ConfigMap", False, When.READY, True),
-    ("no ConfigMap", False, When.BEFORE_REBOOT, True),
-])
+@pytest.mark.parametrize(
+    ("problem", "is_whole", "when", "is_refused"),
+    [
+        ("", True, When.READY, False),
+        ("", False, When.BEFORE_REBOOT, False),
+        ("no ConfigMap", True, When.READY, True),
+        ("no ConfigMap", True, When.CLAIMED, True),
+        ("no ConfigMap", True, When.BEFORE_REBOOT, False),
+        ("no ConfigMap", False, When.READY, True),
+        ("no ConfigMap", False, When.BEFORE_REBOOT, True),
+    ],
+)
 def test_nothing_is_begun_with_older_settings_and_a_drain_ends_only_with_whole_ones(
-    problem: str, is_whole: bool, when: When, is_refused: bool,
+    problem: str,
+    is_whole: bool,
+    when: When,
+    is_refused: bool,
 ) -> None:
     refused = settings.ask(a_situation(policy=a_policy(settings_problem=problem, are_settings_whole=is_whole)), when)
     assert (refused is not None) is is_refused

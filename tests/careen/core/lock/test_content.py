@@ -1,4 +1,5 @@
-"""The lock: both kured forms read, ours written so that both forms of kured read it as held, and never more claims than allowed."""
+"""The lock: both kured forms read, ours written so that both forms of kured read it as held, and never more
+claims than allowed."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def understood(content: str | None) -> LockContent:
     return found
 
 
-@pytest.mark.parametrize("text", [None, "", "  ", '{"maxOwners":2,"locks":[]}', '{"maxOwners":2,"locks":null}', '{"nodeID":""}'])
+@pytest.mark.parametrize(
+    "text", [None, "", "  ", '{"maxOwners":2,"locks":[]}', '{"maxOwners":2,"locks":null}', '{"nodeID":""}']
+)
 def test_nothing_and_kureds_empty_leftovers_hold_nobody(text: str | None) -> None:
     assert understood(text).holders == ()
     assert lock.free_slots(understood(text), 1) == 1
@@ -46,7 +49,14 @@ def test_a_holder_named_only_at_the_top_counts_beside_the_list() -> None:
     assert understood('{"nodeID":"n1","maxOwners":2,"locks":[{"nodeID":"n2"}]}').holders == ("n1", "n2")
 
 
-@pytest.mark.parametrize("text", ['{"nodeID":"manual"}', '{"maxOwners":2,"locks":[{"nodeID":"manual"}]}', '{"nodeID":"manual","locks":[{"nodeID":"n1"}],"maxOwners":3}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"nodeID":"manual"}',
+        '{"maxOwners":2,"locks":[{"nodeID":"manual"}]}',
+        '{"nodeID":"manual","locks":[{"nodeID":"n1"}],"maxOwners":3}',
+    ],
+)
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
 def test_a_manual_lock_pauses_in_every_mode(text: str, concurrency: int) -> None:
     assert understood(text).is_paused
@@ -54,10 +64,21 @@ def test_a_manual_lock_pauses_in_every_mode(text: str, concurrency: int) -> None
     assert lock.add(understood(text), an_entry(), concurrency) is None
 
 
-@pytest.mark.parametrize("text", [
-    "reboot later", "[]", "null", "3", '{"owner":"n1"}', '{"nodeID":7}', '{"locks":{}}',
-    '{"nodeID":"","next":[1]}', '{"maxOwners":"2","locks":[]}', "[" * 100_000,
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "reboot later",
+        "[]",
+        "null",
+        "3",
+        '{"owner":"n1"}',
+        '{"nodeID":7}',
+        '{"locks":{}}',
+        '{"nodeID":"","next":[1]}',
+        '{"maxOwners":"2","locks":[]}',
+        "[" * 100_000,
+    ],
+)
 def test_content_that_cannot_be_understood_is_said_so(text: str) -> None:
     assert isinstance(lock.parse(text), Garbage)
 
@@ -69,12 +90,29 @@ def test_a_claim_is_written_in_the_form_that_is_documented() -> None:
     text = lock.render(lock.name_next(content, ("n2", "n3"), 7, "2026-03-04T12:00:00Z"))
     assert text is not None
     assert json.loads(text) == {
-        "nodeID": "n1", "metadata": {"unschedulable": True}, "created": "2026-03-04T11:59:00Z", "TTL": 0, "maxOwners": 2,
-        "locks": [{
-            "nodeID": "n1", "metadata": {"unschedulable": True}, "created": "2026-03-04T11:59:00Z", "TTL": 0, "id": "c1", "uid": "uid-n1",
-            "groups": ["zone=a"], "boot": "boot-1", "cordoned": True, "limit": 2, "zone": "",
-        }],
-        "next": ["n2", "n3"], "nextAt": "2026-03-04T12:00:00Z", "waiting": 7,
+        "nodeID": "n1",
+        "metadata": {"unschedulable": True},
+        "created": "2026-03-04T11:59:00Z",
+        "TTL": 0,
+        "maxOwners": 2,
+        "locks": [
+            {
+                "nodeID": "n1",
+                "metadata": {"unschedulable": True},
+                "created": "2026-03-04T11:59:00Z",
+                "TTL": 0,
+                "id": "c1",
+                "uid": "uid-n1",
+                "groups": ["zone=a"],
+                "boot": "boot-1",
+                "cordoned": True,
+                "limit": 2,
+                "zone": "",
+            }
+        ],
+        "next": ["n2", "n3"],
+        "nextAt": "2026-03-04T12:00:00Z",
+        "waiting": 7,
     }
 
 
@@ -82,8 +120,13 @@ def test_a_free_lock_that_names_nobody_leaves_no_annotation() -> None:
     assert lock.render(lock.remove(held(an_entry()), "n1", "c1")) is None
 
 
-@pytest.mark.parametrize(("zones", "is_let_in"), [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)])
-def test_in_one_zone_a_claim_is_added_only_beside_holders_that_are_known_to_be_of_it(zones: tuple[str | None, ...], is_let_in: bool) -> None:
+@pytest.mark.parametrize(
+    ("zones", "is_let_in"),
+    [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)],
+)
+def test_in_one_zone_a_claim_is_added_only_beside_holders_that_are_known_to_be_of_it(
+    zones: tuple[str | None, ...], is_let_in: bool
+) -> None:
     content = held(*(an_entry(f"h{number}", zone=zone, limit=5) for number, zone in enumerate(zones)))
     assert (lock.add(content, an_entry("n1", zone="a"), 5, in_one_zone=True) is not None) is is_let_in
     assert lock.add(content, an_entry("n1", zone="a"), 5) is not None
@@ -93,7 +136,10 @@ def test_an_entry_of_an_older_release_has_no_known_zone() -> None:
     assert understood('{"nodeID":"n1","locks":[{"nodeID":"n1","id":"c1"}]}').entries[0].zone is None
 
 
-@pytest.mark.parametrize(("node", "names", "abreast"), [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)])
+@pytest.mark.parametrize(
+    ("node", "names", "abreast"),
+    [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
+)
 def test_whoever_leaves_the_line_takes_its_place_abreast_along(node: str, names: tuple[str, ...], abreast: int) -> None:
     line = lock.name_next(LockContent(), ("n1", "n2", "n3"), 3, "t", abreast=2)
     left = understood(lock.render(lock.leave_line(line, node)))
@@ -108,13 +154,16 @@ def test_names_without_a_holder_expire_for_a_kured_that_takes_over() -> None:
     assert json.loads(text)["nodeID"] == ""
 
 
-@pytest.mark.parametrize(("entries", "ours", "allowed"), [
-    ([], 3, 3),
-    ([an_entry("n1", limit=3)], 3, 3),
-    ([an_entry("n1", limit=3)], 1, 1),
-    ([an_entry("n1", limit=1)], 3, 1),
-    ([an_entry("n1", limit=2), an_entry("n2", limit=3)], 3, 2),
-])
+@pytest.mark.parametrize(
+    ("entries", "ours", "allowed"),
+    [
+        ([], 3, 3),
+        ([an_entry("n1", limit=3)], 3, 3),
+        ([an_entry("n1", limit=3)], 1, 1),
+        ([an_entry("n1", limit=1)], 3, 1),
+        ([an_entry("n1", limit=2), an_entry("n2", limit=3)], 3, 2),
+    ],
+)
 def test_while_older_entries_live_the_smaller_limit_holds(entries: list[Any], ours: int, allowed: int) -> None:
     assert lock.limit(held(*entries), ours) == allowed
 
@@ -182,7 +231,12 @@ def kured_multi_lets_in(text: str | None, max_owners: int) -> bool:
 
 
 names = st.sampled_from(["n1", "n2", "n3", "n4"])
-operations = st.lists(st.tuples(st.sampled_from(["add", "remove", "pause", "resume", "release", "next", "pass"]), names, st.integers(1, 3)), max_size=25)
+operations = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "remove", "pause", "resume", "release", "next", "pass"]), names, st.integers(1, 3)
+    ),
+    max_size=25,
+)
 
 
 @given(operations)
@@ -195,10 +249,14 @@ def test_whatever_happens_add_never_lets_more_in_than_the_limit(steps: list[tupl
             if added is not None:
                 content = added
                 assert len(content.holders) <= concurrency
-                assert len(content.holders) <= min([concurrency, *(entry.limit for entry in before.entries if entry.node != name)])
+                assert len(content.holders) <= min(
+                    [concurrency, *(entry.limit for entry in before.entries if entry.node != name)]
+                )
                 assert not content.is_paused
         elif step == "remove":
-            content = lock.remove(content, name, next((entry.id for entry in content.entries if entry.node == name), "none"))
+            content = lock.remove(
+                content, name, next((entry.id for entry in content.entries if entry.node == name), "none")
+            )
         elif step == "pause":
             content = lock.pause(content, "why", concurrency)
         elif step == "resume":
@@ -206,7 +264,9 @@ def test_whatever_happens_add_never_lets_more_in_than_the_limit(steps: list[tupl
         elif step == "release":
             content = lock.release_by_hand(content, name)
         elif step == "next":
-            content = lock.name_next(content, (name,), concurrency, "2026-03-04T12:00:00Z", abreast=(None, 0, 1)[number % 3])
+            content = lock.name_next(
+                content, (name,), concurrency, "2026-03-04T12:00:00Z", abreast=(None, 0, 1)[number % 3]
+            )
         else:
             content = lock.pass_over(content, (name,))
         assert len({entry.node for entry in content.entries}) == len(content.entries)
@@ -218,7 +278,13 @@ def check_what_everybody_reads(content: LockContent, concurrency: int) -> None:
     read = lock.parse(text)
     assert isinstance(read, LockContent)
     if text is not None:
-        assert (read.entries, read.is_paused, read.next, read.abreast, read.passed) == (content.entries, content.is_paused, content.next, content.abreast, content.passed)
+        assert (read.entries, read.is_paused, read.next, read.abreast, read.passed) == (
+            content.entries,
+            content.is_paused,
+            content.next,
+            content.abreast,
+            content.passed,
+        )
     if content.entries:
         assert kured_single_reads_held_by(text) in {"manual", *content.holders}
         assert not kured_multi_lets_in(text, len(content.holders))
@@ -227,8 +293,35 @@ def check_what_everybody_reads(content: LockContent, concurrency: int) -> None:
         assert not kured_multi_lets_in(text, content.max_owners)
 
 
-@given(st.text() | st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
-    st.sampled_from(["nodeID", "locks", "maxOwners", "metadata", "created", "TTL", "id", "next", "groups", "uid", "limit", "zone", "abreast"]), inner)).map(json.dumps))
+@given(
+    st.text()
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "nodeID",
+                        "locks",
+                        "maxOwners",
+                        "metadata",
+                        "created",
+                        "TTL",
+                        "id",
+                        "next",
+                        "groups",
+                        "uid",
+                        "limit",
+                        "zone",
+                        "abreast",
+                    ]
+                ),
+                inner,
+            )
+        ),
+    ).map(json.dumps)
+)
 def test_any_content_is_either_understood_or_garbage(text: str) -> None:
     found = lock.parse(text)
     if isinstance(found, LockContent):
@@ -259,12 +352,30 @@ def test_two_kured_entries_of_one_node_are_one_holder() -> None:
 # One entry that cannot be read ------------------------------------------------------------------------------------
 
 UNREADABLE = {
-    "a number": 5, "null": None, "a text": "n2", "a list": [], "nothing": {}, "no name": {"id": "c2"}, "an empty name": {"nodeID": ""},
-    "a name that is a number": {"nodeID": 7}, "a name that is a path": {"nodeID": "../pods"}, "two dots": {"nodeID": ".."}, "a long name": {"nodeID": "n" * 300},
+    "a number": 5,
+    "null": None,
+    "a text": "n2",
+    "a list": [],
+    "nothing": {},
+    "no name": {"id": "c2"},
+    "an empty name": {"nodeID": ""},
+    "a name that is a number": {"nodeID": 7},
+    "a name that is a path": {"nodeID": "../pods"},
+    "two dots": {"nodeID": ".."},
+    "a long name": {"nodeID": "n" * 300},
 }
 IN_PARTS = {
-    "groups": {"groups": "zone=a"}, "metadata": {"metadata": 3}, "id": {"id": {}}, "uid": {"uid": 1}, "boot": {"boot": []}, "cordoned": {"cordoned": "yes"},
-    "created": {"created": 5}, "zone": {"zone": 1}, "limit": {"limit": "2"}, "a limit of 400 digits": {"limit": 10**400}, "a truth for a limit": {"limit": True},
+    "groups": {"groups": "zone=a"},
+    "metadata": {"metadata": 3},
+    "id": {"id": {}},
+    "uid": {"uid": 1},
+    "boot": {"boot": []},
+    "cordoned": {"cordoned": "yes"},
+    "created": {"created": 5},
+    "zone": {"zone": 1},
+    "limit": {"limit": "2"},
+    "a limit of 400 digits": {"limit": 10**400},
+    "a truth for a limit": {"limit": True},
     "failed": {"failed": {}},
 }
 
@@ -274,12 +385,18 @@ def beside(row: Any) -> str:
     return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
 
 
-@pytest.mark.parametrize("row", [*UNREADABLE.values(), *({"nodeID": "n2", **part} for part in IN_PARTS.values())], ids=[*UNREADABLE, *IN_PARTS])
+@pytest.mark.parametrize(
+    "row",
+    [*UNREADABLE.values(), *({"nodeID": "n2", **part} for part in IN_PARTS.values())],
+    ids=[*UNREADABLE, *IN_PARTS],
+)
 def test_an_entry_that_cannot_be_read_is_a_claim_beside_the_others_and_stays_as_it_stands(row: Any) -> None:
     content = understood(beside(row))
     assert content.entries[0].node == "n1"
     assert len(content.holders) == 2
-    assert lock.free_slots(replace(content, entries=tuple(replace(each, failed="") for each in content.entries)), 3) == 1
+    assert (
+        lock.free_slots(replace(content, entries=tuple(replace(each, failed="") for each in content.entries)), 3) == 1
+    )
     written = lock.render(replace(content, waiting=3))
     assert json.loads(written or "")["locks"][1] == row
     assert understood(written).entries[1] == content.entries[1]
@@ -339,11 +456,44 @@ def test_who_has_just_not_come_is_remembered_before_those_of_long_ago() -> None:
 
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text(max_size=5) | st.sampled_from(["n1", "manual", "", "c1"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([
-        "nodeID", "locks", "id", "uid", "groups", "boot", "cordoned", "created", "limit", "zone", "failed", "metadata", "maxOwners", "next", "passed", "waiting",
-        "abreast", "reason", "nextAt",
-    ]), inner, max_size=6), max_leaves=25,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(10**400)
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["n1", "manual", "", "c1"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "nodeID",
+                    "locks",
+                    "id",
+                    "uid",
+                    "groups",
+                    "boot",
+                    "cordoned",
+                    "created",
+                    "limit",
+                    "zone",
+                    "failed",
+                    "metadata",
+                    "maxOwners",
+                    "next",
+                    "passed",
+                    "waiting",
+                    "abreast",
+                    "reason",
+                    "nextAt",
+                ]
+            ),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=25,
 )
 
 
@@ -358,4 +508,7 @@ def test_whatever_is_understood_is_written_and_then_understood_alike(text: str) 
     assert len(again.entries) == len(content.entries)
     assert again.nodes == content.nodes
     assert again.is_paused == content.is_paused
-    assert lock.confirms(LockReading(content=text, resource_version="1", daemonset_uid="u"), "n1", "c1") in (True, False)
+    assert lock.confirms(LockReading(content=text, resource_version="1", daemonset_uid="u"), "n1", "c1") in (
+        True,
+        False,
+    )

@@ -47,14 +47,25 @@ def with_pods(waiter: NodeView, moves: int) -> NodeView:
 
 
 def test_needs_of_the_same_hour_are_equally_old_and_the_fewest_pods_go_first() -> None:
-    waiters = [with_pods(a_waiter("n1", "09:00"), 7), with_pods(a_waiter("n2", "09:59"), 6), with_pods(a_waiter("n3", "10:00"), 1), a_waiter("n4", "09:00")]
+    waiters = [
+        with_pods(a_waiter("n1", "09:00"), 7),
+        with_pods(a_waiter("n2", "09:59"), 6),
+        with_pods(a_waiter("n3", "10:00"), 1),
+        a_waiter("n4", "09:00"),
+    ]
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n4", "n3")
 
 
-def test_the_zone_whose_first_node_has_the_fewest_pods_comes_first_and_a_quiet_control_plane_speaks_for_no_zone() -> None:
+def test_the_zone_whose_first_node_has_the_fewest_pods_comes_first_and_a_quiet_control_plane_speaks_for_no_zone() -> (
+    None
+):
     waiters = [
-        with_pods(a_waiter("a1", zone="a"), 5), with_pods(a_waiter("a2", zone="a"), 5), with_pods(a_waiter("b1", zone="b"), 9), with_pods(a_waiter("b2", zone="b"), 4),
-        with_pods(a_waiter("c1", zone="c"), 6), with_pods(a_waiter("c0", zone="c", labels=CONTROL_PLANE), 0),
+        with_pods(a_waiter("a1", zone="a"), 5),
+        with_pods(a_waiter("a2", zone="a"), 5),
+        with_pods(a_waiter("b1", zone="b"), 9),
+        with_pods(a_waiter("b2", zone="b"), 4),
+        with_pods(a_waiter("c1", zone="c"), 6),
+        with_pods(a_waiter("c0", zone="c", labels=CONTROL_PLANE), 0),
     ]
     assert next_names(waiters, FREE, a_policy()) == ("b2", "b1", "a1", "a2", "c1", "c0")
     assert next_names(waiters, FREE, BY_ZONE) == ("b2", "b1", "a1", "a2", "c1", "c0")
@@ -64,14 +75,22 @@ def test_the_zone_whose_first_node_has_the_fewest_pods_comes_first_and_a_quiet_c
 @pytest.mark.parametrize("nonsense", ["-1", "1e3", "٣٤x", "9" * 5000, ""])
 def test_a_number_of_pods_that_makes_no_sense_puts_the_node_last_and_stops_nobody(nonsense: str) -> None:
     waiter = a_waiter("n1")
-    waiters = [replace(waiter, annotations={**waiter.annotations, keys.MOVES: nonsense}), with_pods(a_waiter("n2"), 500)]
+    waiters = [
+        replace(waiter, annotations={**waiter.annotations, keys.MOVES: nonsense}),
+        with_pods(a_waiter("n2"), 500),
+    ]
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1")
 
 
-@pytest.mark.parametrize(("agents", "seconds"), [
-    pytest.param(None, order.GATHER_SECONDS, id="nobody knows how many there are"), pytest.param(1, 0.0, id="nobody else could come"),
-    pytest.param(2, order.GATHER_SECONDS, id="a fleet"), pytest.param(501, order.GATHER_SECONDS + 60.0, id="a fleet whose taints are spread over a minute"),
-])
+@pytest.mark.parametrize(
+    ("agents", "seconds"),
+    [
+        pytest.param(None, order.GATHER_SECONDS, id="nobody knows how many there are"),
+        pytest.param(1, 0.0, id="nobody else could come"),
+        pytest.param(2, order.GATHER_SECONDS, id="a fleet"),
+        pytest.param(501, order.GATHER_SECONDS + 60.0, id="a fleet whose taints are spread over a minute"),
+    ],
+)
 def test_the_first_claim_waits_for_as_long_as_the_others_may_need(agents: int | None, seconds: float) -> None:
     assert order.gather_seconds(agents) == seconds
 
@@ -88,7 +107,12 @@ def test_the_control_plane_goes_last() -> None:
 
 
 def test_the_zone_at_work_is_finished_first_then_the_zone_with_the_oldest_need() -> None:
-    waiters = [a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b"), a_waiter("b2", "10:00", "b"), a_waiter("c1", "07:00", "c")]
+    waiters = [
+        a_waiter("a1", "09:00", "a"),
+        a_waiter("b1", "08:00", "b"),
+        a_waiter("b2", "10:00", "b"),
+        a_waiter("c1", "07:00", "c"),
+    ]
     assert next_names(waiters, FREE, a_policy()) == ("c1", "b1", "b2", "a1")
     assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "c1", "b1", "b2")
 
@@ -110,14 +134,23 @@ def test_only_ready_nodes_that_hold_no_claim_are_named() -> None:
 
 def test_a_node_whose_budget_has_room_goes_before_one_whose_budget_is_spent() -> None:
     policy = a_policy(concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
-    waiters = [a_waiter("a1", "01:00", "a"), a_waiter("b1", "02:00", "b"), a_waiter("b2", "03:00", "b"), a_waiter("c1", "04:00", "c")]
+    waiters = [
+        a_waiter("a1", "01:00", "a"),
+        a_waiter("b1", "02:00", "b"),
+        a_waiter("b2", "03:00", "b"),
+        a_waiter("c1", "04:00", "c"),
+    ]
     content = held(an_entry("a0", groups=("zone=a",), limit=3))
     assert next_names(waiters, content, policy) == ("b1", "c1", "a1", "b2")
 
 
 def test_at_most_one_control_plane_node_has_room_at_a_time() -> None:
     waiters = [a_waiter("cp1", labels=CONTROL_PLANE), a_waiter("cp2", labels=CONTROL_PLANE), a_waiter("n1", "23:00")]
-    assert next_names(waiters, held(an_entry("cp0", groups=("control-plane",))), a_policy(concurrency=3)) == ("n1", "cp1", "cp2")
+    assert next_names(waiters, held(an_entry("cp0", groups=("control-plane",))), a_policy(concurrency=3)) == (
+        "n1",
+        "cp1",
+        "cp2",
+    )
 
 
 def test_the_line_is_no_longer_than_it_must_be() -> None:
@@ -126,30 +159,79 @@ def test_the_line_is_no_longer_than_it_must_be() -> None:
 
 
 def test_a_node_belongs_to_the_groups_of_every_budget_with_the_smallest_limit() -> None:
-    policy = a_policy(budgets=(
-        Budget(kind=BudgetKind.ZONE, limit=2), Budget(kind=BudgetKind.SELECTOR, limit=3, selector=Selector.parse("pool=db")),
-        Budget(kind=BudgetKind.CONTROL_PLANE, limit=2),
-    ))
+    policy = a_policy(
+        budgets=(
+            Budget(kind=BudgetKind.ZONE, limit=2),
+            Budget(kind=BudgetKind.SELECTOR, limit=3, selector=Selector.parse("pool=db")),
+            Budget(kind=BudgetKind.CONTROL_PLANE, limit=2),
+        )
+    )
     node = a_node(labels={keys.ZONE: "a", "pool": "db", keys.MASTER: ""})
     assert order.groups(node, policy) == {"zone=a": 2, "selector:pool=db": 3, "control-plane": 1}
     assert order.groups(a_node(), policy) == {}
 
 
 BY_ZONE = a_policy(order=Order.ZONE, concurrency=3)
-TWO_ZONES = [a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b"), a_waiter("a2", "07:00", "a"), a_waiter("b2", "10:00", "b")]
+TWO_ZONES = [
+    a_waiter("a1", "09:00", "a"),
+    a_waiter("b1", "08:00", "b"),
+    a_waiter("a2", "07:00", "a"),
+    a_waiter("b2", "10:00", "b"),
+]
 
 
-@pytest.mark.parametrize(("content", "zone", "names", "abreast"), [
-    pytest.param(FREE, None, ("a2", "a1", "b1", "b2"), 2, id="nobody at work: the zone with the oldest need"),
-    pytest.param(FREE, "b", ("b1", "b2", "a2", "a1"), 2, id="the zone of whoever hands on, first"),
-    pytest.param(held(an_entry("b0", zone="b", limit=3)), "a", ("b1", "b2", "a2", "a1"), 2, id="the holders' zone, whoever writes"),
-    pytest.param(held(an_entry("b0", zone="b", limit=3), next=("a1",)), None, ("b1", "b2", "a1", "a2"), 2, id="the holders' zone before a place in the line"),
-    pytest.param(LockContent(next=("b2", "a1")), None, ("b2", "b1", "a1", "a2"), 2, id="the zone of the first in line, when nobody is at work"),
-    pytest.param(held(an_entry("c0", zone="c", limit=3)), None, ("a2", "a1", "b1", "b2"), 0, id="nobody else of the zone at work is left"),
-    pytest.param(held(an_entry("old", zone=None, limit=3)), None, ("a2", "a1", "b1", "b2"), 0, id="a holder whose zone is not known"),
-    pytest.param(held(an_entry("a0", zone="a", limit=3), an_entry("b0", zone="b", limit=3)), None, ("a2", "a1", "b1", "b2"), 0, id="two zones at work already"),
-])
-def test_by_zone_the_line_says_how_many_may_work_beside_the_holders(content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int) -> None:
+@pytest.mark.parametrize(
+    ("content", "zone", "names", "abreast"),
+    [
+        pytest.param(FREE, None, ("a2", "a1", "b1", "b2"), 2, id="nobody at work: the zone with the oldest need"),
+        pytest.param(FREE, "b", ("b1", "b2", "a2", "a1"), 2, id="the zone of whoever hands on, first"),
+        pytest.param(
+            held(an_entry("b0", zone="b", limit=3)),
+            "a",
+            ("b1", "b2", "a2", "a1"),
+            2,
+            id="the holders' zone, whoever writes",
+        ),
+        pytest.param(
+            held(an_entry("b0", zone="b", limit=3), next=("a1",)),
+            None,
+            ("b1", "b2", "a1", "a2"),
+            2,
+            id="the holders' zone before a place in the line",
+        ),
+        pytest.param(
+            LockContent(next=("b2", "a1")),
+            None,
+            ("b2", "b1", "a1", "a2"),
+            2,
+            id="the zone of the first in line, when nobody is at work",
+        ),
+        pytest.param(
+            held(an_entry("c0", zone="c", limit=3)),
+            None,
+            ("a2", "a1", "b1", "b2"),
+            0,
+            id="nobody else of the zone at work is left",
+        ),
+        pytest.param(
+            held(an_entry("old", zone=None, limit=3)),
+            None,
+            ("a2", "a1", "b1", "b2"),
+            0,
+            id="a holder whose zone is not known",
+        ),
+        pytest.param(
+            held(an_entry("a0", zone="a", limit=3), an_entry("b0", zone="b", limit=3)),
+            None,
+            ("a2", "a1", "b1", "b2"),
+            0,
+            id="two zones at work already",
+        ),
+    ],
+)
+def test_by_zone_the_line_says_how_many_may_work_beside_the_holders(
+    content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int
+) -> None:
     line = order.hand_on(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone)
     assert (line.next, line.abreast) == (names, abreast)
 
@@ -176,7 +258,14 @@ def a_counted(name: str, moves: str | None, since: str = "09:00", **changes: Any
 
 
 def test_by_moves_the_fewest_go_first_then_the_oldest_and_who_does_not_say_comes_after_them() -> None:
-    waiters = [a_counted("n1", "7"), a_counted("n2", None), a_counted("n3", "12"), a_counted("n4", "7", "08:00"), a_counted("n5", "many"), a_counted("cp", "0", labels=CONTROL_PLANE)]
+    waiters = [
+        a_counted("n1", "7"),
+        a_counted("n2", None),
+        a_counted("n3", "12"),
+        a_counted("n4", "7", "08:00"),
+        a_counted("n5", "many"),
+        a_counted("cp", "0", labels=CONTROL_PLANE),
+    ]
     assert next_names(waiters, FREE, FEWEST) == ("n4", "n1", "n3", "n2", "n5", "cp")
 
 
@@ -195,16 +284,30 @@ FEWEST = a_policy(order=Order.FEWEST_MOVES)
 NAMED = LockContent(next=("n1", "n2", "n3"), next_at="t")
 
 
-def turn(name: str, content: LockContent, waited: float = 0.0, concurrency: int = 1, memory: Memory | None = None) -> order.Turn:
+def turn(
+    name: str, content: LockContent, waited: float = 0.0, concurrency: int = 1, memory: Memory | None = None
+) -> order.Turn:
     first = order.whose_turn(name, content, a_policy(concurrency=concurrency), memory or Memory(), 1000.0)
     return order.whose_turn(name, content, a_policy(concurrency=concurrency), first.memory, 1000.0 + waited)
 
 
-@pytest.mark.parametrize(("name", "waited", "concurrency", "expected"), [
-    ("n1", 0, 1, True), ("n2", 0, 1, False), ("n2", 0, 2, True), ("n2", 59, 1, False), ("n2", 60, 1, True), ("n3", 60, 1, False),
-    ("n3", 120, 1, True), ("n9", 120, 1, False), ("n9", 180, 1, True),
-])
-def test_the_named_come_in_order_and_who_does_not_come_within_a_minute_is_passed_over(name: str, waited: float, concurrency: int, expected: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "waited", "concurrency", "expected"),
+    [
+        ("n1", 0, 1, True),
+        ("n2", 0, 1, False),
+        ("n2", 0, 2, True),
+        ("n2", 59, 1, False),
+        ("n2", 60, 1, True),
+        ("n3", 60, 1, False),
+        ("n3", 120, 1, True),
+        ("n9", 120, 1, False),
+        ("n9", 180, 1, True),
+    ],
+)
+def test_the_named_come_in_order_and_who_does_not_come_within_a_minute_is_passed_over(
+    name: str, waited: float, concurrency: int, expected: bool
+) -> None:
     assert turn(name, NAMED, waited, concurrency).is_ours is expected
 
 
@@ -222,15 +325,60 @@ def test_a_new_hand_over_begins_a_new_watch() -> None:
     assert not again.is_ours
 
 
-@pytest.mark.parametrize(("name", "waited", "content", "expected"), [
-    pytest.param("n2", 0, LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2), True, id="the first zone, as many as fit"),
-    pytest.param("n3", 0, LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2), False, id="the next zone waits although a slot is free"),
-    pytest.param("n3", 60, LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2), True, id="nobody is at work: passed over after a minute"),
-    pytest.param("n1", 0, held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=1), True, id="beside a holder of the zone"),
-    pytest.param("n2", 600, held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=1), False, id="somebody is at work: never passed over"),
-    pytest.param("n1", 600, held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=0), False, id="nobody of the zone at work is left"),
-    pytest.param("n2", 0, held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t"), True, id="named in another order: the lock and the gate decide"),
-])
+@pytest.mark.parametrize(
+    ("name", "waited", "content", "expected"),
+    [
+        pytest.param(
+            "n2",
+            0,
+            LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2),
+            True,
+            id="the first zone, as many as fit",
+        ),
+        pytest.param(
+            "n3",
+            0,
+            LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2),
+            False,
+            id="the next zone waits although a slot is free",
+        ),
+        pytest.param(
+            "n3",
+            60,
+            LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2),
+            True,
+            id="nobody is at work: passed over after a minute",
+        ),
+        pytest.param(
+            "n1",
+            0,
+            held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=1),
+            True,
+            id="beside a holder of the zone",
+        ),
+        pytest.param(
+            "n2",
+            600,
+            held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=1),
+            False,
+            id="somebody is at work: never passed over",
+        ),
+        pytest.param(
+            "n1",
+            600,
+            held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=0),
+            False,
+            id="nobody of the zone at work is left",
+        ),
+        pytest.param(
+            "n2",
+            0,
+            held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t"),
+            True,
+            id="named in another order: the lock and the gate decide",
+        ),
+    ],
+)
 def test_by_zone_only_the_zone_at_work_may_come(name: str, waited: float, content: LockContent, expected: bool) -> None:
     first = order.whose_turn(name, content, BY_ZONE, Memory(), 1000.0)
     assert order.whose_turn(name, content, BY_ZONE, first.memory, 1000.0 + waited).is_ours is expected
@@ -248,11 +396,28 @@ def test_whoever_comes_out_of_order_knows_who_did_not_come() -> None:
 LINE = LockContent(next=tuple(f"n{number}" for number in range(1, 14)), waiting=5000)
 
 
-@pytest.mark.parametrize(("name", "concurrency", "seconds"), [
-    ("n1", 1, 3.0), ("n2", 1, 3.0), ("n3", 1, 10.0), ("n4", 1, 10.0), ("n5", 1, 15.0), ("n6", 1, 20.0), ("n7", 1, 25.0), ("n13", 1, 25.0),
-    ("n5", 4, 3.0), ("n6", 4, 10.0), ("n13", 4, 10.0), ("n5", 2, 10.0), ("n9", 2, 15.0), ("n10", 2, 20.0),
-])
-def test_whom_the_next_releases_can_call_looks_often_and_the_others_of_the_line_by_their_place(name: str, concurrency: int, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "concurrency", "seconds"),
+    [
+        ("n1", 1, 3.0),
+        ("n2", 1, 3.0),
+        ("n3", 1, 10.0),
+        ("n4", 1, 10.0),
+        ("n5", 1, 15.0),
+        ("n6", 1, 20.0),
+        ("n7", 1, 25.0),
+        ("n13", 1, 25.0),
+        ("n5", 4, 3.0),
+        ("n6", 4, 10.0),
+        ("n13", 4, 10.0),
+        ("n5", 2, 10.0),
+        ("n9", 2, 15.0),
+        ("n10", 2, 20.0),
+    ],
+)
+def test_whom_the_next_releases_can_call_looks_often_and_the_others_of_the_line_by_their_place(
+    name: str, concurrency: int, seconds: float
+) -> None:
     assert order.look_again_seconds(name, LINE, a_policy(concurrency=concurrency), 0.5) == seconds
 
 
@@ -263,19 +428,26 @@ def test_whom_nobody_named_looks_rarely(waiting: int, seconds: float) -> None:
 
 @given(st.integers(1, 20), st.integers(0, 40))
 def test_who_is_named_never_sleeps_as_long_as_who_is_not(concurrency: int, place: int) -> None:
-    """A pause of half a minute and more is stretched with the number of the waiting: at 5,000 to a quarter of an hour."""
+    """A pause of half a minute and more is stretched with the number of the waiting: at 5,000 to a quarter of
+    an hour."""
     line = LockContent(next=tuple(f"n{number}" for number in range(41)), waiting=5000)
     assert 3.0 <= order.look_again_seconds(f"n{place}", line, a_policy(concurrency=concurrency), 0.0) < 30.0
 
 
-@pytest.mark.parametrize("changes", [{"order": Order.FEWEST_MOVES}, {"order": Order.ZONE}, {"budgets": (Budget(kind=BudgetKind.ZONE, limit=1),)}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"order": Order.FEWEST_MOVES}, {"order": Order.ZONE}, {"budgets": (Budget(kind=BudgetKind.ZONE, limit=1),)}],
+)
 def test_where_places_change_with_each_hand_over_nobody_of_the_line_sleeps_long(changes: dict[str, Any]) -> None:
     assert order.look_again_seconds("n13", LINE, a_policy(**changes), 0.0) == 10.0
     assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 3.0
 
 
 def test_while_an_older_entry_lives_its_smaller_limit_says_how_many_can_be_called() -> None:
-    assert order.look_again_seconds("n3", held(an_entry("n9", limit=1), next=LINE.next), a_policy(concurrency=4), 0.0) == 10.0
+    assert (
+        order.look_again_seconds("n3", held(an_entry("n9", limit=1), next=LINE.next), a_policy(concurrency=4), 0.0)
+        == 10.0
+    )
 
 
 def test_five_thousand_waiting_nodes_cost_less_than_twenty_requests_a_second() -> None:
@@ -295,7 +467,10 @@ def test_counting_pods_keeps_five_thousand_waiting_nodes_under_twenty_requests_a
     assert 2 * looks + named / counting.NAMED_SECONDS + (waiting - named) / counting.OTHERS_SECONDS < 20
 
 
-@given(st.permutations([a_waiter(f"n{number}", f"{number % 3:02}:00", "ab"[number % 2]) for number in range(8)]), st.sampled_from(list(Order)))
+@given(
+    st.permutations([a_waiter(f"n{number}", f"{number % 3:02}:00", "ab"[number % 2]) for number in range(8)]),
+    st.sampled_from(list(Order)),
+)
 def test_the_order_does_not_depend_on_the_order_of_the_list(waiters: list[NodeView], how: Order) -> None:
     policy = Policy(node_name="n1", order=how)
     assert next_names(waiters, FREE, policy) == next_names(sorted(waiters, key=lambda node: node.name), FREE, policy)

@@ -1,4 +1,5 @@
-"""Which holders take longer than usual, who says so, and in which words (`careen.core.lock.overdue`, `careen.core.steps.shared.looking_behind`)."""
+"""Which holders take longer than usual, who says so, and in which words (`careen.core.lock.overdue`,
+`careen.core.steps.shared.looking_behind`)."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def at(seconds_ago: float) -> str:
 
 def holder(phase: Phase, seconds: float, **changes: Any) -> NodeView:
     """n9, whose Node has said for so long that it stands in this phase."""
-    progress = a_progress(phase, **({"claim": "c1", "boot_left": "b", "is_giving_back": True} if phase is Phase.WAITING else {}))
+    progress = a_progress(
+        phase, **({"claim": "c1", "boot_left": "b", "is_giving_back": True} if phase is Phase.WAITING else {})
+    )
     return a_marked_node(progress, name="n9", annotations={keys.SINCE: at(seconds)}, **changes)
 
 
@@ -55,12 +58,24 @@ def mark(node: NodeView | None, entry: Entry = ENTRY, policy: Policy | None = No
     return overdue.marked(held(entry), holders, policy or a_policy(), now=NOW).entries[0].overdue
 
 
-@pytest.mark.parametrize(("phase", "changes", "usual"), [
-    (Phase.REBOOTING, {}, 300), (Phase.REBOOTING, {"reboot_deadline_seconds": 3600}, 1200), (Phase.VERIFYING, {}, 1200),
-    (Phase.SETTLING, {}, 900), (Phase.SETTLING, {"lock_release_delay_seconds": 1800}, 2100), (Phase.CLAIMING, {}, 300),
-    (Phase.WAITING, {}, 300), (Phase.FAILED, {}, 300), (Phase.DRAINING, {}, 3900), (Phase.DRAINING, {"reboot_delay_seconds": 60}, 3960),
-])
-def test_a_holder_is_overdue_when_its_phase_has_lasted_longer_than_the_settings_give_it(phase: Phase, changes: dict[str, Any], usual: float) -> None:
+@pytest.mark.parametrize(
+    ("phase", "changes", "usual"),
+    [
+        (Phase.REBOOTING, {}, 300),
+        (Phase.REBOOTING, {"reboot_deadline_seconds": 3600}, 1200),
+        (Phase.VERIFYING, {}, 1200),
+        (Phase.SETTLING, {}, 900),
+        (Phase.SETTLING, {"lock_release_delay_seconds": 1800}, 2100),
+        (Phase.CLAIMING, {}, 300),
+        (Phase.WAITING, {}, 300),
+        (Phase.FAILED, {}, 300),
+        (Phase.DRAINING, {}, 3900),
+        (Phase.DRAINING, {"reboot_delay_seconds": 60}, 3960),
+    ],
+)
+def test_a_holder_is_overdue_when_its_phase_has_lasted_longer_than_the_settings_give_it(
+    phase: Phase, changes: dict[str, Any], usual: float
+) -> None:
     policy = a_policy(**changes)
     assert mark(holder(phase, usual), policy=policy) is None
     assert mark(holder(phase, usual + 1), policy=policy) == Overdue(phase=phase.value, since=at(usual + 1))
@@ -94,7 +109,9 @@ def test_a_since_that_says_nothing_is_replaced_by_the_claims(since: str) -> None
 
 
 @pytest.mark.parametrize("node", [None, a_node("n9", uid="another")])
-def test_a_node_that_is_gone_or_another_is_marked_once_with_the_instant_when_it_was_noticed(node: NodeView | None) -> None:
+def test_a_node_that_is_gone_or_another_is_marked_once_with_the_instant_when_it_was_noticed(
+    node: NodeView | None,
+) -> None:
     assert mark(node) == Overdue(phase="", since=at(0))
     marked = replace(ENTRY, overdue=Overdue(phase="", since=at(50)))
     assert mark(node, marked) == marked.overdue
@@ -113,11 +130,22 @@ def test_the_mark_survives_the_annotation() -> None:
     assert lock.parse(lock.render(content)) == content
 
 
-@pytest.mark.parametrize("mark_text", [
-    '"x"', "[]", "{}", "7", '{"phase":"Rebooting"}', '{"phase":7,"since":"2026-03-04T11:59:00Z"}', '{"phase":"Rebooting","since":"noon"}',
-    '{"phase":"Rebooting","since":"0001-01-01T00:00:00+23:59"}', '{"phase":"Rebooting","since":"9999-12-31T23:59:59-23:59"}',
-    '{"phase":"' + "x" * 99 + '","since":"2026-03-04T11:59:00Z"}', '{"phase":"Rebooting","since":"2026-03-04T11:59:00.' + "0" * 99 + 'Z"}',
-])
+@pytest.mark.parametrize(
+    "mark_text",
+    [
+        '"x"',
+        "[]",
+        "{}",
+        "7",
+        '{"phase":"Rebooting"}',
+        '{"phase":7,"since":"2026-03-04T11:59:00Z"}',
+        '{"phase":"Rebooting","since":"noon"}',
+        '{"phase":"Rebooting","since":"0001-01-01T00:00:00+23:59"}',
+        '{"phase":"Rebooting","since":"9999-12-31T23:59:59-23:59"}',
+        '{"phase":"' + "x" * 99 + '","since":"2026-03-04T11:59:00Z"}',
+        '{"phase":"Rebooting","since":"2026-03-04T11:59:00.' + "0" * 99 + 'Z"}',
+    ],
+)
 def test_a_mark_that_cannot_be_understood_is_no_mark_and_the_claim_still_counts(mark_text: str) -> None:
     text = '{"nodeID":"n9","locks":[{"nodeID":"n9","id":"c1","overdue":' + mark_text + "}]}"
     content = lock.parse(text)
@@ -160,14 +188,19 @@ def test_each_waiting_node_names_the_overdue_holder_and_since_when() -> None:
 
 
 def test_the_words_do_not_change_while_it_lasts() -> None:
-    first, later = (waiting(MARKED, memory=QUIET, waiters=(), now=NOW + timedelta(seconds=seconds)) for seconds in (0, 3000))
+    first, later = (
+        waiting(MARKED, memory=QUIET, waiters=(), now=NOW + timedelta(seconds=seconds)) for seconds in (0, 3000)
+    )
     assert first.reason.sentence == later.reason.sentence
 
 
-@pytest.mark.parametrize("changes", [
-    {"policy": a_policy(taint_key=None, concurrency=3), "memory": remembering(behind_at=UPTIME + 30, turn_key="x")},
-    {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"policy": a_policy(taint_key=None, concurrency=3), "memory": remembering(behind_at=UPTIME + 30, turn_key="x")},
+        {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
+    ],
+)
 def test_a_node_that_waits_for_something_else_names_it_besides(changes: dict[str, Any]) -> None:
     content = replace(MARKED, entries=(replace(MARKED.entries[0], limit=2),), next=("n2", "n3", "n1"))
     decision = waiting(content, **{"memory": QUIET, "waiters": (), **changes})
@@ -183,7 +216,12 @@ def test_a_node_outside_its_window_looks_behind_the_lock_as_well() -> None:
 
 def test_beside_a_free_place_the_overdue_holder_is_marked_as_well() -> None:
     content = held(replace(ENTRY, limit=2), next=("n2", "n3", "n1"), next_at=at(600))
-    decision = waiting(content, policy=a_policy(taint_key=None, concurrency=2), holders=Holders(nodes=(REBOOTING,)), memory=remembering())
+    decision = waiting(
+        content,
+        policy=a_policy(taint_key=None, concurrency=2),
+        holders=Holders(nodes=(REBOOTING,)),
+        memory=remembering(),
+    )
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
 
 
@@ -225,7 +263,9 @@ def test_an_idle_node_marks_the_last_holder_of_a_roll_out_that_nobody_waits_for(
 
 def test_an_idle_node_that_knows_of_an_overdue_holder_looks_again_every_minute_until_it_is_over() -> None:
     """Its metric must not outlive what it tells of."""
-    knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=replace(remembering(is_reconciled=False), agents=5000))
+    knows = idle(
+        ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=replace(remembering(is_reconciled=False), agents=5000)
+    )
     assert (knows.memory.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + 60)
     over = idle(LockContent(), memory=knows.memory, uptime=UPTIME + 61)
     assert (over.memory.overdue, over.memory.lock_due) == ((), UPTIME + 61 + 60 * 5000)
@@ -256,7 +296,9 @@ def test_the_mark_counts_by_the_api_servers_clock_and_not_at_all_while_that_is_u
 
 
 def test_nobody_marks_by_a_clock_that_was_not_compared_with_the_api_servers() -> None:
-    decision = waiting(replace(LINE, next=("n2",)), holders=Holders(nodes=(REBOOTING,)), clock_skew_seconds=Unknown("not told yet"))
+    decision = waiting(
+        replace(LINE, next=("n2",)), holders=Holders(nodes=(REBOOTING,)), clock_skew_seconds=Unknown("not told yet")
+    )
     assert WriteLock not in kinds(decision)
 
 

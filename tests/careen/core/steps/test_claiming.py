@@ -1,4 +1,5 @@
-"""Claiming: into the lock, everything once more on fresh data, never two claimers at once, and one patch that records and cordons."""
+"""Claiming: into the lock, everything once more on fresh data, never two claimers at once, and one patch that
+records and cordons."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def is_stepping_back(decision: Decision) -> bool:
     """The record says that the claim is on its way out, in one patch that comes before the entry leaves the lock."""
     patches = kinds(decision)
     record = the_record(decision)
-    return decision.phase is Phase.WAITING and patches[0] is PatchNode and record.is_giving_back and record.claim == "c1"
+    return (
+        decision.phase is Phase.WAITING and patches[0] is PatchNode and record.is_giving_back and record.claim == "c1"
+    )
 
 
 def test_the_claim_enters_the_lock_and_names_who_comes_after() -> None:
@@ -78,29 +81,42 @@ def test_the_entry_says_whether_the_node_was_cordoned_and_to_which_groups_it_bel
 
 
 def test_who_did_not_come_is_named_last_from_then_on() -> None:
-    decision = claiming(lock=LockContent(next=("n2", "n1")), memory=remembering(passed=("n2",)), waiters=(a_node("n2"),))
+    decision = claiming(
+        lock=LockContent(next=("n2", "n1")), memory=remembering(passed=("n2",)), waiters=(a_node("n2"),)
+    )
     assert the_lock(decision).passed == ("n2",)
 
 
-@pytest.mark.parametrize(("changes", "code"), [
-    pytest.param({"lock": held(an_entry("n2", "c2"))}, Code.LIMIT_REACHED, id="another node came first"),
-    pytest.param({"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="paused before it entered"),
-    pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="paused after it entered"),
-    pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="garbage"),
-    pytest.param({"lock": Unknown("503")}, Code.LOCK_UNKNOWN, id="the lock cannot be read"),
-    pytest.param({"lock": replace(a_reading(OWN), daemonset_uid="another")}, Code.SURPLUS, id="the DaemonSet was recreated"),
-    pytest.param({"need": NO}, Code.NEED_GONE, id="the need is gone"),
-    pytest.param({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN, id="the need is unknown"),
-    pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="held"),
-    pytest.param({"foreign": ("kured runs",)}, Code.FOREIGN_COORDINATOR, id="kured runs"),
-    pytest.param({"forecast": Unknown("out of memory")}, Code.FORECAST_UNKNOWN, id="no forecast"),
-    pytest.param({"pods": Unknown("503")}, Code.PODS_UNKNOWN, id="no list of pods"),
-    pytest.param({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN, id="no health of the workloads"),
-    pytest.param({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of nodes"),
-    pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of who works"),
-    pytest.param({"fleet": a_fleet(a_node(), a_node("n2", ready=False))}, Code.NODES_DOWN, id="another node went down"),
-    pytest.param({"pods": (a_pod(),), "evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.BUDGET)}}, Code.EVICTION_REFUSED, id="a budget says no"),
-])
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        pytest.param({"lock": held(an_entry("n2", "c2"))}, Code.LIMIT_REACHED, id="another node came first"),
+        pytest.param({"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="paused before it entered"),
+        pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="paused after it entered"),
+        pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="garbage"),
+        pytest.param({"lock": Unknown("503")}, Code.LOCK_UNKNOWN, id="the lock cannot be read"),
+        pytest.param(
+            {"lock": replace(a_reading(OWN), daemonset_uid="another")}, Code.SURPLUS, id="the DaemonSet was recreated"
+        ),
+        pytest.param({"need": NO}, Code.NEED_GONE, id="the need is gone"),
+        pytest.param({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN, id="the need is unknown"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="held"),
+        pytest.param({"foreign": ("kured runs",)}, Code.FOREIGN_COORDINATOR, id="kured runs"),
+        pytest.param({"forecast": Unknown("out of memory")}, Code.FORECAST_UNKNOWN, id="no forecast"),
+        pytest.param({"pods": Unknown("503")}, Code.PODS_UNKNOWN, id="no list of pods"),
+        pytest.param({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN, id="no health of the workloads"),
+        pytest.param({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of nodes"),
+        pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of who works"),
+        pytest.param(
+            {"fleet": a_fleet(a_node(), a_node("n2", ready=False))}, Code.NODES_DOWN, id="another node went down"
+        ),
+        pytest.param(
+            {"pods": (a_pod(),), "evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.BUDGET)}},
+            Code.EVICTION_REFUSED,
+            id="a budget says no",
+        ),
+    ],
+)
 def test_anything_but_yes_leads_back(changes: dict[str, Any], code: Code) -> None:
     decision = claiming(**{"memory": remembering(unknown_since=UPTIME - 15), **changes})
     assert decision.reason.code is code
@@ -108,22 +124,42 @@ def test_anything_but_yes_leads_back(changes: dict[str, Any], code: Code) -> Non
     assert the_patch(decision).unschedulable is None
 
 
-@pytest.mark.parametrize(("changes", "code"), [
-    ({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN), ({"lock": Unknown("503")}, Code.LOCK_UNKNOWN), ({"pods": Unknown("503")}, Code.PODS_UNKNOWN),
-    ({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN), ({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN), ({"peers": Unknown("503")}, Code.FLEET_UNKNOWN),
-    ({"evictability": Unknown("503")}, Code.EVICTIONS_UNKNOWN), ({"evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.UNKNOWN)}, "pods": (a_pod(),)}, Code.EVICTIONS_UNKNOWN),
-])
-def test_a_single_answer_that_did_not_come_is_asked_again_under_the_same_claim(changes: dict[str, Any], code: Code) -> None:
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN),
+        ({"lock": Unknown("503")}, Code.LOCK_UNKNOWN),
+        ({"pods": Unknown("503")}, Code.PODS_UNKNOWN),
+        ({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN),
+        ({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN),
+        ({"peers": Unknown("503")}, Code.FLEET_UNKNOWN),
+        ({"evictability": Unknown("503")}, Code.EVICTIONS_UNKNOWN),
+        (
+            {"evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.UNKNOWN)}, "pods": (a_pod(),)},
+            Code.EVICTIONS_UNKNOWN,
+        ),
+    ],
+)
+def test_a_single_answer_that_did_not_come_is_asked_again_under_the_same_claim(
+    changes: dict[str, Any], code: Code
+) -> None:
     first = claiming(**changes)
     assert (first.phase, first.reason.code, kinds(first), first.look_again_seconds) == (Phase.CLAIMING, code, [], 1.0)
     assert first.memory.unknown_since == UPTIME
     assert is_stepping_back(claiming(**changes, memory=remembering(unknown_since=UPTIME - 15)))
 
 
-@pytest.mark.parametrize(("changes", "pause", "refusals"), [
-    ({"lock": held(an_entry("n2", "c2"))}, 5, 1), ({"node": {"annotations": {keys.HOLD: "people"}}}, 5, 1), ({"forecast": Unknown("out of memory")}, 20, 2),
-])
-def test_a_lost_race_is_tried_again_soon_and_a_costly_refusal_later_and_later(changes: dict[str, Any], pause: float, refusals: int) -> None:
+@pytest.mark.parametrize(
+    ("changes", "pause", "refusals"),
+    [
+        ({"lock": held(an_entry("n2", "c2"))}, 5, 1),
+        ({"node": {"annotations": {keys.HOLD: "people"}}}, 5, 1),
+        ({"forecast": Unknown("out of memory")}, 20, 2),
+    ],
+)
+def test_a_lost_race_is_tried_again_soon_and_a_costly_refusal_later_and_later(
+    changes: dict[str, Any], pause: float, refusals: int
+) -> None:
     after = claiming(memory=remembering(costly_refusals=1), **changes).memory
     assert (after.costly_not_before, after.costly_refusals) == (UPTIME + pause, refusals)
 
@@ -135,25 +171,39 @@ def test_stepping_back_takes_the_entry_out_only_after_the_patch() -> None:
 
 
 def test_pods_that_may_block_are_listed_again() -> None:
-    assert claiming(policy=a_policy(blocking_pod_selectors=(Selector.parse("app=db"),)), pods=NOT_ASKED).wants == {Evidence.PODS}
+    assert claiming(policy=a_policy(blocking_pod_selectors=(Selector.parse("app=db"),)), pods=NOT_ASKED).wants == {
+        Evidence.PODS
+    }
 
 
 def test_costly_evidence_is_asked_in_order_and_the_nodes_last_of_all() -> None:
-    lacking: dict[str, Any] = dict.fromkeys(("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED)
+    lacking: dict[str, Any] = dict.fromkeys(
+        ("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED
+    )
     asked = []
     given: list[dict[str, Any]] = [
-        {}, {"foreign": ()}, {"pods": (), "owners": ()}, {"forecast": Forecast(node="n1", made_at="")}, {"evictability": {}},
+        {},
+        {"foreign": ()},
+        {"pods": (), "owners": ()},
+        {"forecast": Forecast(node="n1", made_at="")},
+        {"evictability": {}},
     ]
     for more in given:
         lacking |= more
         asked.append(claiming(**lacking).wants)
     assert asked == [
-        {Evidence.FOREIGN}, {Evidence.PODS, Evidence.OWNERS}, {Evidence.FORECAST}, {Evidence.EVICTABILITY}, {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET},
+        {Evidence.FOREIGN},
+        {Evidence.PODS, Evidence.OWNERS},
+        {Evidence.FORECAST},
+        {Evidence.EVICTABILITY},
+        {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET},
     ]
 
 
 @pytest.mark.parametrize(("age", "is_good"), [(0.0, True), (8.0, True), (8.1, False), (60.0, False)])
-def test_a_list_of_nodes_older_than_a_few_seconds_is_read_again_with_the_lock_and_the_peers(age: float, is_good: bool) -> None:
+def test_a_list_of_nodes_older_than_a_few_seconds_is_read_again_with_the_lock_and_the_peers(
+    age: float, is_good: bool
+) -> None:
     decision = claiming(fleet=a_fleet(a_node(), age=age))
     assert (decision.phase is Phase.DRAINING) is is_good
     assert decision.wants == (frozenset() if is_good else {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET})
@@ -162,7 +212,10 @@ def test_a_list_of_nodes_older_than_a_few_seconds_is_read_again_with_the_lock_an
 def test_the_cordon_and_its_record_are_one_patch_that_must_not_be_sent_late() -> None:
     pods = (a_pod("a"), a_pod("b", owner_uid="rs-other"))
     decision = claiming(
-        pods=pods, owners=(an_owner(), an_owner("unrelated")), fleet=a_fleet(a_node(), age=3.0), policy=a_policy(pre_reboot_labels={"pool": "away", "x": "1"}),
+        pods=pods,
+        owners=(an_owner(), an_owner("unrelated")),
+        fleet=a_fleet(a_node(), age=3.0),
+        policy=a_policy(pre_reboot_labels={"pool": "away", "x": "1"}),
         node={"labels": {"pool": "web", "x": "1"}},
     )
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.DRAINING, Code.DRAIN_STARTED, [PatchNode])
@@ -178,17 +231,22 @@ def test_the_record_keeps_which_daemon_sets_were_ready_here_and_the_cordon_says_
     pods = (
         a_daemon_pod("proxy-1", labels={"controller-revision-hash": "5d9"}),
         a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni", is_ready=False),
-        a_daemon_pod("kured-1", owner_name="kured", owner_uid="ds-kured", is_ready=False),          # the agent's own
+        a_daemon_pod("kured-1", owner_name="kured", owner_uid="ds-kured", is_ready=False),  # the agent's own
         a_daemon_pod("old-1", owner_name="old", owner_uid="ds-old", phase="Failed"),
     )
     decision = claiming(pods=pods)
     rows = [(row.kind, row.name, row.uid, row.generation, row.ready) for row in the_record(decision).owners]
     assert rows == [("DaemonSet", "cni", "ds-cni", 0, 0), ("DaemonSet", "proxy", "ds-proxy", zlib.crc32(b"5d9"), 1)]
-    assert decision.reason.sentence == "cordoned; 0 pods have to go; not ready now, so not waited for after the reboot: DaemonSet kube-system/cni"
+    assert (
+        decision.reason.sentence
+        == "cordoned; 0 pods have to go; not ready now, so not waited for after the reboot: DaemonSet kube-system/cni"
+    )
 
 
 def test_the_record_of_daemon_sets_is_bounded_and_those_that_are_not_ready_stay_in_it() -> None:
-    pods = tuple(a_daemon_pod(f"d{n:03}", owner_name=f"d{n:03}", owner_uid=f"ds-{n:03}", is_ready=n != 299) for n in range(300))
+    pods = tuple(
+        a_daemon_pod(f"d{n:03}", owner_name=f"d{n:03}", owner_uid=f"ds-{n:03}", is_ready=n != 299) for n in range(300)
+    )
     rows = the_record(claiming(pods=pods)).owners
     assert (len(rows), rows[0].name, rows[0].ready) == (110, "d299", 0)
 
@@ -207,15 +265,21 @@ def test_the_forecast_that_let_it_go_is_left_on_the_node_in_short() -> None:
         PodForecast(namespace="shop", name="a", uid="1", outcome=Outcome.MOVES, sentence="", landing=("n2", "n3")),
         PodForecast(namespace="shop", name="b", uid="2", outcome=Outcome.STAYS, sentence=""),
     )
-    text = the_patch(claiming(forecast=Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods))).annotations[keys.FORECAST]
+    text = the_patch(claiming(forecast=Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods))).annotations[
+        keys.FORECAST
+    ]
     assert text == '{"at":"2026-03-04T12:00:00Z","counts":{"stays":1,"moves":1},"pods":{"shop/a":["n2","n3"]}}'
 
 
 def made(ago_seconds: float, holders: tuple[str, ...] = ()) -> Memory:
-    return remembering(forecast=Forecast(node="n1", made_at=""), forecast_at=UPTIME - ago_seconds, forecast_holders=holders)
+    return remembering(
+        forecast=Forecast(node="n1", made_at=""), forecast_at=UPTIME - ago_seconds, forecast_holders=holders
+    )
 
 
-@pytest.mark.parametrize(("memory", "is_good"), [(made(10), True), (made(11), False), (made(1, ("n9",)), False), (remembering(), False)])
+@pytest.mark.parametrize(
+    ("memory", "is_good"), [(made(10), True), (made(11), False), (made(1, ("n9",)), False), (remembering(), False)]
+)
 def test_a_forecast_of_seconds_ago_under_the_same_holders_is_fresh(memory: Memory, is_good: bool) -> None:
     decision = claiming(forecast=NOT_ASKED, memory=memory)
     assert (decision.phase is Phase.DRAINING) is is_good
@@ -257,16 +321,31 @@ def test_a_claimer_for_another_lock_may_be_about_to_cordon_so_it_steps_back() ->
 def test_a_claimer_for_this_lock_that_is_not_in_it_is_waited_for_until_no_cordon_of_its_can_follow() -> None:
     first = claiming(peers=(BESIDE,))
     assert (first.phase, first.reason.code, first.actions) == (Phase.CLAIMING, Code.TAKING_CLAIM, ())
-    early = claiming(peers=(BESIDE,), memory=first.memory, uptime=UPTIME + 15, fleet=replace(a_fleet(a_node()), read_at_uptime=UPTIME + 15))
+    early = claiming(
+        peers=(BESIDE,),
+        memory=first.memory,
+        uptime=UPTIME + 15,
+        fleet=replace(a_fleet(a_node()), read_at_uptime=UPTIME + 15),
+    )
     assert early.phase is Phase.CLAIMING
-    late = claiming(peers=(BESIDE,), memory=first.memory, uptime=UPTIME + 16, fleet=replace(a_fleet(a_node()), read_at_uptime=UPTIME + 16))
+    late = claiming(
+        peers=(BESIDE,),
+        memory=first.memory,
+        uptime=UPTIME + 16,
+        fleet=replace(a_fleet(a_node()), read_at_uptime=UPTIME + 16),
+    )
     assert late.phase is Phase.DRAINING
 
 
 def test_a_change_on_its_node_begins_the_wait_anew() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
-    later = claiming(peers=(changed,), memory=memory, uptime=UPTIME + 16, fleet=replace(a_fleet(a_node()), read_at_uptime=UPTIME + 16))
+    later = claiming(
+        peers=(changed,),
+        memory=memory,
+        uptime=UPTIME + 16,
+        fleet=replace(a_fleet(a_node()), read_at_uptime=UPTIME + 16),
+    )
     assert later.phase is Phase.CLAIMING
 
 
@@ -274,7 +353,9 @@ def test_holders_of_this_lock_and_the_node_itself_are_no_surplus() -> None:
     own = held(an_entry(limit=2), an_entry("n2", "c2", limit=2))
     fleet = a_fleet(a_node(), WORKING)
     itself = a_marked_node(RECORD)
-    assert claiming(peers=(WORKING, itself), fleet=fleet, lock=own, policy=a_policy(concurrency=2)).phase is Phase.DRAINING
+    assert (
+        claiming(peers=(WORKING, itself), fleet=fleet, lock=own, policy=a_policy(concurrency=2)).phase is Phase.DRAINING
+    )
 
 
 def test_the_reading_of_the_lock_belongs_to_one_object() -> None:

@@ -1,4 +1,5 @@
-"""Draining: the next pods, or done, or stuck; what calls it off; and that undoing puts everything back in one patch before the claim goes.
+"""Draining: the next pods, or done, or stuck; what calls it off; and that undoing puts everything back in one
+patch before the claim goes.
 
 With `careen.core.steps.shared.late_gates` and `careen.core.steps.shared.working`.
 """
@@ -42,7 +43,9 @@ from tests.careen.core.builders import (
 )
 
 OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
-RECORD = a_progress(Phase.DRAINING, prior_labels={"pool": "web", "new": None}, taint_key=OURS.key, drain_started=ago(30))
+RECORD = a_progress(
+    Phase.DRAINING, prior_labels={"pool": "web", "new": None}, taint_key=OURS.key, drain_started=ago(30)
+)
 PRE = {"pool": "away", "new": "1"}
 LABELS = {"labels": PRE, "taints": (OURS,)}
 
@@ -52,7 +55,11 @@ def draining(node: dict[str, Any] | None = None, policy: Policy | None = None, *
 
 
 def refused(attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAnswer.BUDGET) -> Memory:
-    return remembering(evictions={"uid-web-1": EvictionMemory(attempts=attempts, not_before=UPTIME + wait, answer=answer, detail="budget web")})
+    return remembering(
+        evictions={
+            "uid-web-1": EvictionMemory(attempts=attempts, not_before=UPTIME + wait, answer=answer, detail="budget web")
+        }
+    )
 
 
 def is_undone(decision: Decision) -> bool:
@@ -97,7 +104,9 @@ def test_a_drain_that_meets_a_pod_bound_to_this_node_evicts_it_once_and_goes_on_
     assert evicted(first) == ["pinned-1"]
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
     assert (again.phase, evicted(again)) == (Phase.REBOOTING, [])
-    assert again.reason.sentence.startswith("drained (left here, because it comes back whenever it is evicted: shop/pinned-2), and no gate refuses")
+    assert again.reason.sentence.startswith(
+        "drained (left here, because it comes back whenever it is evicted: shop/pinned-2), and no gate refuses"
+    )
 
 
 def test_a_pod_that_keeps_coming_for_a_reason_nobody_knows_ends_the_drain_after_some_rounds() -> None:
@@ -124,13 +133,18 @@ def test_an_empty_node_is_announced_confirmed_and_asked_to_reboot_in_this_order(
     assert the_patch(decision).unschedulable is None
 
 
-@pytest.mark.parametrize(("changes", "code"), [
-    pytest.param({"need": NO}, Code.NEED_GONE, id="the need is gone"),
-    pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="held"),
-    pytest.param({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED, id="paused"),
-    pytest.param({"lock": '{"nodeID":"manual"}'}, Code.PAUSED, id="paused as kured documents it, which wipes the claims"),
-    pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="the lock is garbage"),
-])
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        pytest.param({"need": NO}, Code.NEED_GONE, id="the need is gone"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="held"),
+        pytest.param({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED, id="paused"),
+        pytest.param(
+            {"lock": '{"nodeID":"manual"}'}, Code.PAUSED, id="paused as kured documents it, which wipes the claims"
+        ),
+        pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="the lock is garbage"),
+    ],
+)
 @pytest.mark.parametrize("pods", [(a_pod(),), ()])
 def test_it_is_called_off_and_undone(changes: dict[str, Any], code: Code, pods: Any) -> None:
     decision = draining(pods=pods, **changes)
@@ -180,10 +194,17 @@ def test_a_claim_put_back_into_another_lock_is_remembered() -> None:
     assert the_record(decision).lock == "ds-uid/weave.works/kured-node-lock"
 
 
-@pytest.mark.parametrize(("changes", "code"), [
-    ({"lock": Unknown("503")}, Code.LOCK_UNKNOWN), ({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN), ({"pods": Unknown("503")}, Code.PODS_UNKNOWN),
-])
-def test_an_unknown_fact_stops_the_evictions_and_after_some_patience_undoes_the_drain(changes: dict[str, Any], code: Code) -> None:
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"lock": Unknown("503")}, Code.LOCK_UNKNOWN),
+        ({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN),
+        ({"pods": Unknown("503")}, Code.PODS_UNKNOWN),
+    ],
+)
+def test_an_unknown_fact_stops_the_evictions_and_after_some_patience_undoes_the_drain(
+    changes: dict[str, Any], code: Code
+) -> None:
     given: dict[str, Any] = {"pods": (a_pod(),), **changes}
     first = draining(**given)
     assert (first.phase, first.reason.code, evicted(first)) == (Phase.DRAINING, code, [])
@@ -219,12 +240,35 @@ def test_without_a_timeout_it_goes_on() -> None:
     assert timed_out(DrainPolicy(), refused()).phase is Phase.DRAINING
 
 
-@pytest.mark.parametrize(("drain", "memory", "phase", "code"), [
-    pytest.param(FORCE, refused(3, answer=EvictAnswer.DENIED), Phase.REBOOTING, Code.FORCED, id="asked three times, a webhook said no"),
-    pytest.param(FORCE, refused(2, answer=EvictAnswer.DENIED), Phase.DRAINING, Code.DRAINING, id="asked twice: once more first"),
-    pytest.param(FORCE, refused(9), Phase.FAILED, Code.DRAIN_TIMEOUT, id="a budget says no: force does not go below it"),
-    pytest.param(DrainPolicy(timeout_seconds=20, force_reboot=True, force_past_budgets=True), refused(3), Phase.REBOOTING, Code.FORCED, id="budgets overridden"),
-])
+@pytest.mark.parametrize(
+    ("drain", "memory", "phase", "code"),
+    [
+        pytest.param(
+            FORCE,
+            refused(3, answer=EvictAnswer.DENIED),
+            Phase.REBOOTING,
+            Code.FORCED,
+            id="asked three times, a webhook said no",
+        ),
+        pytest.param(
+            FORCE,
+            refused(2, answer=EvictAnswer.DENIED),
+            Phase.DRAINING,
+            Code.DRAINING,
+            id="asked twice: once more first",
+        ),
+        pytest.param(
+            FORCE, refused(9), Phase.FAILED, Code.DRAIN_TIMEOUT, id="a budget says no: force does not go below it"
+        ),
+        pytest.param(
+            DrainPolicy(timeout_seconds=20, force_reboot=True, force_past_budgets=True),
+            refused(3),
+            Phase.REBOOTING,
+            Code.FORCED,
+            id="budgets overridden",
+        ),
+    ],
+)
 def test_force_is_earned_by_real_attempts(drain: DrainPolicy, memory: Memory, phase: Phase, code: Code) -> None:
     decision = timed_out(drain, memory)
     assert (decision.phase, decision.reason.code) == (phase, code)

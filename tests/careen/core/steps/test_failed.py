@@ -36,11 +36,21 @@ from tests.careen.core.builders import (
 def halted(code: Code, **changes: Any) -> Any:
     is_rebooted = code is not Code.REBOOT_NOT_HAPPENED
     boots = {"boot_left": "boot-0", "verify_started": ago(100)} if is_rebooted else {"boot_left": BOOT}
-    return a_progress(Phase.FAILED, failed=code.value, failed_at=ago(5), failures=1, reboots_for_need=2, **{**boots, **changes})
+    return a_progress(
+        Phase.FAILED, failed=code.value, failed_at=ago(5), failures=1, reboots_for_need=2, **{**boots, **changes}
+    )
 
 
 def released(code: Code, **changes: Any) -> Any:
-    return a_progress(Phase.FAILED, claim="", lock="", boot_left="", claimed=None, failed=code.value, **{"failed_at": ago(5), "failures": 1, **changes})
+    return a_progress(
+        Phase.FAILED,
+        claim="",
+        lock="",
+        boot_left="",
+        claimed=None,
+        failed=code.value,
+        **{"failed_at": ago(5), "failures": 1, **changes},
+    )
 
 
 RETRY = {"annotations": {keys.RETRY: "2026-03-04T12:00:00Z", keys.REASON: "old words"}}
@@ -58,9 +68,13 @@ def test_a_halted_node_keeps_its_claim_however_long_it_takes(code: Code, uptime_
 
 
 @pytest.mark.parametrize("code", HALTS, ids=str)
-@pytest.mark.parametrize("entry", [
-    pytest.param({}, id="the write was lost, or the failure is older than the mark"), pytest.param({"failed": "other"}, id="it failed otherwise before"),
-])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param({}, id="the write was lost, or the failure is older than the mark"),
+        pytest.param({"failed": "other"}, id="it failed otherwise before"),
+    ],
+)
 def test_a_halted_node_marks_its_claim_so_that_nobody_else_starts(code: Code, entry: dict[str, Any]) -> None:
     record = halted(code, owners=(an_owner(),))
     others = an_entry("n2", "c2", limit=3)
@@ -83,9 +97,15 @@ def test_a_claim_that_is_missing_from_a_new_lock_is_put_back_with_its_mark(code:
     assert [each.failed for each in the_lock(decision).entries] == [code.value]
 
 
-@pytest.mark.parametrize(("code", "phase"), [
-    (Code.REBOOT_NOT_HAPPENED, Phase.WAITING), (Code.NEVER_READY, Phase.VERIFYING), (Code.SETTLE_TIMEOUT, Phase.VERIFYING), (Code.REBOOT_LOOP, Phase.WAITING),
-])
+@pytest.mark.parametrize(
+    ("code", "phase"),
+    [
+        (Code.REBOOT_NOT_HAPPENED, Phase.WAITING),
+        (Code.NEVER_READY, Phase.VERIFYING),
+        (Code.SETTLE_TIMEOUT, Phase.VERIFYING),
+        (Code.REBOOT_LOOP, Phase.WAITING),
+    ],
+)
 def test_a_person_asks_for_another_try(code: Code, phase: Phase) -> None:
     decision = decided(halted(code, owners=(an_owner(),)), node=RETRY, owners=(an_owner(ready=1),))
     assert (decision.phase, decision.reason.code) == (phase, Code.RETRY)
@@ -102,7 +122,12 @@ def test_a_hand_made_unlock_frees_a_halted_node_and_leaves_what_is_still_to_be_p
     decision = decided(record, node={"ready": False}, lock=LockContent())
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.FAILED, Code.UNLOCKED_BY_HAND, [PatchNode])
     after = the_record(decision)
-    assert (after.claim, after.is_cordoned_by_us, after.prior_labels, after.failed) == ("", True, {"pool": "web"}, "never-ready")
+    assert (after.claim, after.is_cordoned_by_us, after.prior_labels, after.failed) == (
+        "",
+        True,
+        {"pool": "web"},
+        "never-ready",
+    )
 
 
 def test_a_recreated_lock_is_no_unlock() -> None:
@@ -150,11 +175,21 @@ def test_an_undone_failure_gives_its_claim_back_first() -> None:
     assert (second.phase, the_record(second).claim, the_record(second).failed) == (Phase.FAILED, "", "drain-timeout")
 
 
-@pytest.mark.parametrize(("failures", "waited", "expected"), [
-    (1, 59, Phase.FAILED), (1, 60, Phase.WAITING), (2, 119, Phase.FAILED), (2, 120, Phase.WAITING), (20, 3599, Phase.FAILED), (20, 3600, Phase.WAITING),
-])
+@pytest.mark.parametrize(
+    ("failures", "waited", "expected"),
+    [
+        (1, 59, Phase.FAILED),
+        (1, 60, Phase.WAITING),
+        (2, 119, Phase.FAILED),
+        (2, 120, Phase.WAITING),
+        (20, 3599, Phase.FAILED),
+        (20, 3600, Phase.WAITING),
+    ],
+)
 @pytest.mark.parametrize("code", [Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND], ids=str)
-def test_it_is_tried_again_after_a_pause_that_doubles(code: Code, failures: int, waited: float, expected: Phase) -> None:
+def test_it_is_tried_again_after_a_pause_that_doubles(
+    code: Code, failures: int, waited: float, expected: Phase
+) -> None:
     decision = decided(released(code, failures=failures, failed_at=ago(waited)))
     assert decision.phase is expected
     if expected is Phase.WAITING:
@@ -162,8 +197,11 @@ def test_it_is_tried_again_after_a_pause_that_doubles(code: Code, failures: int,
 
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
-def test_a_reboot_command_that_fails_is_tried_again_after_five_times_the_usual_pause(failures: int, pause: float) -> None:
+def test_a_reboot_command_that_fails_is_tried_again_after_five_times_the_usual_pause(
+    failures: int, pause: float
+) -> None:
     """Each try drains the node for nothing."""
+
     def phase(waited: float) -> Phase:
         return decided(released(Code.REBOOT_COMMAND_FAILED, failures=failures, failed_at=ago(waited), tries=1)).phase
 
@@ -193,6 +231,10 @@ def test_without_need_and_claim_it_goes_home_but_not_with_a_cordon_of_ours() -> 
 
 
 def test_the_words_of_the_failure_stay() -> None:
-    decision = decided(halted(Code.NEVER_READY), node={"annotations": {keys.REASON: "the node is not ready, 901 s after the boot was seen"}}, need=YES)
+    decision = decided(
+        halted(Code.NEVER_READY),
+        node={"annotations": {keys.REASON: "the node is not ready, 901 s after the boot was seen"}},
+        need=YES,
+    )
     assert decision.reason.sentence == "the node is not ready, 901 s after the boot was seen"
     assert kinds(decision) == []

@@ -42,7 +42,9 @@ THEIRS = Taint(key="dedicated", effect="NoSchedule", value="db", time_added="202
 
 
 def test_the_need_is_tainted_labelled_and_recorded_in_one_patch() -> None:
-    decision = decided(need=Need(answer=NeedAnswer.YES, detail="/run/reboot-required exists"), node={"taints": (THEIRS,)})
+    decision = decided(
+        need=Need(answer=NeedAnswer.YES, detail="/run/reboot-required exists"), node={"taints": (THEIRS,)}
+    )
     patch = the_patch(decision)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.NEED_SEEN)
     assert patch.taints == (THEIRS, OURS)
@@ -50,21 +52,28 @@ def test_the_need_is_tainted_labelled_and_recorded_in_one_patch() -> None:
     assert patch.annotations[keys.REASON] == "the host asks for a reboot: /run/reboot-required exists"
     assert patch.resource_version == "7"
     record = the_record(decision)
-    assert (record.need_since, record.tainted_at, record.taint_key) == ("2026-03-04T12:00:00Z", "2026-03-04T12:00:00Z", keys.DEFAULT_TAINT_KEY)
+    assert (record.need_since, record.tainted_at, record.taint_key) == (
+        "2026-03-04T12:00:00Z",
+        "2026-03-04T12:00:00Z",
+        keys.DEFAULT_TAINT_KEY,
+    )
 
 
-@pytest.mark.parametrize("changes", [
-    pytest.param({"lock": Unknown("503")}, id="the lock is unreadable"),
-    pytest.param({"lock": lock.pause(LockContent(), "", 1)}, id="the cluster is paused"),
-    pytest.param({"lock": held(an_entry("n2"))}, id="another node holds the lock"),
-    pytest.param({"lock": NOT_ASKED, "memory": remembering(agents=12)}, id="nobody read the lock in this turn"),
-    pytest.param({"memory": remembering(agents=500)}, id="a fleet of five hundred"),
-    pytest.param({"policy": a_policy(window=Window(days=frozenset()))}, id="the window is closed"),
-    pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="the node is held"),
-    pytest.param({"clock_skew_seconds": 900.0}, id="the clock is off"),
-    pytest.param({"boot_id": Unknown("no such file")}, id="the boot id is unreadable"),
-    pytest.param({"foreign": ("kured runs",)}, id="kured runs"),
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"lock": Unknown("503")}, id="the lock is unreadable"),
+        pytest.param({"lock": lock.pause(LockContent(), "", 1)}, id="the cluster is paused"),
+        pytest.param({"lock": held(an_entry("n2"))}, id="another node holds the lock"),
+        pytest.param({"lock": NOT_ASKED, "memory": remembering(agents=12)}, id="nobody read the lock in this turn"),
+        pytest.param({"memory": remembering(agents=500)}, id="a fleet of five hundred"),
+        pytest.param({"policy": a_policy(window=Window(days=frozenset()))}, id="the window is closed"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="the node is held"),
+        pytest.param({"clock_skew_seconds": 900.0}, id="the clock is off"),
+        pytest.param({"boot_id": Unknown("no such file")}, id="the boot id is unreadable"),
+        pytest.param({"foreign": ("kured runs",)}, id="kured runs"),
+    ],
+)
 def test_nothing_delays_the_taint(changes: dict[str, Any]) -> None:
     decision = decided(need=YES, **changes)
     assert decision.phase is Phase.WAITING
@@ -89,10 +98,17 @@ def test_without_a_taint_key_there_is_no_taint() -> None:
     assert (the_record(decision).taint_key, the_record(decision).tainted_at) == ("", "")
 
 
-@pytest.mark.parametrize(("annotate", "before", "expected"), [
-    (False, {}, None), (True, {}, "2026-03-04T12:00:00Z"), (True, {keys.KURED_IN_PROGRESS: "2026-03-01T00:00:00Z"}, None),
-])
-def test_kureds_two_annotations_are_kept_when_asked_for(annotate: bool, before: dict[str, str], expected: str | None) -> None:
+@pytest.mark.parametrize(
+    ("annotate", "before", "expected"),
+    [
+        (False, {}, None),
+        (True, {}, "2026-03-04T12:00:00Z"),
+        (True, {keys.KURED_IN_PROGRESS: "2026-03-01T00:00:00Z"}, None),
+    ],
+)
+def test_kureds_two_annotations_are_kept_when_asked_for(
+    annotate: bool, before: dict[str, str], expected: str | None
+) -> None:
     patch = the_patch(decided(policy=a_policy(annotate_nodes=annotate), node={"annotations": before}))
     assert patch.annotations.get(keys.KURED_IN_PROGRESS) == expected
     assert patch.annotations.get(keys.KURED_MOST_RECENT) == expected
@@ -110,7 +126,12 @@ def test_an_unknown_need_is_told_once_and_again_after_it_was_known() -> None:
     first = decided(need=UNKNOWN_NEED)
     second = decided(need=UNKNOWN_NEED, memory=first.memory)
     known = decided(need=NO, memory=second.memory)
-    assert [events(first), events(second), events(known), events(decided(need=UNKNOWN_NEED, memory=known.memory))] == [1, 0, 0, 1]
+    assert [events(first), events(second), events(known), events(decided(need=UNKNOWN_NEED, memory=known.memory))] == [
+        1,
+        0,
+        0,
+        1,
+    ]
 
 
 def test_an_unknown_need_is_said_and_is_neither_yes_nor_no() -> None:
@@ -120,16 +141,35 @@ def test_an_unknown_need_is_said_and_is_neither_yes_nor_no() -> None:
     assert "permission denied" in decision.reason.sentence
 
 
-@pytest.mark.parametrize("left", [{"labels": {keys.REBOOT_LABEL: "required"}}, {"annotations": {keys.RETRY: "2026-03-04T12:00:00Z"}}])
+@pytest.mark.parametrize(
+    "left", [{"labels": {keys.REBOOT_LABEL: "required"}}, {"annotations": {keys.RETRY: "2026-03-04T12:00:00Z"}}]
+)
 def test_a_single_leftover_is_enough_to_clean_up(left: dict[str, Any]) -> None:
     assert decided(need=NO, node=left).reason.code is Code.HOME
-    assert decided(need=NO, node={"annotations": {keys.KURED_IN_PROGRESS: "x", keys.HOLD: "people", keys.LAST_REBOOT: "{}"}}).reason.code is Code.NO_NEED
-    assert decided(need=NO, node={"annotations": {keys.KURED_IN_PROGRESS: "x"}}, policy=a_policy(annotate_nodes=True)).reason.code is Code.HOME
+    assert (
+        decided(
+            need=NO, node={"annotations": {keys.KURED_IN_PROGRESS: "x", keys.HOLD: "people", keys.LAST_REBOOT: "{}"}}
+        ).reason.code
+        is Code.NO_NEED
+    )
+    assert (
+        decided(
+            need=NO, node={"annotations": {keys.KURED_IN_PROGRESS: "x"}}, policy=a_policy(annotate_nodes=True)
+        ).reason.code
+        is Code.HOME
+    )
 
 
 def test_what_an_earlier_agent_left_is_removed() -> None:
-    left = {keys.PROGRESS: to_annotation(Progress(taint_key=OURS.key)), keys.REASON: "old", keys.HOLD: "people", keys.LAST_REBOOT: "{}"}
-    decision = decided(need=NO, node={"annotations": left, "labels": {keys.REBOOT_LABEL: "required"}, "taints": (OURS, THEIRS)})
+    left = {
+        keys.PROGRESS: to_annotation(Progress(taint_key=OURS.key)),
+        keys.REASON: "old",
+        keys.HOLD: "people",
+        keys.LAST_REBOOT: "{}",
+    }
+    decision = decided(
+        need=NO, node={"annotations": left, "labels": {keys.REBOOT_LABEL: "required"}, "taints": (OURS, THEIRS)}
+    )
     patch = the_patch(decision)
     assert decision.reason.code is Code.HOME
     assert patch.annotations == {keys.PROGRESS: None, keys.REASON: None}
@@ -146,7 +186,9 @@ def test_in_a_large_fleet_the_taint_waits_for_the_nodes_own_moment_and_nothing_i
     assert (first.phase, first.reason.code, first.actions) == (Phase.IDLE, Code.TAINT_SPREAD, ())
     assert first.look_again_seconds == pytest.approx(WAITS)
     assert 5 < WAITS < 55
-    early = decided(memory=first.memory, uptime=UPTIME + WAITS - 1, now=NOW + timedelta(seconds=WAITS - 1), lock=NOT_ASKED)
+    early = decided(
+        memory=first.memory, uptime=UPTIME + WAITS - 1, now=NOW + timedelta(seconds=WAITS - 1), lock=NOT_ASKED
+    )
     assert (early.actions, round(early.look_again_seconds, 6)) == ((), 1.0)
     last = decided(memory=first.memory, uptime=UPTIME + WAITS, now=NOW + timedelta(seconds=WAITS), lock=NOT_ASKED)
     assert the_patch(last).taints == (OURS,)
@@ -173,4 +215,9 @@ def test_a_process_that_has_just_started_reads_how_large_the_fleet_is_and_an_unr
 
 
 def test_the_size_of_the_fleet_outlives_the_way_home() -> None:
-    assert decided(memory=remembering(agents=5000), need=NO, lock=NOT_ASKED, node={"annotations": {keys.PHASE: "Waiting"}}).memory.agents == 5000
+    assert (
+        decided(
+            memory=remembering(agents=5000), need=NO, lock=NOT_ASKED, node={"annotations": {keys.PHASE: "Waiting"}}
+        ).memory.agents
+        == 5000
+    )

@@ -62,7 +62,9 @@ def asks(decision: Decision) -> bool:
 
 def test_before_the_host_is_asked_the_memory_says_that_it_was_not() -> None:
     decision = decided(a_progress(Phase.DRAINING))
-    assert decision.memory.reboot == RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh")
+    assert decision.memory.reboot == RebootMemory(
+        claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh"
+    )
 
 
 def told(decision: Decision) -> list[tuple[Occasion, str]]:
@@ -70,7 +72,8 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
 
 
 def test_people_are_told_before_the_host_is_asked_and_not_again_by_an_agent_that_was_restarted() -> None:
-    """A second announcement of the same process repeats the message: the first may have stopped before it. The shell tells it once."""
+    """A second announcement of the same process repeats the message: the first may have stopped before it. The
+    shell tells it once."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())
@@ -80,30 +83,47 @@ def test_people_are_told_before_the_host_is_asked_and_not_again_by_an_agent_that
 def test_the_host_is_asked_within_five_seconds_of_the_confirmed_claim_or_not_at_all() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert [action.within_seconds for action in decision.actions if isinstance(action, AskReboot)] == [5.0]
-    assert [(action.claim, action.node) for action in decision.actions if isinstance(action, ConfirmClaim)] == [("c1", "n1")]
+    assert [(action.claim, action.node) for action in decision.actions if isinstance(action, ConfirmClaim)] == [
+        ("c1", "n1")
+    ]
 
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
 def test_an_asked_host_is_waited_for_and_not_asked_twice(outcome: RebootOutcome) -> None:
     decision = rebooting(outcome)
-    words = {RebootOutcome.ACCEPTED: "the host was asked to reboot", RebootOutcome.UNCLEAR: "the host was asked to reboot: exit code 1"}
+    words = {
+        RebootOutcome.ACCEPTED: "the host was asked to reboot",
+        RebootOutcome.UNCLEAR: "the host was asked to reboot: exit code 1",
+    }
     assert decision.reason.sentence == words[outcome]
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ASKED)
     assert not asks(decision)
 
 
-@pytest.mark.parametrize("changes", [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}, {"lock": lock.pause(held(an_entry()), "", 1)}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}, {"lock": lock.pause(held(an_entry()), "", 1)}],
+)
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
-def test_what_comes_after_the_host_was_or_may_have_been_asked_undoes_nothing(outcome: RebootOutcome | None, changes: dict[str, Any]) -> None:
+def test_what_comes_after_the_host_was_or_may_have_been_asked_undoes_nothing(
+    outcome: RebootOutcome | None, changes: dict[str, Any]
+) -> None:
     decision = rebooting(outcome, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ASKED)
     assert not asks(decision)
 
 
-@pytest.mark.parametrize(("changes", "code"), [
-    ({"need": NO}, Code.NEED_GONE), ({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD), ({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED),
-    ({"policy": a_policy(window=Window(days=frozenset()))}, Code.LATE_REFUSAL), ({"pods": (a_pod(),)}, Code.LATE_REFUSAL), ({"pods": Unknown("503")}, Code.LATE_REFUSAL),
-])
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"need": NO}, Code.NEED_GONE),
+        ({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD),
+        ({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED),
+        ({"policy": a_policy(window=Window(days=frozenset()))}, Code.LATE_REFUSAL),
+        ({"pods": (a_pod(),)}, Code.LATE_REFUSAL),
+        ({"pods": Unknown("503")}, Code.LATE_REFUSAL),
+    ],
+)
 def test_a_host_that_was_surely_not_asked_can_still_be_called_off(changes: dict[str, Any], code: Code) -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
@@ -123,7 +143,9 @@ def test_a_host_that_was_surely_not_asked_is_announced_and_asked_again() -> None
 
 
 def test_pods_that_force_left_behind_do_not_hold_up_the_second_announcement() -> None:
-    decision = decided(a_progress(Phase.REBOOTING, is_forced=True), memory=having(RebootOutcome.NOT_ASKED), pods=(a_pod(),))
+    decision = decided(
+        a_progress(Phase.REBOOTING, is_forced=True), memory=having(RebootOutcome.NOT_ASKED), pods=(a_pod(),)
+    )
     assert asks(decision)
     assert the_record(decision).is_forced
 
@@ -152,8 +174,11 @@ def test_an_announcement_names_who_made_it_and_says_until_when_the_host_may_be_a
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.NOT_ASKED, RebootOutcome.FAILED])
 @pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}, {"node": {"unschedulable": False}}])
-def test_an_announcement_of_the_same_number_by_another_process_is_not_taken_for_the_own(outcome: RebootOutcome, changes: dict[str, Any]) -> None:
-    """The own patch did not land, the other's did: its reboot may be under way, so nothing is asked, undone or given back."""
+def test_an_announcement_of_the_same_number_by_another_process_is_not_taken_for_the_own(
+    outcome: RebootOutcome, changes: dict[str, Any]
+) -> None:
+    """The own patch did not land, the other's did: its reboot may be under way, so nothing is asked, undone or
+    given back."""
     decision = decided(record_by("other"), memory=mine(outcome), **changes)
     assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
     assert not [action for action in decision.actions if isinstance(action, WriteLock)]
@@ -167,9 +192,13 @@ def test_who_asked_the_host_says_so_in_the_record_whoever_has_announced_since(ou
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME - 20, by=by, is_asked=True)
 
 
-@pytest.mark.parametrize("memory", [watching(899, "other"), mine(RebootOutcome.NOT_ASKED, "other"), mine(RebootOutcome.FAILED, "other")])
+@pytest.mark.parametrize(
+    "memory", [watching(899, "other"), mine(RebootOutcome.NOT_ASKED, "other"), mine(RebootOutcome.FAILED, "other")]
+)
 @pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}])
-def test_a_host_that_some_process_asked_is_not_asked_again_and_nothing_is_undone(memory: Memory, changes: dict[str, Any]) -> None:
+def test_a_host_that_some_process_asked_is_not_asked_again_and_nothing_is_undone(
+    memory: Memory, changes: dict[str, Any]
+) -> None:
     decision = decided(record_by("other", is_asked=True, announced_ago=899), memory=memory, **changes)
     assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
 
@@ -196,7 +225,10 @@ def test_the_deadline_ends_the_wait_for_another_process_too() -> None:
     assert not the_record(decision).is_giving_back
 
 
-@pytest.mark.parametrize("changes", [{"pods": (a_pod(),)}, {"node": {"unschedulable": False}}, {"policy": a_policy(window=Window(days=frozenset()))}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"pods": (a_pod(),)}, {"node": {"unschedulable": False}}, {"policy": a_policy(window=Window(days=frozenset()))}],
+)
 def test_a_restarted_agent_asks_again_only_when_nothing_refuses(changes: dict[str, Any]) -> None:
     decision = rebooting(**changes)
     assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
@@ -217,7 +249,9 @@ def test_a_failed_command_undoes_everything_and_is_tried_again_after_a_pause() -
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
 @pytest.mark.parametrize(("waited", "is_over"), [(899, False), (901, True)])
-def test_the_same_boot_after_the_deadline_halts_the_roll_out(outcome: RebootOutcome | None, waited: float, is_over: bool) -> None:
+def test_the_same_boot_after_the_deadline_halts_the_roll_out(
+    outcome: RebootOutcome | None, waited: float, is_over: bool
+) -> None:
     decision = rebooting(outcome, announced_ago=waited, foreign=("kured runs",))
     assert (decision.phase is Phase.FAILED) is is_over
     if is_over:

@@ -41,7 +41,9 @@ KURED_CORDONED = KURED.replace("false", "true")
 
 
 def idle(**changes: Any) -> Decision:
-    return decided(**{"need": NO, "memory": FRESH, "lock": held(an_entry()), "holders": Holders(nodes=(a_node(),)), **changes})
+    return decided(
+        **{"need": NO, "memory": FRESH, "lock": held(an_entry()), "holders": Holders(nodes=(a_node(),)), **changes}
+    )
 
 
 def test_the_node_is_read_once_more_after_the_lock() -> None:
@@ -67,11 +69,22 @@ def test_an_entry_from_before_the_boot_is_taken_up_and_proven_like_any_other() -
     decision = idle(lock=held(an_entry(boot="boot-0")))
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.ENTRY_ADOPTED)
     record = the_record(decision)
-    assert (record.claim, record.boot_left, record.lock, record.is_cordoned_by_us, record.reboots_for_need) == ("c1", "boot-0", LOCK_OBJECT, False, 1)
+    assert (record.claim, record.boot_left, record.lock, record.is_cordoned_by_us, record.reboots_for_need) == (
+        "c1",
+        "boot-0",
+        LOCK_OBJECT,
+        False,
+        1,
+    )
 
 
-@pytest.mark.parametrize(("label", "cordoned_before", "is_ours"), [("in-progress", False, True), ("in-progress", True, False), (None, False, False)])
-def test_its_cordon_is_ours_only_when_the_label_says_so_and_nobody_had_cordoned_before(label: str | None, cordoned_before: bool, is_ours: bool) -> None:
+@pytest.mark.parametrize(
+    ("label", "cordoned_before", "is_ours"),
+    [("in-progress", False, True), ("in-progress", True, False), (None, False, False)],
+)
+def test_its_cordon_is_ours_only_when_the_label_says_so_and_nobody_had_cordoned_before(
+    label: str | None, cordoned_before: bool, is_ours: bool
+) -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: label} if label else {}}
     decision = idle(node=node, lock=held(an_entry(boot="boot-0", cordoned=cordoned_before)))
     assert the_record(decision).is_cordoned_by_us is is_ours
@@ -86,7 +99,9 @@ def test_a_working_node_whose_record_was_wiped_is_undone() -> None:
 
 
 @pytest.mark.parametrize(("unschedulable", "cordoned_before"), [(True, True), (False, False), (False, True)])
-def test_a_persons_cordon_from_before_the_claim_outlives_the_wiped_record(unschedulable: bool, cordoned_before: bool) -> None:
+def test_a_persons_cordon_from_before_the_claim_outlives_the_wiped_record(
+    unschedulable: bool, cordoned_before: bool
+) -> None:
     node = {"unschedulable": unschedulable, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert the_patch(idle(node=node, lock=held(an_entry(cordoned=cordoned_before)))).unschedulable is None
 
@@ -102,7 +117,9 @@ def test_the_claim_of_a_recreated_node_is_released_only_after_the_reboot_deadlin
 
 
 def test_a_waiting_node_reconciles_in_every_turn() -> None:
-    decision = decided(a_progress(Phase.WAITING), lock=held(an_entry(claim="late")), holders=Holders(nodes=(a_node(),)), need=YES)
+    decision = decided(
+        a_progress(Phase.WAITING), lock=held(an_entry(claim="late")), holders=Holders(nodes=(a_node(),)), need=YES
+    )
     assert decision.reason.code is Code.ENTRY_RELEASED
     assert the_lock(decision).entries == ()
 
@@ -114,14 +131,25 @@ def test_the_need_of_an_idle_node_goes_before_its_leftovers() -> None:
 def test_but_not_before_the_label_that_alone_tells_of_a_wiped_record() -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert idle(node=node, need=YES, lock=NOT_ASKED).wants == {Evidence.LOCK}
-    assert idle(node=node, need=NO, lock=NOT_ASKED, memory=remembering(is_reconciled=True)).wants == {Evidence.LOCK}, "wiped while this process ran"
+    assert idle(node=node, need=NO, lock=NOT_ASKED, memory=remembering(is_reconciled=True)).wants == {Evidence.LOCK}, (
+        "wiped while this process ran"
+    )
     decision = idle(node=node, need=YES)
-    assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (Phase.WAITING, Code.ENTRY_ADOPTED, False)
+    assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (
+        Phase.WAITING,
+        Code.ENTRY_ADOPTED,
+        False,
+    )
     assert idle(node=node, need=YES, lock=Unknown("503")).reason.code is Code.NEED_SEEN
 
 
-@pytest.mark.parametrize(("content", "unschedulable", "uncordons"), [(KURED, True, True), (KURED, False, False), (KURED_CORDONED, True, False)])
-def test_what_kured_left_on_this_node_is_taken_back_as_kured_would(content: str, unschedulable: bool, uncordons: bool) -> None:
+@pytest.mark.parametrize(
+    ("content", "unschedulable", "uncordons"),
+    [(KURED, True, True), (KURED, False, False), (KURED_CORDONED, True, False)],
+)
+def test_what_kured_left_on_this_node_is_taken_back_as_kured_would(
+    content: str, unschedulable: bool, uncordons: bool
+) -> None:
     decision = idle(lock=content, node={"unschedulable": unschedulable})
     assert kinds(decision) == ([PatchNode, WriteLock] if uncordons else [WriteLock])
     assert the_lock(decision).entries == ()
@@ -129,7 +157,9 @@ def test_what_kured_left_on_this_node_is_taken_back_as_kured_would(content: str,
         assert the_patch(decision).unschedulable is False
 
 
-@pytest.mark.parametrize("changes", [{"foreign": ("kured runs",)}, {"foreign": Unknown("403")}, {"node": {"ready": False}}])
+@pytest.mark.parametrize(
+    "changes", [{"foreign": ("kured runs",)}, {"foreign": Unknown("403")}, {"node": {"ready": False}}]
+)
 def test_a_kured_that_still_runs_or_a_node_that_is_not_ready_is_left_alone(changes: dict[str, Any]) -> None:
     assert kinds(idle(lock=KURED, **changes)) == []
 
@@ -153,7 +183,9 @@ def cordoned(*by: str, **changes: Any) -> dict[str, Any]:
 
 def test_a_drain_whose_every_mark_was_stripped_is_undone_with_its_cordon() -> None:
     """The need is seen anew first, so the label is `required`; the entry still stands in the lock."""
-    decision = decided(a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*OURS), holders=Holders(nodes=(a_node(),)))
+    decision = decided(
+        a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*OURS), holders=Holders(nodes=(a_node(),))
+    )
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
     assert the_patch(decision).unschedulable is False
     assert (the_record(decision).claim, the_record(decision).is_giving_back) == ("c1", True)
@@ -161,7 +193,9 @@ def test_a_drain_whose_every_mark_was_stripped_is_undone_with_its_cordon() -> No
 
 @pytest.mark.parametrize("by", [KUBECTL, (), ("argo", "careen-agent")])
 def test_a_cordon_that_is_not_proven_ours_stays_then(by: tuple[str, ...]) -> None:
-    decision = decided(a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*by), holders=Holders(nodes=(a_node(),)))
+    decision = decided(
+        a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*by), holders=Holders(nodes=(a_node(),))
+    )
     assert kinds(decision) == [WriteLock], "the entry goes, the cordon does not"
 
 
@@ -172,7 +206,8 @@ def test_a_new_boot_whose_every_mark_was_stripped_is_proven_and_uncordoned_like_
 
 @pytest.mark.parametrize("label", ["in-progress", None])
 def test_the_servers_word_is_stronger_than_the_label_and_the_lock(label: str | None) -> None:
-    """Somebody uncordoned the node and cordoned it again; that cordon is not ours, whatever the claim says of before."""
+    """Somebody uncordoned the node and cordoned it again; that cordon is not ours, whatever the claim says of
+    before."""
     node = cordoned(*KUBECTL, labels={keys.REBOOT_LABEL: label} if label else {})
     assert the_record(idle(node=node, lock=held(an_entry(boot="boot-0")))).is_cordoned_by_us is False
     if label:
@@ -189,10 +224,16 @@ def test_a_cordon_of_ours_without_any_claim_is_lifted(is_reconciled: bool) -> No
 
 def test_a_waiting_nodes_own_cordon_is_lifted_too() -> None:
     decision = decided(a_progress(Phase.WAITING), lock=held(), node=cordoned(*OURS))
-    assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (Phase.WAITING, Code.CORDON_LIFTED, False)
+    assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (
+        Phase.WAITING,
+        Code.CORDON_LIFTED,
+        False,
+    )
 
 
-@pytest.mark.parametrize("node", [cordoned(*KUBECTL), cordoned(), cordoned("argo", "careen-agent"), cordoned(*OURS, ready=False)])
+@pytest.mark.parametrize(
+    "node", [cordoned(*KUBECTL), cordoned(), cordoned("argo", "careen-agent"), cordoned(*OURS, ready=False)]
+)
 def test_no_other_cordon_is_lifted_nor_one_of_a_node_that_is_not_ready(node: dict[str, Any]) -> None:
     assert kinds(idle(node=node, lock=held())) == []
 
@@ -213,8 +254,18 @@ def test_under_a_claim_the_record_alone_decides(phase: Phase) -> None:
 
 def recreated(record: Progress | None, **changes: Any) -> Decision:
     """The Node was deleted and made anew under this process, which had last read `record` on the former one."""
-    before = decided(record, node={"uid": "former"}, need=YES, lock=held(an_entry(uid="former"))).memory if record else remembering()
-    given = {"need": YES, "lock": held(an_entry(uid="former")), "holders": Holders(nodes=(a_node(),)), "memory": before, **changes}
+    before = (
+        decided(record, node={"uid": "former"}, need=YES, lock=held(an_entry(uid="former"))).memory
+        if record
+        else remembering()
+    )
+    given = {
+        "need": YES,
+        "lock": held(an_entry(uid="former")),
+        "holders": Holders(nodes=(a_node(),)),
+        "memory": before,
+        **changes,
+    }
     return decided(a_progress(Phase.WAITING), **given)
 
 
@@ -228,22 +279,38 @@ def test_an_agent_that_finds_its_node_new_gives_its_old_claim_back_at_once(phase
 
 def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> Any:
     return replace(
-        remembering(node_uid="former"), held=ClaimMemory(claim="c1", is_announced=False),
+        remembering(node_uid="former"),
+        held=ClaimMemory(claim="c1", is_announced=False),
         reboot=RebootMemory(claim=claim, announcement=announcement, outcome=outcome),
     )
 
 
-@pytest.mark.parametrize(("changes", "is_given_back"), [
-    pytest.param({"memory": asked(RebootOutcome.NOT_ASKED)}, True, id="it announced and did not ask"),
-    pytest.param({"memory": asked(RebootOutcome.FAILED)}, True, id="the host refused"),
-    pytest.param({"memory": asked(RebootOutcome.ACCEPTED, claim="an older one")}, True, id="what it asked under another claim is over"),
-    pytest.param({"memory": asked(RebootOutcome.ACCEPTED)}, False, id="the host was asked"),
-    pytest.param({"memory": asked(RebootOutcome.UNCLEAR)}, False, id="whether the host was asked is not known"),
-    pytest.param({"memory": asked(RebootOutcome.NOT_ASKED, announcement=2)}, False, id="an announcement before its own may have been another process's"),
-    pytest.param({"memory": remembering()}, False, id="the process was started afterwards"),
-    pytest.param({"lock": held(an_entry(claim="c2", uid="former"))}, False, id="it was not the claim that this process knows"),
-])
-def test_a_claim_of_the_former_node_is_given_back_only_when_the_host_was_surely_not_asked(changes: dict[str, Any], is_given_back: bool) -> None:
+@pytest.mark.parametrize(
+    ("changes", "is_given_back"),
+    [
+        pytest.param({"memory": asked(RebootOutcome.NOT_ASKED)}, True, id="it announced and did not ask"),
+        pytest.param({"memory": asked(RebootOutcome.FAILED)}, True, id="the host refused"),
+        pytest.param(
+            {"memory": asked(RebootOutcome.ACCEPTED, claim="an older one")},
+            True,
+            id="what it asked under another claim is over",
+        ),
+        pytest.param({"memory": asked(RebootOutcome.ACCEPTED)}, False, id="the host was asked"),
+        pytest.param({"memory": asked(RebootOutcome.UNCLEAR)}, False, id="whether the host was asked is not known"),
+        pytest.param(
+            {"memory": asked(RebootOutcome.NOT_ASKED, announcement=2)},
+            False,
+            id="an announcement before its own may have been another process's",
+        ),
+        pytest.param({"memory": remembering()}, False, id="the process was started afterwards"),
+        pytest.param(
+            {"lock": held(an_entry(claim="c2", uid="former"))}, False, id="it was not the claim that this process knows"
+        ),
+    ],
+)
+def test_a_claim_of_the_former_node_is_given_back_only_when_the_host_was_surely_not_asked(
+    changes: dict[str, Any], is_given_back: bool
+) -> None:
     decision = recreated(a_progress(Phase.DRAINING), **changes)
     assert (WriteLock in kinds(decision)) is is_given_back
 
@@ -256,7 +323,9 @@ def test_a_reboot_that_an_earlier_process_announced_keeps_the_claim() -> None:
 # A record that was wiped after the reboot was announced.
 
 ANNOUNCED = {
-    "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,), "labels": {keys.REBOOT_LABEL: "in-progress"},
+    "unschedulable": True,
+    "cordoned_by": (keys.FIELD_MANAGER,),
+    "labels": {keys.REBOOT_LABEL: "in-progress"},
     "annotations": {keys.PHASE: "Rebooting"},
 }
 
@@ -265,18 +334,30 @@ def having_asked(outcome: RebootOutcome) -> Memory:
     return remembering(reboot=RebootMemory(claim="c1", announcement=1, outcome=outcome, by="x"))
 
 
-@pytest.mark.parametrize(("memory", "is_asked"), [
-    (remembering(), False), (having_asked(RebootOutcome.NOT_ASKED), False), (having_asked(RebootOutcome.ACCEPTED), True),
-    (having_asked(RebootOutcome.UNCLEAR), True),
-])
+@pytest.mark.parametrize(
+    ("memory", "is_asked"),
+    [
+        (remembering(), False),
+        (having_asked(RebootOutcome.NOT_ASKED), False),
+        (having_asked(RebootOutcome.ACCEPTED), True),
+        (having_asked(RebootOutcome.UNCLEAR), True),
+    ],
+)
 @pytest.mark.parametrize("need", [YES, NO])
-def test_the_wiped_record_of_an_announced_reboot_is_taken_up_and_the_claim_stays_until_the_boot(memory: Memory, is_asked: bool, need: Any) -> None:
+def test_the_wiped_record_of_an_announced_reboot_is_taken_up_and_the_claim_stays_until_the_boot(
+    memory: Memory, is_asked: bool, need: Any
+) -> None:
     decision = idle(node=ANNOUNCED, need=need, memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.ENTRY_ADOPTED)
     assert kinds(decision) == [PatchNode]
     assert the_patch(decision).unschedulable is None
     record = the_record(decision)
-    assert (record.claim, record.boot_left, record.is_giving_back, record.is_cordoned_by_us) == ("c1", BOOT, False, True)
+    assert (record.claim, record.boot_left, record.is_giving_back, record.is_cordoned_by_us) == (
+        "c1",
+        BOOT,
+        False,
+        True,
+    )
     assert record.announced == Announcement(boot=BOOT, uptime=UPTIME, is_asked=is_asked)
 
 
@@ -287,6 +368,8 @@ def test_what_this_process_asked_is_remembered_also_where_the_node_says_nothing_
 
 
 @pytest.mark.parametrize("unread", [{"lock": Unknown("503")}, {"holders": Unknown("503")}])
-def test_a_node_that_says_a_reboot_was_announced_is_left_alone_until_its_claim_can_be_looked_up(unread: dict[str, Any]) -> None:
+def test_a_node_that_says_a_reboot_was_announced_is_left_alone_until_its_claim_can_be_looked_up(
+    unread: dict[str, Any],
+) -> None:
     decision = idle(node=ANNOUNCED, need=YES, **unread)
     assert (decision.phase, kinds(decision)) == (Phase.IDLE, [])

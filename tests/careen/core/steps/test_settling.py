@@ -46,7 +46,11 @@ def test_the_claim_leaves_the_lock_then_the_node_and_the_next_are_named() -> Non
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert settling(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
     decision = settling(waiters=(n2, n3))
-    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.IDLE, Code.RELEASED, [WriteLock, PatchNode])
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (
+        Phase.IDLE,
+        Code.RELEASED,
+        [WriteLock, PatchNode],
+    )
     content = the_lock(decision)
     assert (content.holders, content.next, content.waiting, content.next_at) == ((), ("n2",), 2, "2026-03-04T12:00:00Z")
     assert the_patch(decision).annotations[keys.PROGRESS] is None
@@ -57,16 +61,19 @@ def test_without_a_list_of_who_waits_it_is_released_and_the_names_stay() -> None
     assert (the_lock(decision).holders, the_lock(decision).next) == ((), ("n5",))
 
 
-@pytest.mark.parametrize(("now", "is_settled"), [
-    pytest.param((an_owner(),), True, id="as before"),
-    pytest.param((an_owner(ready=2),), False, id="one replica fewer"),
-    pytest.param((an_owner(ready=4, replicas=4),), True, id="scaled by somebody"),
-    pytest.param((an_owner(ready=1, replicas=1),), True, id="scaled down by somebody: not comparable"),
-    pytest.param((an_owner(ready=0, generation=2),), True, id="changed by somebody: not comparable"),
-    pytest.param((an_owner(ready=0, uid="another"),), True, id="recreated by somebody: not comparable"),
-    pytest.param((), True, id="deleted by somebody"),
-    pytest.param(Unknown("503"), False, id="unreadable"),
-])
+@pytest.mark.parametrize(
+    ("now", "is_settled"),
+    [
+        pytest.param((an_owner(),), True, id="as before"),
+        pytest.param((an_owner(ready=2),), False, id="one replica fewer"),
+        pytest.param((an_owner(ready=4, replicas=4),), True, id="scaled by somebody"),
+        pytest.param((an_owner(ready=1, replicas=1),), True, id="scaled down by somebody: not comparable"),
+        pytest.param((an_owner(ready=0, generation=2),), True, id="changed by somebody: not comparable"),
+        pytest.param((an_owner(ready=0, uid="another"),), True, id="recreated by somebody: not comparable"),
+        pytest.param((), True, id="deleted by somebody"),
+        pytest.param(Unknown("503"), False, id="unreadable"),
+    ],
+)
 def test_displaced_workloads_are_compared_where_nobody_changed_them(now: Any, is_settled: bool) -> None:
     decision = settling(owners=now)
     assert (decision.phase is Phase.IDLE) is is_settled
@@ -78,11 +85,14 @@ def test_a_workload_that_was_not_well_before_need_not_be_better() -> None:
     assert settling(replace(RECORD, owners=(before,)), owners=(an_owner(ready=1),)).phase is Phase.IDLE
 
 
-@pytest.mark.parametrize("now", [
-    pytest.param({"ready": 0}, id="completed or failed: no pod is ready for ever"),
-    pytest.param({"replicas": 4, "ready": 3}, id="active, in the back-off before its next pod"),
-    pytest.param({"replicas": 4, "ready": 0, "generation": 2}, id="suspended"),
-])
+@pytest.mark.parametrize(
+    "now",
+    [
+        pytest.param({"ready": 0}, id="completed or failed: no pod is ready for ever"),
+        pytest.param({"replicas": 4, "ready": 3}, id="active, in the back-off before its next pod"),
+        pytest.param({"replicas": 4, "ready": 0, "generation": 2}, id="suspended"),
+    ],
+)
 def test_settling_does_not_wait_for_jobs(now: dict[str, int]) -> None:
     job = an_owner("nightly", kind="Job", replicas=4, ready=4)
     decision = settling(replace(RECORD, owners=(job,)), owners=(replace(job, **now),))
@@ -101,12 +111,18 @@ def test_without_a_workload_to_compare_an_unreadable_health_holds_up_nothing() -
 
 
 def test_the_workloads_that_lag_are_named() -> None:
-    assert settling(owners=(an_owner(ready=2),)).reason.sentence == "not yet as before: ReplicaSet shop/web (2 of 3 ready)"
+    assert (
+        settling(owners=(an_owner(ready=2),)).reason.sentence == "not yet as before: ReplicaSet shop/web (2 of 3 ready)"
+    )
 
 
-@pytest.mark.parametrize(("policy", "phase", "code"), [
-    (SettlePolicy.HALT, Phase.FAILED, Code.SETTLE_TIMEOUT), (SettlePolicy.CONTINUE, Phase.IDLE, Code.RELEASED),
-])
+@pytest.mark.parametrize(
+    ("policy", "phase", "code"),
+    [
+        (SettlePolicy.HALT, Phase.FAILED, Code.SETTLE_TIMEOUT),
+        (SettlePolicy.CONTINUE, Phase.IDLE, Code.RELEASED),
+    ],
+)
 def test_after_the_timeout_the_roll_out_halts_or_goes_on(policy: SettlePolicy, phase: Phase, code: Code) -> None:
     record = replace(RECORD, settle_started=ago(601))
     decision = settling(record, owners=(an_owner(ready=2),), policy=a_policy(settle_policy=policy))
@@ -125,7 +141,11 @@ def test_the_release_delay_runs_with_the_node_in_service(waited: float, is_relea
 @pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])
 def test_a_host_that_asks_again_or_cannot_be_asked_waits_with_its_count(need: Any) -> None:
     decision = settling(need=need)
-    assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.WAITING, Code.RELEASED, [WriteLock, PatchNode])
+    assert (decision.phase, decision.reason.code, kinds(decision)) == (
+        Phase.WAITING,
+        Code.RELEASED,
+        [WriteLock, PatchNode],
+    )
     record = the_record(decision)
     assert (record.claim, record.reboots_for_need, record.need_since) == ("", 1, RECORD.need_since)
     assert (the_patch(decision).taints is not None) is (need is YES)

@@ -37,7 +37,12 @@ from tests.careen.core.builders import (
 OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 THEIRS = Taint(key="dedicated", effect="NoSchedule", value="db")
 RECORD = a_progress(
-    Phase.VERIFYING, taint_key=OURS.key, tainted_at="2026-03-04T11:58:00Z", drain_started_at="2026-03-04T11:59:00Z", displaced=4, prior_labels={"pool": "web"},
+    Phase.VERIFYING,
+    taint_key=OURS.key,
+    tainted_at="2026-03-04T11:58:00Z",
+    drain_started_at="2026-03-04T11:59:00Z",
+    displaced=4,
+    prior_labels={"pool": "web"},
     reboots_for_need=1,
 )
 NODE = {"taints": (THEIRS, OURS), "labels": {"pool": "away"}}
@@ -62,7 +67,14 @@ def test_cordon_taint_and_labels_are_put_back_in_one_patch() -> None:
 
 def test_the_reboot_is_reported_with_both_boots_its_length_and_the_lead_time() -> None:
     report = json.loads(str(the_patch(verifying()).annotations[keys.LAST_REBOOT]))
-    assert report == {"at": "2026-03-04T12:00:00Z", "bootLeft": "boot-0", "boot": "boot-1", "moves": 4, "seconds": 60, "leadSeconds": 60}
+    assert report == {
+        "at": "2026-03-04T12:00:00Z",
+        "bootLeft": "boot-0",
+        "boot": "boot-1",
+        "moves": 4,
+        "seconds": 60,
+        "leadSeconds": 60,
+    }
 
 
 def test_a_persons_cordon_from_before_the_claim_stays() -> None:
@@ -70,24 +82,48 @@ def test_a_persons_cordon_from_before_the_claim_stays() -> None:
     assert the_patch(decided(record, need=NO)).unschedulable is None
 
 
-@pytest.mark.parametrize(("node", "pods", "words"), [
-    pytest.param({"boot_id": "boot-0"}, (), "the kubelet has not reported the new boot", id="the Node still tells of the old boot"),
-    pytest.param({"ready": False}, (), "the node is not ready", id="not ready"),
-    pytest.param({}, Unknown("503"), "the pods of this node cannot be listed", id="no list of pods"),
-    pytest.param({}, (a_daemon_pod("a", is_ready=False), a_daemon_pod("b")), "DaemonSet pods not ready: kube-system/a", id="a DaemonSet's pod is not ready"),
-])
+@pytest.mark.parametrize(
+    ("node", "pods", "words"),
+    [
+        pytest.param(
+            {"boot_id": "boot-0"},
+            (),
+            "the kubelet has not reported the new boot",
+            id="the Node still tells of the old boot",
+        ),
+        pytest.param({"ready": False}, (), "the node is not ready", id="not ready"),
+        pytest.param({}, Unknown("503"), "the pods of this node cannot be listed", id="no list of pods"),
+        pytest.param(
+            {},
+            (a_daemon_pod("a", is_ready=False), a_daemon_pod("b")),
+            "DaemonSet pods not ready: kube-system/a",
+            id="a DaemonSet's pod is not ready",
+        ),
+    ],
+)
 def test_without_proof_nothing_is_given_back(node: dict[str, Any], pods: Any, words: str) -> None:
     decision = verifying(node, pods=pods)
     assert (decision.phase, decision.reason.code, decision.reason.sentence) == (Phase.VERIFYING, Code.VERIFYING, words)
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
 
-@pytest.mark.parametrize("pod", [
-    pytest.param(a_pod(is_ready=False), id="another controller's pod"),
-    pytest.param(a_pod(namespace="kube-system", owner_kind="DaemonSet", owner_name="kured", is_ready=False), id="the agent's own pod"),
-    pytest.param(a_daemon_pod(is_ready=False, deletion_timestamp=NOW + timedelta(seconds=30)), id="a DaemonSet's pod that goes away"),
-    pytest.param(a_daemon_pod(is_ready=False, phase="Failed"), id="a DaemonSet's pod that failed and will be replaced"),
-])
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(a_pod(is_ready=False), id="another controller's pod"),
+        pytest.param(
+            a_pod(namespace="kube-system", owner_kind="DaemonSet", owner_name="kured", is_ready=False),
+            id="the agent's own pod",
+        ),
+        pytest.param(
+            a_daemon_pod(is_ready=False, deletion_timestamp=NOW + timedelta(seconds=30)),
+            id="a DaemonSet's pod that goes away",
+        ),
+        pytest.param(
+            a_daemon_pod(is_ready=False, phase="Failed"), id="a DaemonSet's pod that failed and will be replaced"
+        ),
+    ],
+)
 def test_what_does_not_belong_to_the_proof(pod: Any) -> None:
     assert verifying(pods=(pod,)).phase is Phase.SETTLING
 
@@ -109,7 +145,9 @@ def test_the_taint_stays_only_while_the_host_asks_again(need: Any, taints: Any) 
 
 
 @pytest.mark.parametrize(("reboots", "phase"), [(1, Phase.SETTLING), (2, Phase.FAILED)])
-def test_a_need_that_survives_too_many_reboots_is_a_loop_the_node_is_given_back_and_the_roll_out_halts(reboots: int, phase: Phase) -> None:
+def test_a_need_that_survives_too_many_reboots_is_a_loop_the_node_is_given_back_and_the_roll_out_halts(
+    reboots: int, phase: Phase
+) -> None:
     record = a_progress(Phase.VERIFYING, reboots_for_need=reboots)
     decision = decided(record, need=YES)
     assert decision.phase is phase
@@ -132,31 +170,74 @@ def test_a_lock_that_cannot_be_read_does_not_keep_the_node_out_of_service(lock: 
 
 def daemon_row(**changes: Any) -> OwnerHealth:
     """What the record says of the DaemonSet of `a_daemon_pod`."""
-    return OwnerHealth(**{
-        "kind": "DaemonSet", "namespace": "kube-system", "name": "proxy", "uid": "ds-proxy", "generation": zlib.crc32(b"5d9"), "replicas": 1, "ready": 1, **changes,
-    })
+    return OwnerHealth(
+        **{
+            "kind": "DaemonSet",
+            "namespace": "kube-system",
+            "name": "proxy",
+            "uid": "ds-proxy",
+            "generation": zlib.crc32(b"5d9"),
+            "replicas": 1,
+            "ready": 1,
+            **changes,
+        }
+    )
 
 
 REVISION = {"labels": {"controller-revision-hash": "5d9"}}
 
 
-@pytest.mark.parametrize(("rows", "pod", "early", "late"), [
-    pytest.param((daemon_row(),), REVISION, Phase.VERIFYING, Phase.FAILED, id="ready before: it must be again"),
-    pytest.param((daemon_row(ready=0),), REVISION, Phase.SETTLING, Phase.SETTLING, id="not ready before: not the reboot's doing"),
-    pytest.param((daemon_row(ready=0),), {"labels": {"controller-revision-hash": "77f"}}, Phase.SETTLING, Phase.SETTLING, id="not ready before, changed since"),
-    pytest.param((), REVISION, Phase.VERIFYING, Phase.SETTLING, id="not here before: waited for, and not for ever"),
-    pytest.param((daemon_row(uid="other"),), REVISION, Phase.VERIFYING, Phase.SETTLING, id="recreated under its name"),
-    pytest.param((daemon_row(),), {"labels": {"controller-revision-hash": "77f"}}, Phase.VERIFYING, Phase.SETTLING, id="another template since"),
-    pytest.param((daemon_row(generation=0),), {}, Phase.VERIFYING, Phase.FAILED, id="ready before, without a revision then and now"),
-])
-def test_daemon_set_pods_are_compared_with_those_of_before_the_drain(rows: Any, pod: dict[str, Any], early: Phase, late: Phase) -> None:
+@pytest.mark.parametrize(
+    ("rows", "pod", "early", "late"),
+    [
+        pytest.param((daemon_row(),), REVISION, Phase.VERIFYING, Phase.FAILED, id="ready before: it must be again"),
+        pytest.param(
+            (daemon_row(ready=0),),
+            REVISION,
+            Phase.SETTLING,
+            Phase.SETTLING,
+            id="not ready before: not the reboot's doing",
+        ),
+        pytest.param(
+            (daemon_row(ready=0),),
+            {"labels": {"controller-revision-hash": "77f"}},
+            Phase.SETTLING,
+            Phase.SETTLING,
+            id="not ready before, changed since",
+        ),
+        pytest.param((), REVISION, Phase.VERIFYING, Phase.SETTLING, id="not here before: waited for, and not for ever"),
+        pytest.param(
+            (daemon_row(uid="other"),), REVISION, Phase.VERIFYING, Phase.SETTLING, id="recreated under its name"
+        ),
+        pytest.param(
+            (daemon_row(),),
+            {"labels": {"controller-revision-hash": "77f"}},
+            Phase.VERIFYING,
+            Phase.SETTLING,
+            id="another template since",
+        ),
+        pytest.param(
+            (daemon_row(generation=0),),
+            {},
+            Phase.VERIFYING,
+            Phase.FAILED,
+            id="ready before, without a revision then and now",
+        ),
+    ],
+)
+def test_daemon_set_pods_are_compared_with_those_of_before_the_drain(
+    rows: Any, pod: dict[str, Any], early: Phase, late: Phase
+) -> None:
     for waited, phase in ((899, early), (901, late)):
         record = replace(RECORD, owners=rows, verify_started=ago(waited))
         assert decided(record, need=NO, pods=(a_daemon_pod(is_ready=False, **pod),)).phase is phase
 
 
 def test_one_pod_that_was_never_ready_does_not_hide_one_that_was() -> None:
-    pods = (a_daemon_pod("old", is_ready=False), a_daemon_pod("good", owner_uid="ds-cni", owner_name="cni", is_ready=False))
+    pods = (
+        a_daemon_pod("old", is_ready=False),
+        a_daemon_pod("good", owner_uid="ds-cni", owner_name="cni", is_ready=False),
+    )
     rows = (daemon_row(ready=0), daemon_row(name="cni", uid="ds-cni", generation=0))
     decision = decided(replace(RECORD, owners=rows), need=NO, pods=pods)
     assert decision.reason.sentence == "DaemonSet pods not ready: kube-system/good"
@@ -165,7 +246,8 @@ def test_one_pod_that_was_never_ready_does_not_hide_one_that_was() -> None:
 def test_a_node_that_no_longer_waits_for_new_pods_says_which_are_not_ready() -> None:
     decision = decided(replace(RECORD, verify_started=ago(901)), need=NO, pods=(a_daemon_pod(is_ready=False),))
     assert decision.reason.sentence == (
-        "rebooted, proven well and back in service; DaemonSet pods not ready: kube-system/proxy-1, and none of them ran here before the drain"
+        "rebooted, proven well and back in service; DaemonSet pods not ready: kube-system/proxy-1, and none "
+        "of them ran here before the drain"
     )
 
 

@@ -1,4 +1,5 @@
-"""Waiting: all cheap refusals at once, costly ones only in turn, the claim on the Node first, and the way home (`careen.core.steps.shared.giving_back`)."""
+"""Waiting: all cheap refusals at once, costly ones only in turn, the claim on the Node first, and the way home
+(`careen.core.steps.shared.giving_back`)."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ N2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
 
 def waiting(node: dict[str, Any] | None = None, **changes: Any) -> Decision:
     changed = {**READY, **(node or {})}
-    return decided(RECORD, node={**changed, "annotations": {keys.MOVES: "0", **changed.get("annotations", {})}}, **changes)
+    return decided(
+        RECORD, node={**changed, "annotations": {keys.MOVES: "0", **changed.get("annotations", {})}}, **changes
+    )
 
 
 def codes(refusals: tuple[Refusal, ...]) -> list[Code]:
@@ -68,7 +71,9 @@ def codes(refusals: tuple[Refusal, ...]) -> list[Code]:
 
 def test_when_the_need_is_gone_everything_of_ours_goes_and_nothing_else() -> None:
     theirs = Taint(key="x", effect="NoSchedule")
-    decision = waiting(node={"taints": (theirs, OURS), "annotations": {keys.HOLD: "people", keys.REFUSALS: "[]"}}, need=NO)
+    decision = waiting(
+        node={"taints": (theirs, OURS), "annotations": {keys.HOLD: "people", keys.REFUSALS: "[]"}}, need=NO
+    )
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.NEED_GONE)
     patch = the_patch(decision)
     assert patch.taints == (theirs,)
@@ -84,15 +89,23 @@ def test_a_taint_that_is_not_ours_stays_when_the_need_is_gone() -> None:
 
 def test_an_unknown_need_is_not_a_no() -> None:
     decision = waiting(need=UNKNOWN_NEED)
-    assert (decision.phase, decision.reason.code, codes(decision.refusals)) == (Phase.WAITING, Code.REFUSED, [Code.NEED_UNKNOWN])
+    assert (decision.phase, decision.reason.code, codes(decision.refusals)) == (
+        Phase.WAITING,
+        Code.REFUSED,
+        [Code.NEED_UNKNOWN],
+    )
 
 
 def test_all_cheap_refusals_are_collected_in_order_with_their_since() -> None:
     stored = '[{"gate":"hold","code":"held","sentence":"old words","since":"2026-03-04T10:00:00Z"}]'
     policy = a_policy(window=Window(days=frozenset()), blocking_pod_selectors=(Selector.parse("app=db"),))
     decision = waiting(
-        node={"annotations": {keys.HOLD: "people", keys.REFUSALS: stored}}, policy=policy, pods=(a_pod(labels={"app": "db"}),), fleet=NOT_ASKED,
-        forecast=NOT_ASKED, foreign=NOT_ASKED,
+        node={"annotations": {keys.HOLD: "people", keys.REFUSALS: stored}},
+        policy=policy,
+        pods=(a_pod(labels={"app": "db"}),),
+        fleet=NOT_ASKED,
+        forecast=NOT_ASKED,
+        foreign=NOT_ASKED,
     )
     assert codes(decision.refusals) == [Code.HELD, Code.OUTSIDE_WINDOW, Code.BLOCKING_POD]
     assert decision.refusals[0].since == datetime(2026, 3, 4, 10, tzinfo=UTC)
@@ -107,7 +120,15 @@ def test_a_refusal_that_is_known_already_is_not_written_again() -> None:
     first = waiting(node={"annotations": {keys.HOLD: "people"}})
     told = the_patch(first).annotations
     again = decided(
-        RECORD, node={**TAINTED, "annotations": {keys.HOLD: "people", keys.REASON: str(told[keys.REASON]), keys.REFUSALS: str(told[keys.REFUSALS])}},
+        RECORD,
+        node={
+            **TAINTED,
+            "annotations": {
+                keys.HOLD: "people",
+                keys.REASON: str(told[keys.REASON]),
+                keys.REFUSALS: str(told[keys.REFUSALS]),
+            },
+        },
         memory=first.memory,
     )
     assert again.actions == ()
@@ -116,7 +137,9 @@ def test_a_refusal_that_is_known_already_is_not_written_again() -> None:
 def test_pods_are_listed_only_when_one_may_block_or_be_bound_to_the_node() -> None:
     stay = DrainPolicy(bound_pods=BoundPods.STAY)
     assert Evidence.PODS not in waiting(pods=NOT_ASKED, policy=a_policy(drain=stay)).wants
-    assert waiting(pods=NOT_ASKED, policy=a_policy(drain=stay, blocking_pod_selectors=(Selector.parse("app=db"),))).wants == {Evidence.PODS}
+    assert waiting(
+        pods=NOT_ASKED, policy=a_policy(drain=stay, blocking_pod_selectors=(Selector.parse("app=db"),))
+    ).wants == {Evidence.PODS}
     assert waiting(pods=NOT_ASKED).wants == {Evidence.PODS}
 
 
@@ -124,14 +147,18 @@ def test_the_claim_says_which_daemon_sets_are_not_ready_before_anything_is_done(
     decision = waiting(pods=(a_daemon_pod(is_ready=False), a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni")))
     assert decision.phase is Phase.CLAIMING
     assert decision.reason.sentence == (
-        "it is this node's turn: it takes a claim and asks everything once more; not ready now, so not waited for after the reboot: "
+        "it is this node's turn: it takes a claim and asks everything once more; not ready now, so not waited "
+        "for after the reboot: "
         "DaemonSet kube-system/proxy"
     )
 
 
 def test_a_pod_that_its_owner_binds_to_this_node_is_refused_before_the_claim() -> None:
     decision = waiting(pods=(a_pod(came_bound=True),), owners=(an_owner(bound_to="n1"),))
-    assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (Phase.WAITING, [("bound-pods", Code.BOUND_POD)])
+    assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (
+        Phase.WAITING,
+        [("bound-pods", Code.BOUND_POD)],
+    )
     assert "--pods-bound-to-node=stay" in decision.reason.sentence
 
 
@@ -174,7 +201,9 @@ def test_whoever_was_refused_meanwhile_gathers_anew() -> None:
 def test_everybody_is_awake_when_the_window_opens(jitter: float, look: float) -> None:
     """In 20 s; otherwise who looks again first would be the first to go, before the others have counted their pods."""
     shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
-    assert waiting(policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)).look_again_seconds == pytest.approx(look)
+    assert waiting(
+        policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)
+    ).look_again_seconds == pytest.approx(look)
     assert OPENING_SECONDS < order.GATHER_SECONDS
 
 
@@ -183,11 +212,19 @@ def test_before_a_far_opening_it_looks_as_always() -> None:
     assert waiting(policy=a_policy(window=shut)).look_again_seconds == LOOK_SECONDS
 
 
-@pytest.mark.parametrize(("agents", "jitter", "look"), [(None, 0.5, 30), (180, 0.999, 37), (600, 0.0, 75), (600, 0.5, 100), (5000, 0.0, 625)])
+@pytest.mark.parametrize(
+    ("agents", "jitter", "look"), [(None, 0.5, 30), (180, 0.999, 37), (600, 0.0, 75), (600, 0.5, 100), (5000, 0.0, 625)]
+)
 def test_while_the_window_is_shut_a_large_fleet_looks_rarely(agents: int | None, jitter: float, look: float) -> None:
-    """Nobody is in line, so the lock tells no number: two requests a look, and 5,000 nodes stay under twenty a second."""
+    """Nobody is in line, so the lock tells no number: two requests a look, and 5,000 nodes stay under twenty a
+    second."""
     shut = a_policy(window=Window(days=frozenset()))
-    decision = waiting(policy=shut, lock=LockContent(), memory=remembering(agents=agents), chance=Chance(claim_id="fresh", jitter=jitter))
+    decision = waiting(
+        policy=shut,
+        lock=LockContent(),
+        memory=remembering(agents=agents),
+        chance=Chance(claim_id="fresh", jitter=jitter),
+    )
     assert decision.look_again_seconds == pytest.approx(look, abs=1)
     assert agents is None or 2 * agents / decision.look_again_seconds < 20
 
@@ -195,34 +232,48 @@ def test_while_the_window_is_shut_a_large_fleet_looks_rarely(agents: int | None,
 @pytest.mark.parametrize("number", [10**6, 10**13, 10**30, 10**400])
 def test_nonsense_in_the_number_of_the_waiting_breaks_no_turn(number: int) -> None:
     shut = a_policy(window=Window(days=frozenset()))
-    assert waiting(policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}').look_again_seconds == pytest.approx(100_000 / order.LOOKS_PER_SECOND)
+    assert waiting(
+        policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}'
+    ).look_again_seconds == pytest.approx(100_000 / order.LOOKS_PER_SECOND)
 
 
 def test_a_large_fleet_that_looks_rarely_is_awake_when_the_window_opens() -> None:
     opening = timedelta(minutes=9)
     shut = Window(start=(NOW + opening).time(), end=(NOW + timedelta(hours=1)).time())
-    look = waiting(policy=a_policy(window=shut), memory=remembering(agents=5000), chance=Chance(claim_id="fresh", jitter=0.25)).look_again_seconds
+    look = waiting(
+        policy=a_policy(window=shut), memory=remembering(agents=5000), chance=Chance(claim_id="fresh", jitter=0.25)
+    ).look_again_seconds
     assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
 def test_in_a_large_fleet_not_everybody_is_awake_at_once() -> None:
     shut = Window(start=(NOW + timedelta(seconds=5)).time(), end=(NOW + timedelta(hours=1)).time())
-    look = waiting(policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)).look_again_seconds
+    look = waiting(
+        policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)
+    ).look_again_seconds
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
 def test_nobody_waits_for_others_once_somebody_is_at_work_or_named() -> None:
     just_now = remembering(turn_key="another hand-over")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
-    assert waiting(memory=just_now, lock=held(an_entry("n9", limit=2)), policy=a_policy(concurrency=2)).phase is Phase.CLAIMING
+    assert (
+        waiting(memory=just_now, lock=held(an_entry("n9", limit=2)), policy=a_policy(concurrency=2)).phase
+        is Phase.CLAIMING
+    )
 
 
 def test_an_agent_started_anew_under_a_costly_refusal_keeps_since_when_it_stands() -> None:
     refused = '[{"gate":"forecast","code":"forecast-unknown","sentence":"no answer","since":"2026-03-04T10:00:00Z"}]'
     decision = waiting(
-        node={"annotations": {keys.REFUSALS: refused}}, memory=remembering(turn_key="another hand-over"), forecast=Unknown("killed"), policy=a_policy(),
+        node={"annotations": {keys.REFUSALS: refused}},
+        memory=remembering(turn_key="another hand-over"),
+        forecast=Unknown("killed"),
+        policy=a_policy(),
     )
-    assert [(each.gate, each.since) for each in decision.refusals] == [("forecast", datetime(2026, 3, 4, 10, tzinfo=UTC))]
+    assert [(each.gate, each.since) for each in decision.refusals] == [
+        ("forecast", datetime(2026, 3, 4, 10, tzinfo=UTC))
+    ]
 
 
 def test_in_turn_the_claim_id_is_written_on_the_node_and_nothing_else_happens() -> None:
@@ -237,14 +288,30 @@ def test_in_turn_the_claim_id_is_written_on_the_node_and_nothing_else_happens() 
 
 @pytest.mark.parametrize("content", [held(an_entry("n2"), next=("n1",)), LockContent(next=("n2", "n1"))])
 def test_out_of_turn_it_waits_and_asks_nothing_costly(content: LockContent) -> None:
-    decision = waiting(lock=content, fleet=NOT_ASKED, forecast=NOT_ASKED, foreign=NOT_ASKED, alerts=NOT_ASKED, holders=Holders(), waiters=())
+    decision = waiting(
+        lock=content,
+        fleet=NOT_ASKED,
+        forecast=NOT_ASKED,
+        foreign=NOT_ASKED,
+        alerts=NOT_ASKED,
+        holders=Holders(),
+        waiters=(),
+    )
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.WAITING_FOR_TURN)
 
 
 def test_a_change_of_holders_costs_the_waiting_no_request() -> None:
     first = waiting(lock=LINE)
     told = {"annotations": {keys.REASON: first.reason.sentence}}
-    assert waiting(lock=replace(LINE, entries=(an_entry("n8", "c8"),), next=("n1",)), node=told, memory=first.memory, uptime=UPTIME + 60).actions == ()
+    assert (
+        waiting(
+            lock=replace(LINE, entries=(an_entry("n8", "c8"),), next=("n1",)),
+            node=told,
+            memory=first.memory,
+            uptime=UPTIME + 60,
+        ).actions
+        == ()
+    )
 
 
 def test_costly_evidence_is_asked_one_after_the_other() -> None:
@@ -278,7 +345,9 @@ def test_a_forecast_that_refuses_is_left_on_the_node_in_short() -> None:
 
 
 def test_what_refuses_everybody_leaves_the_turn_where_it_is() -> None:
-    decision = waiting(lock=NAMED, policy=a_policy(alerts=AlertPolicy()), alerts=(Alert(name="DiskFull"),), waiters=(N2,))
+    decision = waiting(
+        lock=NAMED, policy=a_policy(alerts=AlertPolicy()), alerts=(Alert(name="DiskFull"),), waiters=(N2,)
+    )
     content = the_lock(decision)
     assert content.next == NAMED.next
     assert content.next_at == "2026-03-04T12:00:00Z"
@@ -293,12 +362,21 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
         pytest.param((N2, CORDONED), ("n3", "n1", "n2"), id="it does not count against itself, so it goes first"),
         pytest.param((N2, replace(CORDONED, ready=False)), ("n1", "n2"), id="one that is not ready could not come"),
         pytest.param((N2, a_node("n3", unschedulable=True)), ("n1", "n2"), id="one that does not wait"),
-        pytest.param((N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="against it, too, somebody else counts"),
+        pytest.param(
+            (N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="against it, too, somebody else counts"
+        ),
     ],
 )
-def test_a_cordoned_node_that_waits_does_not_hold_up_the_line_that_it_stands_in(others: tuple[NodeView, ...], line: tuple[str, ...]) -> None:
-    """A person cordons a node and asks for its reboot: the others are refused because of it, and wait for nothing but its turn."""
-    decision = waiting(lock=NAMED, fleet=a_fleet(a_node(), *others), waiters=tuple(node for node in others if keys.REBOOT_LABEL in node.labels))
+def test_a_cordoned_node_that_waits_does_not_hold_up_the_line_that_it_stands_in(
+    others: tuple[NodeView, ...], line: tuple[str, ...]
+) -> None:
+    """A person cordons a node and asks for its reboot: the others are refused because of it, and wait for
+    nothing but its turn."""
+    decision = waiting(
+        lock=NAMED,
+        fleet=a_fleet(a_node(), *others),
+        waiters=tuple(node for node in others if keys.REBOOT_LABEL in node.labels),
+    )
     assert codes(decision.refusals) == [Code.NODES_DOWN]
     assert the_lock(decision).next == line
 
@@ -328,16 +406,25 @@ def test_with_other_holders_it_is_asked_again_at_once() -> None:
 FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 
 
-@pytest.mark.parametrize(("named", "look"), [((), 3), (("n2",), 3), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)])
+@pytest.mark.parametrize(
+    ("named", "look"), [((), 3), (("n2",), 3), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
+)
 def test_whoever_was_refused_sees_the_release_that_may_name_it(named: tuple[str, ...], look: float) -> None:
-    """It has left the line; where the line has room, whoever releases next names it again, and the next start follows within five seconds."""
+    """It has left the line; where the line has room, whoever releases next names it again, and the next start
+    follows within five seconds."""
     memory = remembering(costly_not_before=UPTIME + 50, costly_holders=("n9",))
     assert waiting(lock=held(an_entry("n9"), next=named), memory=memory, forecast=NOT_ASKED).look_again_seconds == look
 
 
 def test_whoever_is_refused_unnamed_sees_the_release_that_may_name_it() -> None:
     """Nobody is named beside the holder, so it is its turn at the second place; its refusal puts it in no line."""
-    refused = waiting(lock=held(an_entry("n9", limit=2)), policy=a_policy(concurrency=2), forecast=Unknown("out of memory"), waiters=(N2,), memory=remembering(turn_key="another"))
+    refused = waiting(
+        lock=held(an_entry("n9", limit=2)),
+        policy=a_policy(concurrency=2),
+        forecast=Unknown("out of memory"),
+        waiters=(N2,),
+        memory=remembering(turn_key="another"),
+    )
     assert (codes(refused.refusals), refused.look_again_seconds) == ([Code.FORECAST_UNKNOWN], order.NEXT_LOOK_SECONDS)
 
 
@@ -356,17 +443,32 @@ AT_WORK = a_marked_node(a_progress(Phase.DRAINING), name="n9")
 LINE = held(an_entry("n9"), next=("n2", "n1", *(f"m{number}" for number in range(20))))
 
 
-@pytest.mark.parametrize(("content", "pause"), [
-    (replace(LINE, next=("n1", *LINE.next[2:])), 30), (LINE, 60), (replace(LINE, next=LINE.next[2:]), 3600), (replace(LINE, next=("n2",) * 20), 3600),
-])
-def test_a_lock_is_looked_behind_by_the_first_in_line_first_and_not_before_a_claim_is_as_old_as_its_pause(content: LockContent, pause: float) -> None:
+@pytest.mark.parametrize(
+    ("content", "pause"),
+    [
+        (replace(LINE, next=("n1", *LINE.next[2:])), 30),
+        (LINE, 60),
+        (replace(LINE, next=LINE.next[2:]), 3600),
+        (replace(LINE, next=("n2",) * 20), 3600),
+    ],
+)
+def test_a_lock_is_looked_behind_by_the_first_in_line_first_and_not_before_a_claim_is_as_old_as_its_pause(
+    content: LockContent, pause: float
+) -> None:
     def looking(age: float, memory: Memory | None = None, uptime: float = UPTIME) -> Decision:
         entry = an_entry("n9", created=rfc3339(NOW - timedelta(seconds=age)))
-        return waiting(lock=replace(content, entries=(entry,)), holders=NOT_ASKED, memory=memory or remembering(), uptime=uptime)
+        return waiting(
+            lock=replace(content, entries=(entry,)), holders=NOT_ASKED, memory=memory or remembering(), uptime=uptime
+        )
 
     assert looking(pause - 1).wants == frozenset()
     assert looking(pause).wants == {Evidence.HOLDERS}
-    looked = waiting(lock=content, holders=Holders(nodes=(AT_WORK,)), memory=remembering(behind_at=UPTIME), now=NOW + timedelta(seconds=pause)).memory
+    looked = waiting(
+        lock=content,
+        holders=Holders(nodes=(AT_WORK,)),
+        memory=remembering(behind_at=UPTIME),
+        now=NOW + timedelta(seconds=pause),
+    ).memory
     assert looking(pause * 2, looked, UPTIME + pause - 1).wants == frozenset()
     assert looking(pause * 2, looked, UPTIME + pause).wants == {Evidence.HOLDERS}
 
@@ -376,7 +478,9 @@ def test_a_process_that_has_just_started_knows_how_old_the_claims_are() -> None:
     assert waiting(lock=replace(LINE, next=("n1", *LINE.next[2:])), holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
 
-def behind(holders: Holders, uptime: float = UPTIME, memory: Memory | None = None, content: LockContent = LINE) -> Decision:
+def behind(
+    holders: Holders, uptime: float = UPTIME, memory: Memory | None = None, content: LockContent = LINE
+) -> Decision:
     return waiting(lock=content, holders=holders, memory=replace(memory or remembering(), behind_at=0), uptime=uptime)
 
 

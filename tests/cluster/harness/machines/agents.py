@@ -21,12 +21,20 @@ def clean_environment() -> dict[str, str]:
 
 
 def careen(
-    plane: ControlPlane, *, namespace: str, daemonset: str, flags: Callable[[Host], Sequence[str]], settings: Mapping[str, str] | None = None
+    plane: ControlPlane,
+    *,
+    namespace: str,
+    daemonset: str,
+    flags: Callable[[Host], Sequence[str]],
+    settings: Mapping[str, str] | None = None,
 ) -> AgentCommand:
-    """`careen agent` as an ordinary process with a kubeconfig of its own; `flags` are added, `settings` is environment."""
+    """`careen agent` as an ordinary process with a kubeconfig of its own; `flags` are added, `settings` is
+    environment."""
 
     def launch(host: Host, token: str) -> Launch:
-        kubeconfig = plane.kubeconfig(f"agents/{host.name}{host.alias}", token, namespace=namespace, server=host.api_server or None)
+        kubeconfig = plane.kubeconfig(
+            f"agents/{host.name}{host.alias}", token, namespace=namespace, server=host.api_server or None
+        )
         argv = (
             *(sys.executable, "-m", "careen", "agent", "--node-id", host.name, "--kubeconfig", str(kubeconfig)),
             *("--host-root", str(host.root), "--boot-id-file", str(host.boot_id_file), "--host-exec", "direct"),
@@ -35,7 +43,12 @@ def careen(
             *("--metrics-port", str(host.metrics_port())),
             *flags(host),
         )
-        env = {**clean_environment(), "PYTHONPATH": CAREEN_PYTHONPATH, "POD_NAME": host.agent_pod_name, **(settings or {})}
+        env = {
+            **clean_environment(),
+            "PYTHONPATH": CAREEN_PYTHONPATH,
+            "POD_NAME": host.agent_pod_name,
+            **(settings or {}),
+        }
         return Launch(argv=argv, env=env)
 
     return launch
@@ -44,8 +57,8 @@ def careen(
 def by_template(plane: ControlPlane, template: str, *, namespace: str, daemonset: str) -> AgentCommand:
     """Any agent that finds the API server as in a pod. Placeholders, in braces, of the command:
 
-    node, root (the host's `/`), sentinel, boot_id_file, reboot_command, kubeconfig, namespace, daemonset, port (a free one).
-    """
+    node, root (the host's `/`), sentinel, boot_id_file, reboot_command, kubeconfig, namespace, daemonset, port
+    (a free one)."""
 
     def launch(host: Host, token: str) -> Launch:
         secrets = host.folder / "serviceaccount"
@@ -79,7 +92,8 @@ def by_template(plane: ControlPlane, template: str, *, namespace: str, daemonset
 def careen_template(python: Path = Path(sys.executable)) -> str:
     """This repository's agent with its defaults, for `by_template`."""
     return (
-        f"{shlex.quote(str(python))} -m careen agent --node-id {{node}} --kubeconfig {{kubeconfig}} --host-root {{root}} "
+        f"{shlex.quote(str(python))} -m careen agent --node-id {{node}} --kubeconfig {{kubeconfig}} "
+        f"--host-root {{root}} "
         "--boot-id-file {boot_id_file} --host-exec direct --reboot-command {reboot_command} "
         "--ds-namespace {namespace} --ds-name {daemonset} --metrics-host 127.0.0.1 --metrics-port {port}"
     )

@@ -64,7 +64,12 @@ class ControlPlane:
     """Starts with the constructor, ends with `close`. `admin` is a client that may do everything."""
 
     def __init__(
-        self, folder: Path, *, guardian: Guardian, pods: PodTimes = PodTimes(), scheduler: Mapping[str, Any] = SCHEDULER_SETTINGS
+        self,
+        folder: Path,
+        *,
+        guardian: Guardian,
+        pods: PodTimes = PodTimes(),
+        scheduler: Mapping[str, Any] = SCHEDULER_SETTINGS,
     ) -> None:
         self.folder = folder
         self.guardian = guardian
@@ -94,7 +99,9 @@ class ControlPlane:
         rows = [f'{token},{user},{user},"system:masters"' for user, token in self._tokens.items()]
         (self.folder / "tokens.csv").write_text("\n".join(rows) + "\n")
         subprocess.run(
-            ["openssl", "genrsa", "-out", str(self.folder / "service-accounts.key"), "2048"], check=True, capture_output=True
+            ["openssl", "genrsa", "-out", str(self.folder / "service-accounts.key"), "2048"],
+            check=True,
+            capture_output=True,
         )
         (self.folder / "audit-policy.yaml").write_text(yaml.safe_dump(AUDIT_POLICY))
         for user in USERS:
@@ -254,8 +261,11 @@ class ControlPlane:
 
 
 @contextmanager
-def a_control_plane(name: str, start: Callable[[Path, Guardian], ControlPlane], *, keeps_logs: bool = False) -> Iterator[ControlPlane]:
-    """One of its own, as `start` makes it in an empty folder; afterwards both are gone, whatever happened. `name` tells whose folder it was.
+def a_control_plane(
+    name: str, start: Callable[[Path, Guardian], ControlPlane], *, keeps_logs: bool = False
+) -> Iterator[ControlPlane]:
+    """One of its own, as `start` makes it in an empty folder; afterwards both are gone, whatever happened.
+    `name` tells whose folder it was.
 
     Not in pytest's folders: etcd's files are large, and hardly anybody reads them afterwards.
     """
@@ -286,7 +296,9 @@ def stages(pods: PodTimes) -> list[dict[str, Any]]:
     because kwok, repairing a node that is not ready, would put the old boot id back.
     """
 
-    def stage(name: str, kind: str, selector: list[dict[str, Any]], delay: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+    def stage(
+        name: str, kind: str, selector: list[dict[str, Any]], delay: dict[str, Any], then: dict[str, Any]
+    ) -> dict[str, Any]:
         return {
             "apiVersion": "kwok.x-k8s.io/v1alpha1",
             "kind": "Stage",
@@ -331,9 +343,12 @@ def stages(pods: PodTimes) -> list[dict[str, Any]]:
             [
                 absent(".metadata.deletionTimestamp"),
                 {"key": ".status.phase", "operator": "In", "values": ["Running"]},
-                {"key": '.metadata.ownerReferences.[].kind', "operator": "In", "values": ["Job"]},
+                {"key": ".metadata.ownerReferences.[].kind", "operator": "In", "values": ["Job"]},
             ],
-            {"durationMilliseconds": 1000, "durationFrom": {"expressionFrom": '.metadata.annotations["tests/runs-for"]'}},
+            {
+                "durationMilliseconds": 1000,
+                "durationFrom": {"expressionFrom": '.metadata.annotations["tests/runs-for"]'},
+            },
             {"statusTemplate": _COMPLETED},
         ),
         stage(

@@ -130,7 +130,8 @@ class Host:
         here = shlex.quote(str(self.folder))
         self.reboot_command.write_text(
             "#!/bin/sh\n"
-            f"if [ -e {here}/reboot-fails ]; then date +%s.%N >> {here}/reboot-refused; echo 'no reboot today' >&2; exit 1; fi\n"
+            f"if [ -e {here}/reboot-fails ]; then date +%s.%N >> {here}/reboot-refused; echo 'no reboot "
+            "today' >&2; exit 1; fi\n"
             f"if [ -e {here}/reboot-ignored ]; then date +%s.%N >> {here}/reboot-refused; exit 0; fi\n"
             f"date +%s.%N >> {here}/reboot-requests\n"
         )
@@ -182,7 +183,10 @@ class Host:
                 "capacity": self._capacity(),
                 "allocatable": self._capacity(),
                 "conditions": [_ready(True)],
-                "addresses": [{"type": "InternalIP", "address": "10.1.0.1"}, {"type": "Hostname", "address": self.name}],
+                "addresses": [
+                    {"type": "InternalIP", "address": "10.1.0.1"},
+                    {"type": "Hostname", "address": self.name},
+                ],
                 "nodeInfo": {
                     "bootID": self.boot_id,
                     "machineID": self.name,
@@ -293,7 +297,13 @@ class Fleet:
     """The hosts of one story and the thread that plays them."""
 
     def __init__(
-        self, api: Callable[[], Api], observer: Observer, start_agent: AgentCommand, *, guardian: Guardian, token: Callable[[Host], str]
+        self,
+        api: Callable[[], Api],
+        observer: Observer,
+        start_agent: AgentCommand,
+        *,
+        guardian: Guardian,
+        token: Callable[[Host], str],
     ) -> None:
         self.hosts: dict[str, Host] = {}
         self.problems: list[str] = []
@@ -316,7 +326,8 @@ class Fleet:
         return host
 
     def start_another_agent(self, host: Host, *, api_server: str = "") -> Program:
-        """A second agent for the same host, as after a forced deletion of a pod that still runs. It ends with its machine."""
+        """A second agent for the same host, as after a forced deletion of a pod that still runs. It ends with
+        its machine."""
         other = copy.copy(host)
         other.alias, other.api_server = "-second", api_server or host.api_server
         program = self._launch(other, host.folder / "second-agent.log")
@@ -374,7 +385,9 @@ class Fleet:
 
     def _launch(self, host: Host, log: Path) -> Program:
         launch = self._start_agent(host, self._token(host))
-        return Program(f"agent of {host.name}", launch.argv, guardian=self._guardian, log=log, env=launch.env, cwd=host.folder)
+        return Program(
+            f"agent of {host.name}", launch.argv, guardian=self._guardian, log=log, env=launch.env, cwd=host.folder
+        )
 
 
 def agent_pod(observer: Observer, node: str) -> PodLife | None:
@@ -409,7 +422,9 @@ def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
             continue
         if meta.get("deletionTimestamp") or pod["status"].get("phase") != "Running" or condition(pod, "Ready") == word:
             continue
-        conditions = [{"type": kind, "status": word, "lastTransitionTime": _now()} for kind in ("Ready", "ContainersReady")]
+        conditions = [
+            {"type": kind, "status": word, "lastTransitionTime": _now()} for kind in ("Ready", "ContainersReady")
+        ]
         with suppress_not_found():
             api.patch(
                 f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status",
@@ -450,7 +465,20 @@ def in_own_namespaces(argv: tuple[str, ...], secrets: Path) -> tuple[str, ...]:
     """
     assert shutil.which("unshare"), "unshare (util-linux) is needed to run an agent as in a container"
     script = (
-        'mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount && '
+        "mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount && "
         'mount --bind "$1" /run/secrets/kubernetes.io/serviceaccount && shift && exec "$@"'
     )
-    return ("unshare", "-m", "-p", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", str(secrets), *argv)
+    return (
+        "unshare",
+        "-m",
+        "-p",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        str(secrets),
+        *argv,
+    )

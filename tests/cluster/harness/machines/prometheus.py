@@ -68,5 +68,3 @@ class Prometheus:
         rules = [{"alert": alert, "expr": "vector(1)", "labels": {"severity": "critical"}}] if alert else []
         group = {"name": "story", "rules": rules or [{"record": "quiet", "expr": "vector(1)"}]}
         self._rules.write_text(yaml.safe_dump({"groups": [group]}))
-
-

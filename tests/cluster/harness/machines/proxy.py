@@ -1,8 +1,8 @@
 """A small HTTP proxy on loopback between one agent and the API server, which can spoil, delay or replace answers.
 
-The agent speaks plain HTTP to it, the proxy TLS to the server, with the agent's own token. A rule sees each call and decides
-what the agent hears; it runs in the thread of the call, so it can also wait, or do something at this very moment.
-"""
+The agent speaks plain HTTP to it, the proxy TLS to the server, with the agent's own token. A rule sees each
+call and decides what the agent hears; it runs in the thread of the call, so it can also wait, or do something
+at this very moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import urllib3
 
-_LONGEST_SECONDS = 3700.0             # a watch lasts an hour
+_LONGEST_SECONDS = 3700.0  # a watch lasts an hour
 _HOP_BY_HOP = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive", "host", "accept-encoding"})
 
 
@@ -27,7 +27,7 @@ class Call:
     """One request as the agent sent it."""
 
     method: str
-    target: str                       # path and query
+    target: str  # path and query
     body: bytes
 
     @property
@@ -103,7 +103,11 @@ class Proxy:
             found = self._open(call, headers, preload=True)
         except urllib3.exceptions.HTTPError:
             return LOST
-        return Answer(status=found.status, body=found.data, headers=tuple((k, v) for k, v in found.headers.items() if k.lower() not in _HOP_BY_HOP))
+        return Answer(
+            status=found.status,
+            body=found.data,
+            headers=tuple((k, v) for k, v in found.headers.items() if k.lower() not in _HOP_BY_HOP),
+        )
 
     def stream(self, call: Call, headers: dict[str, str]) -> Iterator[bytes]:
         """A watch's bytes as they come; the first element is its status line's number."""
@@ -117,7 +121,11 @@ class Proxy:
 
     def _open(self, call: Call, headers: dict[str, str], *, preload: bool) -> urllib3.BaseHTTPResponse:
         return self._pool.request(
-            call.method, self._server + call.target, body=call.body or None, headers=headers, preload_content=preload,
+            call.method,
+            self._server + call.target,
+            body=call.body or None,
+            headers=headers,
+            preload_content=preload,
             timeout=urllib3.Timeout(connect=5, read=60 if preload else _LONGEST_SECONDS),
         )
 
@@ -160,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     def _pass_on(self, chunks: Iterator[bytes]) -> None:
-        self.close_connection = True                          # its end is the end of the connection
+        self.close_connection = True  # its end is the end of the connection
         try:
             self.send_response(int(next(chunks)))
             self.send_header("Content-Type", "application/json")
@@ -178,5 +186,5 @@ class _Handler(BaseHTTPRequestHandler):
     def handle(self) -> None:
         try:
             super().handle()
-        except OSError:                                       # the agent was killed meanwhile
+        except OSError:  # the agent was killed meanwhile
             return

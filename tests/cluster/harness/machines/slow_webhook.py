@@ -42,23 +42,55 @@ class SlowWebhook:
 
     def _configuration(self, certificate: Path) -> Object:
         url = f"https://127.0.0.1:{self._http.server_address[1]}/"
-        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"], "scope": "Namespaced"}
+        rule = {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["pods/eviction"],
+            "scope": "Namespaced",
+        }
         return {
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": _NAME},
-            "webhooks": [{
-                "name": "slow.tests.careen.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 30,
-                "failurePolicy": "Fail", "rules": [rule], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SHOP}},
-                "clientConfig": {"url": url, "caBundle": base64.b64encode(certificate.read_bytes()).decode()},
-            }],
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": _NAME},
+            "webhooks": [
+                {
+                    "name": "slow.tests.careen.dev",
+                    "admissionReviewVersions": ["v1"],
+                    "sideEffects": "None",
+                    "timeoutSeconds": 30,
+                    "failurePolicy": "Fail",
+                    "rules": [rule],
+                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SHOP}},
+                    "clientConfig": {"url": url, "caBundle": base64.b64encode(certificate.read_bytes()).decode()},
+                }
+            ],
         }
 
 
 def _certificate(folder: Path) -> tuple[Path, Path]:
     certificate, key = folder / "webhook.crt", folder / "webhook.key"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            str(key),
+            "-out",
+            str(certificate),
+        ],
+        check=True,
+        capture_output=True,
     )
     return certificate, key
 
@@ -71,9 +103,13 @@ def _handler_of(webhook: SlowWebhook) -> type[BaseHTTPRequestHandler]:
             review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             webhook.asked += 1
             time.sleep(webhook.seconds)
-            body = json.dumps({
-                "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": review["request"]["uid"], "allowed": True},
-            }).encode()
+            body = json.dumps(
+                {
+                    "apiVersion": "admission.k8s.io/v1",
+                    "kind": "AdmissionReview",
+                    "response": {"uid": review["request"]["uid"], "allowed": True},
+                }
+            ).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -86,7 +122,7 @@ def _handler_of(webhook: SlowWebhook) -> type[BaseHTTPRequestHandler]:
         def handle(self) -> None:
             try:
                 super().handle()
-            except OSError:                                       # the server gave up waiting
+            except OSError:  # the server gave up waiting
                 return
 
     return Handler

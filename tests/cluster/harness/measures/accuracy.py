@@ -1,4 +1,5 @@
-"""Was the forecast right? A drain's landings beside what was said, owner by owner, because replicas are interchangeable."""
+"""Was the forecast right? A drain's landings beside what was said, owner by owner, because replicas are
+interchangeable."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Miss:
 
 @dataclass(slots=True, kw_only=True)
 class Score:
-    """Counts over drains. `pods` are those said to move and replaced while their node was away; `superseded` those not replaced by then."""
+    """Counts over drains. `pods` are those said to move and replaced while their node was away; `superseded`
+    those not replaced by then."""
 
     drains: int = 0
     drains_in_order: int = 0
@@ -64,7 +66,7 @@ def score(drain: Drain) -> Score:
         said[pod.owner].append(pod)
     for owner, pods in said.items():
         # Who was away before comes first; pods of one owner cannot be told apart by anything else.
-        own = [event for event in made if event.owner == owner][drain.lacking.get(owner, 0):]
+        own = [event for event in made if event.owner == owner][drain.lacking.get(owner, 0) :]
         went = [bound[event.uid] for event in own if event.uid in bound]
         _count(result, drain.node, pods, went, max(0, evicted[owner] - len(own)), why)
     result.pending_said = drain.forecast.count(Outcome.PENDING) + drain.forecast.count(Outcome.RETURNS)
@@ -89,22 +91,26 @@ def _count(result: Score, node: str, pods: Sequence[PodForecast], went: list[str
         result.single_in_order += judged
         result.single_equal_in_order += equal
     if inside < len(pods) - late:
-        result.misses.append(Miss(node=node, owner=pods[0].owner, said=tuple(sets), went=tuple(went), reason=why or "not explained"))
+        result.misses.append(
+            Miss(node=node, owner=pods[0].owner, said=tuple(sets), went=tuple(went), reason=why or "not explained")
+        )
 
 
 def disorder(drain: Drain) -> str:
     """Why the order of events was not the one that forecasts count on; empty when it was.
 
-    Evictions go in the order of the forecast (a pod that a budget refused begins a new round), and each ReplicaSet's replacement is bound
-    before the next eviction. Jobs' replacements come after everything else. And no pod comes that this drain did not displace, such as that of a
-    Job that a drain before had to do with.
+    Evictions go in the order of the forecast (a pod that a budget refused begins a new round), and each
+    ReplicaSet's replacement is bound before the next eviction. Jobs' replacements come after everything else.
+    And no pod comes that this drain did not displace, such as that of a Job that a drain before had to do with.
     """
     if stranger := _stranger(drain):
         return f"{stranger} came, which this drain did not displace"
     if early := _early(drain):
         return early
     place = {pod.title: number for number, pod in enumerate(drain.forecast.pods)}
-    asked = [event for event in drain.events if event.kind == "evicted" and event.node == drain.node and event.title in place]
+    asked = [
+        event for event in drain.events if event.kind == "evicted" and event.node == drain.node and event.title in place
+    ]
     refused = _refused(drain)
     for before, after in pairwise(asked):
         if place[after.title] < place[before.title] and after.title not in refused:
@@ -129,8 +135,9 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Why a Job's replacement came sooner than a forecast counts on; empty when none did. In which order Jobs come it leaves open."""
-    away: list[PodEvent] = []             # evicted from this node and not replaced yet, Jobs' pods aside
+    """Why a Job's replacement came sooner than a forecast counts on; empty when none did. In which order Jobs
+    come it leaves open."""
+    away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
     for event in drain.events:
         if event.kind == "evicted" and event.node == drain.node and event.owner:
@@ -160,7 +167,9 @@ def _unbound_between(events: Sequence[PodEvent], before: PodEvent, after: PodEve
     """The replacement that the first of two evictions causes, if it was bound after the second."""
     if not before.owner.startswith("ReplicaSet"):
         return ""
-    made = next((e for e in events if e.kind == "created" and e.owner == before.owner and e.version > before.version), None)
+    made = next(
+        (e for e in events if e.kind == "created" and e.owner == before.owner and e.version > before.version), None
+    )
     if made is None:
         return ""
     bound = next((e for e in events if e.kind == "bound" and e.uid == made.uid), None)

@@ -30,7 +30,12 @@ def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
         verbs[event["verb"]] += 1
         calls[f"{event['verb']} {_resource(event)}"] += 1
         too_many += event.get("responseStatus", {}).get("code") == 429
-    return Requests(total=sum(verbs.values()), by_verb=dict(verbs.most_common()), by_call=dict(calls.most_common()), too_many=too_many)
+    return Requests(
+        total=sum(verbs.values()),
+        by_verb=dict(verbs.most_common()),
+        by_call=dict(calls.most_common()),
+        too_many=too_many,
+    )
 
 
 def _resource(event: dict[str, Any]) -> str:

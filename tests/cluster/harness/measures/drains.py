@@ -1,8 +1,7 @@
 """One drain on the real control plane, with what was forecast before it and everything that happened to pods during it.
 
-Order is told by resourceVersions: etcd numbers every write of the cluster, so evictions, creations and bindings stand in
-the one order in which they took place.
-"""
+Order is told by resourceVersions: etcd numbers every write of the cluster, so evictions, creations and bindings
+stand in the one order in which they took place."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ from scheduler_core.snapshot.loading import load_pages
 from tests.cluster.harness.api import Api, ApiError, Object
 from tests.cluster.harness.machines.control_plane import ControlPlane
 
-_JOB_SECONDS = 12.0      # a first replacement is waited for, later ones take too long
+_JOB_SECONDS = 12.0  # a first replacement is waited for, later ones take too long
 
 Engine = Callable[["Drainer", str], None]
 
@@ -45,10 +44,10 @@ class PodEvent:
 
     version: int
     at: float
-    kind: str                # created, bound, evicted, deleted
+    kind: str  # created, bound, evicted, deleted
     uid: str
-    title: str               # namespace/name
-    owner: str               # "ReplicaSet varied/app01-5d9", empty for a bare pod
+    title: str  # namespace/name
+    owner: str  # "ReplicaSet varied/app01-5d9", empty for a bare pod
     node: str
 
 
@@ -103,10 +102,17 @@ class PodWatch:
 
     def _add(self, kind: str, pod: Object) -> None:
         meta = pod["metadata"]
-        self.events.append(PodEvent(
-            version=int(meta["resourceVersion"]), at=time.time(), kind=kind, uid=meta["uid"], title=f"{meta['namespace']}/{meta['name']}",
-            owner=owner_title(pod), node=pod["spec"].get("nodeName", ""),
-        ))
+        self.events.append(
+            PodEvent(
+                version=int(meta["resourceVersion"]),
+                at=time.time(),
+                kind=kind,
+                uid=meta["uid"],
+                title=f"{meta['namespace']}/{meta['name']}",
+                owner=owner_title(pod),
+                node=pod["spec"].get("nodeName", ""),
+            )
+        )
 
 
 def _state(pod: Object) -> tuple[bool, bool]:
@@ -126,8 +132,10 @@ class Drain:
     node: str
     pages: list[bytes]
     forecast: Forecast
-    budgeted: frozenset[str] = frozenset()       # pods that a budget covers: they may be refused, and asked again later
-    lacking: Mapping[str, int] = field(default_factory=dict)     # owner -> pods of drains before that it had still to replace when this one began
+    budgeted: frozenset[str] = frozenset()  # pods that a budget covers: they may be refused, and asked again later
+    lacking: Mapping[str, int] = field(
+        default_factory=dict
+    )  # owner -> pods of drains before that it had still to replace when this one began
     events: list[PodEvent] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -149,7 +157,11 @@ class Drainer:
         snapshot = load_pages(pages)
         (forecast,) = simulate_drain(snapshot, [node], made_at="")
         budgets = snapshot.objects.budgets
-        budgeted = frozenset(pod.key for pod in snapshot.pods_on(node) if any(b.namespace == pod.namespace and b.selector.matches(pod.labels) for b in budgets))
+        budgeted = frozenset(
+            pod.key
+            for pod in snapshot.pods_on(node)
+            if any(b.namespace == pod.namespace and b.selector.matches(pod.labels) for b in budgets)
+        )
         drain = Drain(node=node, pages=pages, forecast=forecast, budgeted=budgeted, lacking=self._lacking())
         listed = self.admin.get("/api/v1/pods")
         watch = PodWatch(self.plane.client(), listed["metadata"]["resourceVersion"]).start(listed["items"])
@@ -168,7 +180,12 @@ class Drainer:
         give_up = time.monotonic() + patience_seconds
         last, since, jobs_until = "", time.monotonic(), time.monotonic() + _JOB_SECONDS
         while time.monotonic() - since < quiet_seconds:
-            now = repr([(e["metadata"]["uid"], e["spec"].get("nodeName"), "deletionTimestamp" in e["metadata"], is_ready(e)) for e in self.admin.list("/api/v1/pods")])
+            now = repr(
+                [
+                    (e["metadata"]["uid"], e["spec"].get("nodeName"), "deletionTimestamp" in e["metadata"], is_ready(e))
+                    for e in self.admin.list("/api/v1/pods")
+                ]
+            )
             if now != last or (time.monotonic() < jobs_until and not self._jobs_are_back()):
                 last, since = now, time.monotonic()
             if time.monotonic() > give_up:
@@ -176,18 +193,23 @@ class Drainer:
             time.sleep(0.2)
 
     def _jobs_are_back(self) -> bool:
-        return not self._lacking() and not any(job["status"].get("terminating") for job in self.admin.list("/apis/batch/v1/jobs"))
+        return not self._lacking() and not any(
+            job["status"].get("terminating") for job in self.admin.list("/apis/batch/v1/jobs")
+        )
 
     def _lacking(self) -> dict[str, int]:
         """A Job waits ten seconds before it replaces an evicted pod, and twice as long each time that happens again."""
         absent = {
-            f"Job {job['metadata']['namespace']}/{job['metadata']['name']}": job["spec"]["parallelism"] - job["status"].get("active", 0)
+            f"Job {job['metadata']['namespace']}/{job['metadata']['name']}": job["spec"]["parallelism"]
+            - job["status"].get("active", 0)
             for job in self.admin.list("/apis/batch/v1/jobs")
         }
         return {owner: count for owner, count in absent.items() if count > 0}
 
     async def _pages(self) -> list[bytes]:
-        transport = ClientTransport(lambda: load_configuration(self.plane.folder / "admin.kubeconfig"), agent="accuracy", threads=1)
+        transport = ClientTransport(
+            lambda: load_configuration(self.plane.folder / "admin.kubeconfig"), agent="accuracy", threads=1
+        )
         try:
             return [page async for page in pages_of(ApiServer(transport, SystemClock(), chance=random.random))]
         finally:
@@ -195,7 +217,9 @@ class Drainer:
 
 
 def is_ready(pod: Object) -> bool:
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in pod.get("status", {}).get("conditions", ()))
+    return any(
+        entry["type"] == "Ready" and entry["status"] == "True" for entry in pod.get("status", {}).get("conditions", ())
+    )
 
 
 # -- engines
@@ -223,7 +247,14 @@ async def _evict_all(plane: ControlPlane, node: str, policy: DrainPolicy, second
             said = await evict(api, pod)
             if policy.parallel == 1:
                 await clock.sleep(max(0.0, ONE_BY_ONE_SECONDS - (clock.monotonic() - asked)))
-            memory = after_eviction(memory, pod_uid=pod.uid, answer=said.answer, uptime=clock.monotonic(), jitter=random.random(), detail=said.detail)
+            memory = after_eviction(
+                memory,
+                pod_uid=pod.uid,
+                answer=said.answer,
+                uptime=clock.monotonic(),
+                jitter=random.random(),
+                detail=said.detail,
+            )
 
     try:
         while clock.monotonic() < give_up:
@@ -242,8 +273,19 @@ def kubectl_engine(seconds: int = 60) -> Engine:
     def run(drainer: Drainer, node: str) -> None:
         kubeconfig = str(drainer.plane.folder / "admin.kubeconfig")
         subprocess.run(
-            ["kubectl", "--kubeconfig", kubeconfig, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", f"--timeout={seconds}s"],
-            capture_output=True, check=False,
+            [
+                "kubectl",
+                "--kubeconfig",
+                kubeconfig,
+                "drain",
+                node,
+                "--ignore-daemonsets",
+                "--delete-emptydir-data",
+                "--force",
+                f"--timeout={seconds}s",
+            ],
+            capture_output=True,
+            check=False,
         )
 
     return run
@@ -268,7 +310,13 @@ def _collection(item: Object) -> str:
 def sweep(api: Api, namespace: str) -> None:
     """Removes workloads, pods and nodes, so that the next cluster starts from nothing."""
     now: dict[str, Any] = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
-    for kind in ("apps/v1/{}/deployments", "apps/v1/{}/statefulsets", "apps/v1/{}/replicasets", "batch/v1/{}/jobs", "policy/v1/{}/poddisruptionbudgets"):
+    for kind in (
+        "apps/v1/{}/deployments",
+        "apps/v1/{}/statefulsets",
+        "apps/v1/{}/replicasets",
+        "batch/v1/{}/jobs",
+        "policy/v1/{}/poddisruptionbudgets",
+    ):
         api.delete(f"/apis/{kind.format(f'namespaces/{namespace}')}", now)
     give_up = time.monotonic() + 60
     while api.list("/api/v1/pods"):

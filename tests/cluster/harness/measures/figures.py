@@ -92,7 +92,9 @@ def down_spans(history: Sequence[NodeSeen], end: float) -> list[Span]:
 
 def most_at_once(spans: Iterable[Span]) -> int:
     """The greatest number of spans that overlap; one that ends as another starts does not."""
-    edges = sorted((edge for span in spans for edge in ((span.start, 1), (span.end, -1))), key=lambda edge: (edge[0], edge[1]))
+    edges = sorted(
+        (edge for span in spans for edge in ((span.start, 1), (span.end, -1))), key=lambda edge: (edge[0], edge[1])
+    )
     now = greatest = 0
     for _, step in edges:
         now += step
@@ -125,7 +127,9 @@ def holding_spans(locks: Sequence[LockSeen], node: str, end: float) -> list[Span
 
 def soft_tainted_at(history: Sequence[NodeSeen], start: float) -> float | None:
     """When the node first carried any soft taint after the start."""
-    return next((seen.at for seen in history if seen.at >= start and any(effect == SOFT for _, effect in seen.taints)), None)
+    return next(
+        (seen.at for seen in history if seen.at >= start and any(effect == SOFT for _, effect in seen.taints)), None
+    )
 
 
 def cordoned_at(history: Sequence[NodeSeen], start: float) -> float | None:
@@ -152,7 +156,12 @@ class Rollout:
 
 
 def rollout(
-    seen: Seen, reboots: Mapping[str, Sequence[Reboot]], start: float, end: float, *, asked: Mapping[str, float] | None = None
+    seen: Seen,
+    reboots: Mapping[str, Sequence[Reboot]],
+    start: float,
+    end: float,
+    *,
+    asked: Mapping[str, float] | None = None,
 ) -> Rollout:
     """`asked` says when each host asked, where that was not at the start."""
     asked = asked or dict.fromkeys(reboots, start)
@@ -161,7 +170,10 @@ def rollout(
     drain = boot = waiting = settling = 0.0
     for name, history in histories.items():
         for reboot in reboots[name]:
-            held = next((span for span in holding_spans(seen.locks, name, end) if span.start <= reboot.asked_at <= span.end), None)
+            held = next(
+                (span for span in holding_spans(seen.locks, name, end) if span.start <= reboot.asked_at <= span.end),
+                None,
+            )
             ready_at = reboot.ready_at or end
             given_back = next((one.at for one in history if one.at >= ready_at and not one.unschedulable), end)
             drain += reboot.asked_at - held.start if held else 0.0
@@ -170,7 +182,11 @@ def rollout(
             settling += max(0.0, held.end - given_back) if held else 0.0
     taints = {name: soft_tainted_at(history, start) for name, history in histories.items()}
     cordons = {name: cordoned_at(history, start) for name, history in histories.items()}
-    leads = [cordons[name] - at for name, at in taints.items() if at is not None and cordons[name] is not None and cordons[name] > at]  # type: ignore[operator]
+    leads = [
+        cordons[name] - at
+        for name, at in taints.items()
+        if at is not None and cordons[name] is not None and cordons[name] > at
+    ]  # type: ignore[operator]
     return Rollout(
         wall=end - start,
         idle_lock=(end - start) - seconds_held(seen.locks, start, end),

@@ -16,7 +16,10 @@ NAMESPACE = "varied"
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 PRIORITIES = {"varied-low": 10, "varied-high": 1000}
 
-_IMAGES = {f"example.com/{name}:1": megabytes * 2**20 for name, megabytes in (("tiny", 9), ("web", 180), ("java", 740), ("model", 2300))}
+_IMAGES = {
+    f"example.com/{name}:1": megabytes * 2**20
+    for name, megabytes in (("tiny", 9), ("web", 180), ("java", 740), ("model", 2300))
+}
 _DEDICATED = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 _SOFT = {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}
 
@@ -54,24 +57,53 @@ def _nodes(chance: random.Random) -> Iterator[Object]:
         taints = [taint for taint, odds in ((_DEDICATED, 0.08), (_SOFT, 0.2)) if chance.random() < odds]
         images = [image for image in _IMAGES if chance.random() < 0.5]
         zone = chance.choice(zones) if chance.random() < 0.3 else zones[number % len(zones)]
-        yield node(f"v{number:02}", zone=zone, cpus=cpus, memory_gib=cpus * chance.choice([2, 4]), labels=labels, taints=taints, images=images)
+        yield node(
+            f"v{number:02}",
+            zone=zone,
+            cpus=cpus,
+            memory_gib=cpus * chance.choice([2, 4]),
+            labels=labels,
+            taints=taints,
+            images=images,
+        )
 
 
-def node(name: str, *, zone: str, cpus: int, memory_gib: int, labels: dict[str, str], taints: list[Object], images: list[str]) -> Object:
+def node(
+    name: str, *, zone: str, cpus: int, memory_gib: int, labels: dict[str, str], taints: list[Object], images: list[str]
+) -> Object:
     """A Ready node with these properties."""
     amounts = {"cpu": str(cpus), "memory": f"{memory_gib}Gi", "pods": "60", "ephemeral-storage": "100Gi"}
     return {
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: zone, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **labels}},
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                HOSTNAME: name,
+                ZONE: zone,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                **labels,
+            },
+        },
         "spec": {"taints": taints},
         "status": {
-            "capacity": amounts, "allocatable": amounts,
+            "capacity": amounts,
+            "allocatable": amounts,
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}],
             "addresses": [{"type": "InternalIP", "address": "10.1.0.1"}, {"type": "Hostname", "address": name}],
             "images": [{"names": [image], "sizeBytes": _IMAGES[image]} for image in images],
             "nodeInfo": {
-                "bootID": name, "machineID": name, "systemUUID": name, "architecture": "amd64", "operatingSystem": "linux", "osImage": "simulated",
-                "kernelVersion": "6.1.0", "kubeletVersion": "v1.36.3", "kubeProxyVersion": "v1.36.3", "containerRuntimeVersion": "kwok://0.8.0",
+                "bootID": name,
+                "machineID": name,
+                "systemUUID": name,
+                "architecture": "amd64",
+                "operatingSystem": "linux",
+                "osImage": "simulated",
+                "kernelVersion": "6.1.0",
+                "kubeletVersion": "v1.36.3",
+                "kubeProxyVersion": "v1.36.3",
+                "containerRuntimeVersion": "kwok://0.8.0",
             },
         },
     }
@@ -83,7 +115,12 @@ def node(name: str, *, zone: str, cpus: int, memory_gib: int, labels: dict[str, 
 def _preliminaries() -> Iterator[Object]:
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     for name, value in PRIORITIES.items():
-        yield {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        yield {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
 
 
 def _workloads(chance: random.Random, wanted_cpus: float) -> Iterator[Object]:
@@ -104,20 +141,29 @@ def _workload(kind: str, name: str, replicas: int, template: Object, *, is_paral
     selector = {"matchLabels": {"app": name}}
     specs: dict[str, Object] = {
         "Deployment": {"replicas": replicas, "selector": selector},
-        "StatefulSet": {"replicas": replicas, "selector": selector, "serviceName": name, "podManagementPolicy": "Parallel" if is_parallel else "OrderedReady"},
+        "StatefulSet": {
+            "replicas": replicas,
+            "selector": selector,
+            "serviceName": name,
+            "podManagementPolicy": "Parallel" if is_parallel else "OrderedReady",
+        },
         "Job": {"parallelism": replicas, "completions": replicas, "backoffLimit": 100},
     }
     if kind == "Job":
         template["spec"]["restartPolicy"] = "Never"
     return {
-        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE},
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {**specs[kind], "template": template},
     }
 
 
 def _budget(app: str, most: int) -> Object:
     return {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app, "namespace": NAMESPACE},
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": NAMESPACE},
         "spec": {"selector": {"matchLabels": {"app": app}}, "maxUnavailable": most},
     }
 
@@ -126,11 +172,19 @@ def _template(chance: random.Random, app: str, millis: int, others: list[str]) -
     requests = {"cpu": f"{millis}m"} if millis else {}
     if chance.random() < 0.8:
         requests["memory"] = chance.choice(["32Mi", "128Mi", "256Mi", "512Mi", "1Gi"])
-    container: dict[str, Any] = {"name": "app", "image": chance.choice([*_IMAGES, "example.com/nowhere:1"]), "resources": {"requests": requests}}
+    container: dict[str, Any] = {
+        "name": "app",
+        "image": chance.choice([*_IMAGES, "example.com/nowhere:1"]),
+        "resources": {"requests": requests},
+    }
     if chance.random() < 0.05:
         port = chance.choice([7001, 7002])
         container["ports"] = [{"containerPort": port, "hostPort": port}]
-    spec: dict[str, Any] = {"containers": [container], "affinity": _affinity(chance, app, others), "terminationGracePeriodSeconds": 30}
+    spec: dict[str, Any] = {
+        "containers": [container],
+        "affinity": _affinity(chance, app, others),
+        "terminationGracePeriodSeconds": 30,
+    }
     spec["topologySpreadConstraints"] = list(_spread(chance, app))
     if chance.random() < 0.12:
         spec["nodeSelector"] = {"disk": chance.choice(["ssd", "hdd"])}
@@ -143,30 +197,52 @@ def _template(chance: random.Random, app: str, millis: int, others: list[str]) -
     annotations = {"tests/runs-for": "24h"}
     if chance.random() < 0.3:
         annotations["tests/stop-after"] = chance.choice(["1s", "2s", "3s"])
-    return {"metadata": {"labels": {"app": app, "tier": chance.choice(["front", "back"])}, "annotations": annotations}, "spec": spec}
+    return {
+        "metadata": {"labels": {"app": app, "tier": chance.choice(["front", "back"])}, "annotations": annotations},
+        "spec": spec,
+    }
 
 
 def _spread(chance: random.Random, app: str) -> Iterator[Object]:
-    for key, when, odds in ((ZONE, "DoNotSchedule", 0.12), (ZONE, "ScheduleAnyway", 0.1), (HOSTNAME, "ScheduleAnyway", 0.12), (HOSTNAME, "DoNotSchedule", 0.06)):
+    for key, when, odds in (
+        (ZONE, "DoNotSchedule", 0.12),
+        (ZONE, "ScheduleAnyway", 0.1),
+        (HOSTNAME, "ScheduleAnyway", 0.12),
+        (HOSTNAME, "DoNotSchedule", 0.06),
+    ):
         if chance.random() < odds:
-            yield {"topologyKey": key, "maxSkew": chance.choice([1, 1, 2]), "whenUnsatisfiable": when, "labelSelector": {"matchLabels": {"app": app}}}
+            yield {
+                "topologyKey": key,
+                "maxSkew": chance.choice([1, 1, 2]),
+                "whenUnsatisfiable": when,
+                "labelSelector": {"matchLabels": {"app": app}},
+            }
 
 
 def _affinity(chance: random.Random, app: str, others: list[str]) -> Object:
     affinity: Object = {}
     if chance.random() < 0.2:
-        term = {"matchExpressions": [{"key": "pool", "operator": "In", "values": [chance.choice(["general", "batch"])]}]}
-        affinity["nodeAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": chance.randint(1, 100), "preference": term}]}
+        term = {
+            "matchExpressions": [{"key": "pool", "operator": "In", "values": [chance.choice(["general", "batch"])]}]
+        }
+        affinity["nodeAffinity"] = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": chance.randint(1, 100), "preference": term}]
+        }
     if chance.random() < 0.12:
         affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [_near(app, HOSTNAME)]}
     elif chance.random() < 0.15:
         preferred = {"weight": chance.randint(1, 100), "podAffinityTerm": _near(app, chance.choice([HOSTNAME, ZONE]))}
         affinity["podAntiAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
     if others and chance.random() < 0.12:
-        preferred = {"weight": chance.randint(1, 100), "podAffinityTerm": _near(chance.choice(others), chance.choice([HOSTNAME, ZONE]))}
+        preferred = {
+            "weight": chance.randint(1, 100),
+            "podAffinityTerm": _near(chance.choice(others), chance.choice([HOSTNAME, ZONE])),
+        }
         affinity["podAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
     elif others and chance.random() < 0.05:
-        affinity["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [_near(chance.choice(others), ZONE)]}
+        affinity["podAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": [_near(chance.choice(others), ZONE)]
+        }
     return affinity
 
 

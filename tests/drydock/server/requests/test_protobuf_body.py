@@ -32,13 +32,28 @@ def envelope(kind: str, raw: bytes, version: str = "v1") -> bytes:
 
 def test_an_eviction_carries_its_options() -> None:
     options = number(1, 30) + field(2, text(1, "the-uid") + text(2, "42")) + text(5, "All")
-    body = decode_body(envelope("Eviction", field(1, text(1, "web-1") + text(3, "shop")) + field(2, options), "policy/v1"))
-    assert body == {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web-1", "namespace": "shop"},
-                    "deleteOptions": {"gracePeriodSeconds": 30, "preconditions": {"uid": "the-uid", "resourceVersion": "42"}, "dryRun": ["All"]}}
+    body = decode_body(
+        envelope("Eviction", field(1, text(1, "web-1") + text(3, "shop")) + field(2, options), "policy/v1")
+    )
+    assert body == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "web-1", "namespace": "shop"},
+        "deleteOptions": {
+            "gracePeriodSeconds": 30,
+            "preconditions": {"uid": "the-uid", "resourceVersion": "42"},
+            "dryRun": ["All"],
+        },
+    }
 
 
 def test_a_negative_number_is_read_as_one() -> None:
-    assert decode_body(envelope("DeleteOptions", number(1, -1) + text(4, "Background"))) == {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": -1, "propagationPolicy": "Background"}
+    assert decode_body(envelope("DeleteOptions", number(1, -1) + text(4, "Background"))) == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "gracePeriodSeconds": -1,
+        "propagationPolicy": "Background",
+    }
 
 
 def test_unknown_fields_of_every_wire_type_are_skipped() -> None:
@@ -47,14 +62,32 @@ def test_unknown_fields_of_every_wire_type_are_skipped() -> None:
 
 
 def test_a_review_and_a_config_map_are_read() -> None:
-    review = decode_body(envelope("SelfSubjectAccessReview", field(2, field(1, text(2, "list") + text(5, "nodes"))), "authorization.k8s.io/v1"))
+    review = decode_body(
+        envelope(
+            "SelfSubjectAccessReview", field(2, field(1, text(2, "list") + text(5, "nodes"))), "authorization.k8s.io/v1"
+        )
+    )
     assert review["spec"] == {"resourceAttributes": {"verb": "list", "resource": "nodes"}}
-    config = decode_body(envelope("ConfigMap", field(1, text(1, "careen") + field(11, text(1, "a") + text(2, "b"))) + field(2, text(1, "period") + text(2, "5s"))))
+    config = decode_body(
+        envelope(
+            "ConfigMap",
+            field(1, text(1, "careen") + field(11, text(1, "a") + text(2, "b")))
+            + field(2, text(1, "period") + text(2, "5s")),
+        )
+    )
     assert (config["metadata"], config["data"]) == ({"name": "careen", "labels": {"a": "b"}}, {"period": "5s"})
 
 
-@pytest.mark.parametrize(("body", "code"), [
-    (b'{"kind":"Pod"}', 400), (envelope("Pod", b""), 415), (b"k8s\x00" + bytes([1 << 3 | 2, 90]), 400), (b"k8s\x00" + bytes([0x80]), 400), (envelope("DeleteOptions", bytes([1 << 3 | 3])), 400)])
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"kind":"Pod"}', 400),
+        (envelope("Pod", b""), 415),
+        (b"k8s\x00" + bytes([1 << 3 | 2, 90]), 400),
+        (b"k8s\x00" + bytes([0x80]), 400),
+        (envelope("DeleteOptions", bytes([1 << 3 | 3])), 400),
+    ],
+)
 def test_what_cannot_be_read_is_refused(body: bytes, code: int) -> None:
     with pytest.raises(ApiError) as refusal:
         decode_body(body)

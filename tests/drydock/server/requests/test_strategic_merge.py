@@ -13,26 +13,100 @@ from drydock.server.requests.strategic_merge import strategic_merge_patch
 A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
 
 
-@pytest.mark.parametrize(("target", "patch", "expected"), [
-    pytest.param({"containers": [A, B]}, {"containers": [{"name": "b", "image": "2"}]}, {"containers": [A, {"name": "b", "image": "2"}]}, id="containers merge by name"),
-    pytest.param({"containers": [A]}, {"containers": [B]}, {"containers": [A, B]}, id="an unknown name is added"),
-    pytest.param({"containers": [A, B]}, {"containers": [{"name": "a", "$patch": "delete"}]}, {"containers": [B]}, id="a name can be deleted"),
-    pytest.param({"containers": [A]}, {"containers": [B, {"$patch": "replace"}]}, {"containers": [B]}, id="a list can be replaced"),
-    pytest.param({"taints": [{"key": "a", "effect": "NoSchedule"}]}, {"taints": [{"key": "b", "effect": "NoSchedule"}]}, {"taints": [{"key": "b", "effect": "NoSchedule"}]}, id="taints are atomic"),
-    pytest.param({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]}, {"tolerations": [{"key": "b"}]}, id="tolerations are atomic"),
-    pytest.param({"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "True"}]}, {"conditions": [{"type": "Ready", "status": "False"}]},
-                 {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Other", "status": "True"}]}, id="conditions by type"),
-    pytest.param({"spec": {"ports": [{"port": 80, "name": "a"}]}}, {"spec": {"ports": [{"port": 81}]}}, {"spec": {"ports": [{"port": 80, "name": "a"}, {"port": 81}]}}, id="a service's ports by port"),
-    pytest.param({"finalizers": ["a"]}, {"finalizers": ["b", "a"]}, {"finalizers": ["a", "b"]}, id="finalizers are a set"),
-    pytest.param({"finalizers": ["a", "b"]}, {"$deleteFromPrimitiveList/finalizers": ["a"]}, {"finalizers": ["b"]}, id="values leave a set"),
-    pytest.param({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": None, "valueFrom": {"x": 1}}]}, {"env": [{"name": "A", "valueFrom": {"x": 1}}]}, id="null removes inside an entry"),
-    pytest.param({"containers": [A, B]}, {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}], "containers": [{"name": "a", "image": "2"}]}, {"containers": [B, {"name": "a", "image": "2"}]}, id="order as the client wants it"),
-    pytest.param({"containers": [A, B]}, {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}, {"containers": [B, A]}, id="order alone"),
-    pytest.param({"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}}, {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}, {"strategy": {"type": "Recreate"}}, id="only the keys to retain"),
-    pytest.param({"labels": {"a": "1", "b": "1"}}, {"labels": {"$patch": "replace", "c": "1"}}, {"labels": {"c": "1"}}, id="a mapping can be replaced"),
-    pytest.param({"labels": {"a": "1"}}, {"labels": {"$patch": "delete"}}, {"labels": {}}, id="a mapping can be emptied"),
-    pytest.param({"labels": {"a": "1"}}, {"labels": None}, {}, id="null removes"),
-])
+@pytest.mark.parametrize(
+    ("target", "patch", "expected"),
+    [
+        pytest.param(
+            {"containers": [A, B]},
+            {"containers": [{"name": "b", "image": "2"}]},
+            {"containers": [A, {"name": "b", "image": "2"}]},
+            id="containers merge by name",
+        ),
+        pytest.param({"containers": [A]}, {"containers": [B]}, {"containers": [A, B]}, id="an unknown name is added"),
+        pytest.param(
+            {"containers": [A, B]},
+            {"containers": [{"name": "a", "$patch": "delete"}]},
+            {"containers": [B]},
+            id="a name can be deleted",
+        ),
+        pytest.param(
+            {"containers": [A]},
+            {"containers": [B, {"$patch": "replace"}]},
+            {"containers": [B]},
+            id="a list can be replaced",
+        ),
+        pytest.param(
+            {"taints": [{"key": "a", "effect": "NoSchedule"}]},
+            {"taints": [{"key": "b", "effect": "NoSchedule"}]},
+            {"taints": [{"key": "b", "effect": "NoSchedule"}]},
+            id="taints are atomic",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "a"}]},
+            {"tolerations": [{"key": "b"}]},
+            {"tolerations": [{"key": "b"}]},
+            id="tolerations are atomic",
+        ),
+        pytest.param(
+            {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "True"}]},
+            {"conditions": [{"type": "Ready", "status": "False"}]},
+            {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Other", "status": "True"}]},
+            id="conditions by type",
+        ),
+        pytest.param(
+            {"spec": {"ports": [{"port": 80, "name": "a"}]}},
+            {"spec": {"ports": [{"port": 81}]}},
+            {"spec": {"ports": [{"port": 80, "name": "a"}, {"port": 81}]}},
+            id="a service's ports by port",
+        ),
+        pytest.param(
+            {"finalizers": ["a"]}, {"finalizers": ["b", "a"]}, {"finalizers": ["a", "b"]}, id="finalizers are a set"
+        ),
+        pytest.param(
+            {"finalizers": ["a", "b"]},
+            {"$deleteFromPrimitiveList/finalizers": ["a"]},
+            {"finalizers": ["b"]},
+            id="values leave a set",
+        ),
+        pytest.param(
+            {"env": [{"name": "A", "value": "1"}]},
+            {"env": [{"name": "A", "value": None, "valueFrom": {"x": 1}}]},
+            {"env": [{"name": "A", "valueFrom": {"x": 1}}]},
+            id="null removes inside an entry",
+        ),
+        pytest.param(
+            {"containers": [A, B]},
+            {
+                "$setElementOrder/containers": [{"name": "b"}, {"name": "a"}],
+                "containers": [{"name": "a", "image": "2"}],
+            },
+            {"containers": [B, {"name": "a", "image": "2"}]},
+            id="order as the client wants it",
+        ),
+        pytest.param(
+            {"containers": [A, B]},
+            {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]},
+            {"containers": [B, A]},
+            id="order alone",
+        ),
+        pytest.param(
+            {"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}},
+            {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}},
+            {"strategy": {"type": "Recreate"}},
+            id="only the keys to retain",
+        ),
+        pytest.param(
+            {"labels": {"a": "1", "b": "1"}},
+            {"labels": {"$patch": "replace", "c": "1"}},
+            {"labels": {"c": "1"}},
+            id="a mapping can be replaced",
+        ),
+        pytest.param(
+            {"labels": {"a": "1"}}, {"labels": {"$patch": "delete"}}, {"labels": {}}, id="a mapping can be emptied"
+        ),
+        pytest.param({"labels": {"a": "1"}}, {"labels": None}, {}, id="null removes"),
+    ],
+)
 def test_lists_and_directives(target: Any, patch: Any, expected: Any) -> None:
     before = copy.deepcopy(target)
     assert strategic_merge_patch(target, patch) == expected

@@ -30,7 +30,13 @@ def test_a_pod() -> None:
         .with_field("status.nominatedNodeName", "n2")
         .build()
     )
-    assert (pod.key, pod.uid, pod.labels, pod.node_name, pod.nominated_node_name) == ("shop/web-1", "shop-web-1", {"app": "web"}, "n1", "n2")
+    assert (pod.key, pod.uid, pod.labels, pod.node_name, pod.nominated_node_name) == (
+        "shop/web-1",
+        "shop-web-1",
+        {"app": "web"},
+        "n1",
+        "n2",
+    )
     assert pod.owner == OwnerReference("apps/v1", "ReplicaSet", "web", "ReplicaSet-web")
     assert (pod.priority, pod.spec.tolerations, pod.start_time) == (7, (Toleration("a", "Exists"),), 1767225610.0)
     assert not pod.terminating
@@ -39,19 +45,51 @@ def test_a_pod() -> None:
 
 def test_a_pod_without_anything_gets_the_defaults_the_scheduler_assumes() -> None:
     pod = pod_from_manifest({"metadata": {"name": "p"}})
-    assert (pod.namespace, pod.phase, pod.spec.scheduler_name, pod.priority, pod.owner, pod.start_time) == ("default", "Pending", "default-scheduler", 0, None, None)
+    assert (pod.namespace, pod.phase, pod.spec.scheduler_name, pod.priority, pod.owner, pod.start_time) == (
+        "default",
+        "Pending",
+        "default-scheduler",
+        0,
+        None,
+        None,
+    )
 
 
 def test_nulls_are_read_as_absent() -> None:
-    pod = pod_from_manifest({"metadata": {"name": "p", "labels": None, "ownerReferences": None}, "spec": {"containers": [{"name": "c", "resources": None, "ports": None}], "affinity": None, "volumes": None, "nodeSelector": None}, "status": None})
+    pod = pod_from_manifest(
+        {
+            "metadata": {"name": "p", "labels": None, "ownerReferences": None},
+            "spec": {
+                "containers": [{"name": "c", "resources": None, "ports": None}],
+                "affinity": None,
+                "volumes": None,
+                "nodeSelector": None,
+            },
+            "status": None,
+        }
+    )
     assert (pod.labels, pod.spec.volumes, pod.spec.node_selector) == ({}, (), ())
 
 
 def test_an_affinity_term_means_its_owners_namespace_unless_it_names_some() -> None:
     own = a_pod(namespace="shop").away_from("zone", {"app": "x"}).build().spec.pod_anti_affinity.required[0]
-    named = a_pod(namespace="shop").away_from("zone", {"app": "x"}, namespaces=["ops"]).build().spec.pod_anti_affinity.required[0]
-    selected = a_pod(namespace="shop").away_from("zone", {"app": "x"}, namespaceSelector={}).build().spec.pod_anti_affinity.required[0]
-    assert (own.namespaces, named.namespaces, selected.namespaces) == (frozenset({"shop"}), frozenset({"ops"}), frozenset())
+    named = (
+        a_pod(namespace="shop")
+        .away_from("zone", {"app": "x"}, namespaces=["ops"])
+        .build()
+        .spec.pod_anti_affinity.required[0]
+    )
+    selected = (
+        a_pod(namespace="shop")
+        .away_from("zone", {"app": "x"}, namespaceSelector={})
+        .build()
+        .spec.pod_anti_affinity.required[0]
+    )
+    assert (own.namespaces, named.namespaces, selected.namespaces) == (
+        frozenset({"shop"}),
+        frozenset({"ops"}),
+        frozenset(),
+    )
     assert selected.namespace_selector.is_empty
 
 
@@ -64,7 +102,13 @@ def test_pods_of_one_template_share_one_spec() -> None:
 
     def read(name: str, node: str, image: str) -> Any:
         token = {"name": f"kube-api-access-{name}", "projected": {}}
-        manifest = a_pod(name).with_container({"name": "c", "image": image}).on(node).with_field("spec.volumes", [token]).manifest
+        manifest = (
+            a_pod(name)
+            .with_container({"name": "c", "image": image})
+            .on(node)
+            .with_field("spec.volumes", [token])
+            .manifest
+        )
         return reader.pod(msgspec.convert(manifest, WirePod))
 
     one, two, three = read("a", "n1", "web:1"), read("b", "n2", "web:1"), read("c", "n1", "web:2")
@@ -81,7 +125,15 @@ def test_a_status_that_repeats_the_spec_is_no_resize() -> None:
 
 
 def test_a_node() -> None:
-    node = a_node("n1").in_zone("a").tainted("dedicated", "db").cordoned().with_image("web:1", "web@sha256:0", size_bytes=5).offering_also({"cpu": "1500m", "example.com/gpu": "2", "bananas": "1"}).build()
+    node = (
+        a_node("n1")
+        .in_zone("a")
+        .tainted("dedicated", "db")
+        .cordoned()
+        .with_image("web:1", "web@sha256:0", size_bytes=5)
+        .offering_also({"cpu": "1500m", "example.com/gpu": "2", "bananas": "1"})
+        .build()
+    )
     assert node.labels == {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a"}
     assert (node.taints, node.unschedulable) == ((Taint("dedicated", "db", "NoSchedule"),), True)
     assert node.allocatable == {"cpu": 1500, "memory": 8 * 2**30, "pods": 110, "example.com/gpu": 2}
@@ -92,7 +144,10 @@ def test_a_cordon_marks_and_taints_and_its_end_takes_both_away() -> None:
     node = a_node().tainted("other").build()
     cordoned = node.cordoned()
     assert cordoned.unschedulable
-    assert cordoned.taints == (Taint("other", "", "NoSchedule"), Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"))
+    assert cordoned.taints == (
+        Taint("other", "", "NoSchedule"),
+        Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"),
+    )
     assert cordoned.cordoned() == cordoned
     assert node.cordoned(with_taint=False).taints == node.taints
     assert cordoned.uncordoned() == node
@@ -100,7 +155,15 @@ def test_a_cordon_marks_and_taints_and_its_end_takes_both_away() -> None:
 
 def test_host_ports_of_ordinary_init_containers_do_not_count() -> None:
     port = {"containerPort": 1, "hostPort": 80}
-    pod = a_pod().with_host_port(90).with_field("spec.initContainers", [{"name": "i", "ports": [port]}, {"name": "s", "ports": [port], "restartPolicy": "Always"}]).build()
+    pod = (
+        a_pod()
+        .with_host_port(90)
+        .with_field(
+            "spec.initContainers",
+            [{"name": "i", "ports": [port]}, {"name": "s", "ports": [port], "restartPolicy": "Always"}],
+        )
+        .build()
+    )
     assert pod.spec.host_ports == (HostPort("0.0.0.0", "TCP", 90), HostPort("0.0.0.0", "TCP", 80))
 
 
@@ -123,7 +186,12 @@ def test_which_host_ports_clash(one: HostPort, other: HostPort, clash: bool) -> 
 
 def test_a_budget() -> None:
     budget = a_budget("b", "shop").selecting(app="web").allowing(2).with_field("spec.maxUnavailable", 1).build()
-    assert (budget.key, budget.disruptions_allowed, budget.max_unavailable, budget.min_available) == ("shop/b", 2, "1", None)
+    assert (budget.key, budget.disruptions_allowed, budget.max_unavailable, budget.min_available) == (
+        "shop/b",
+        2,
+        "1",
+        None,
+    )
     assert budget.selector.matches({"app": "web"})
     assert budget_from_manifest({"metadata": {"name": "x"}}).selector.requirements is None
 
@@ -135,11 +203,23 @@ def test_no_added_affinity_is_none() -> None:
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ({"metadata": {"name": "p", "namespace": "shop"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1x"}}}]}}, "Pod shop/p: spec.containers[0].resources.requests.cpu: '1x' is not a quantity"),
+        (
+            {
+                "metadata": {"name": "p", "namespace": "shop"},
+                "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1x"}}}]},
+            },
+            "Pod shop/p: spec.containers[0].resources.requests.cpu: '1x' is not a quantity",
+        ),
         ({"metadata": {"name": "p", "labels": {"a": 1}}}, "Pod p: metadata.labels[...]: Expected `str`, got `int`"),
-        ({"metadata": {"name": "p"}, "spec": {"priority": "high"}}, "Pod p: spec.priority: Expected `int | null`, got `str`"),
+        (
+            {"metadata": {"name": "p"}, "spec": {"priority": "high"}},
+            "Pod p: spec.priority: Expected `int | null`, got `str`",
+        ),
         ({"spec": {"containers": 7}}, "Pod without a name: spec.containers"),
-        ({"metadata": {"name": "p"}, "status": {"startTime": "yesterday"}}, "Pod p: status.startTime: 'yesterday' is not a time"),
+        (
+            {"metadata": {"name": "p"}, "status": {"startTime": "yesterday"}},
+            "Pod p: status.startTime: 'yesterday' is not a time",
+        ),
     ],
 )
 def test_a_pod_that_cannot_be_read_is_named_with_the_field(manifest: dict[str, Any], message: str) -> None:

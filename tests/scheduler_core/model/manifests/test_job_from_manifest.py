@@ -12,7 +12,9 @@ from scheduler_core.snapshot.loading import load_objects
 
 def read(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Job:
     meta = {"name": "work", "namespace": "shop", "uid": "u"}
-    snapshot = load_objects([{"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec, "status": status or {}}])
+    snapshot = load_objects(
+        [{"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec, "status": status or {}}]
+    )
     assert snapshot.problems == ()
     return snapshot.objects.jobs["shop/work"]
 
@@ -26,31 +28,70 @@ def test_what_a_job_does_not_say_is_what_the_api_server_would_fill_in() -> None:
 def test_everything_that_decides_about_a_replacement_is_read() -> None:
     rules = [
         {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [42]}},
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}, {"type": "ConfigIssue", "status": "False"}]},
+        {
+            "action": "Ignore",
+            "onPodConditions": [{"type": "DisruptionTarget"}, {"type": "ConfigIssue", "status": "False"}],
+        },
     ]
     spec = {
-        "parallelism": 2, "completions": 5, "backoffLimit": 0, "backoffLimitPerIndex": 2, "maxFailedIndexes": 3, "suspend": True,
-        "managedBy": "kueue.x-k8s.io/multikueue", "podFailurePolicy": {"rules": rules}, "template": {"spec": {"nodeName": "n1"}},
+        "parallelism": 2,
+        "completions": 5,
+        "backoffLimit": 0,
+        "backoffLimitPerIndex": 2,
+        "maxFailedIndexes": 3,
+        "suspend": True,
+        "managedBy": "kueue.x-k8s.io/multikueue",
+        "podFailurePolicy": {"rules": rules},
+        "template": {"spec": {"nodeName": "n1"}},
     }
-    status = {"failed": 4, "failedIndexes": "1,3-5,7", "succeeded": 1, "conditions": [{"type": "Failed", "status": "True"}]}
+    status = {
+        "failed": 4,
+        "failedIndexes": "1,3-5,7",
+        "succeeded": 1,
+        "conditions": [{"type": "Failed", "status": "True"}],
+    }
     assert read(spec, status) == Job(
-        namespace="shop", name="work", uid="u", parallelism=2, completions=5, backoff_limit=0, backoff_limit_per_index=2, max_failed_indexes=3,
-        failed=4, failed_indexes=5, succeeded=1, is_suspended=True, has_ended=True, is_managed_elsewhere=True, bound_to="n1",
+        namespace="shop",
+        name="work",
+        uid="u",
+        parallelism=2,
+        completions=5,
+        backoff_limit=0,
+        backoff_limit_per_index=2,
+        max_failed_indexes=3,
+        failed=4,
+        failed_indexes=5,
+        succeeded=1,
+        is_suspended=True,
+        has_ended=True,
+        is_managed_elsewhere=True,
+        bound_to="n1",
         rules=(
             FailureRule(action="FailJob", operator="In", exit_codes=frozenset({42})),
-            FailureRule(action="Ignore", conditions=frozenset({("DisruptionTarget", "True"), ("ConfigIssue", "False")})),
+            FailureRule(
+                action="Ignore", conditions=frozenset({("DisruptionTarget", "True"), ("ConfigIssue", "False")})
+            ),
         ),
     )
 
 
-@pytest.mark.parametrize(("kind", "status", "has_ended"), [
-    ("Complete", "True", True), ("FailureTarget", "True", True), ("SuccessCriteriaMet", "True", True), ("Failed", "False", False), ("Suspended", "True", False),
-])
+@pytest.mark.parametrize(
+    ("kind", "status", "has_ended"),
+    [
+        ("Complete", "True", True),
+        ("FailureTarget", "True", True),
+        ("SuccessCriteriaMet", "True", True),
+        ("Failed", "False", False),
+        ("Suspended", "True", False),
+    ],
+)
 def test_a_job_has_ended_once_a_condition_says_that_it_will(kind: str, status: str, has_ended: bool) -> None:
     assert read({}, {"conditions": [{"type": kind, "status": status}]}).has_ended is has_ended
 
 
-@pytest.mark.parametrize(("text", "number"), [("", 0), ("4", 1), ("0-9", 10), ("a-b,7", 2), ("9-1", 1), ("1-" + "9" * 5000, 1)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("", 0), ("4", 1), ("0-9", 10), ("a-b,7", 2), ("9-1", 1), ("1-" + "9" * 5000, 1)]
+)
 def test_failed_indexes_are_counted_whatever_stands_there(text: str, number: int) -> None:
     assert read({}, {"failedIndexes": text}).failed_indexes == number
 
@@ -62,5 +103,10 @@ def test_a_pod_tells_how_often_its_index_failed(text: str, number: int) -> None:
 
 
 def test_another_groups_kind_of_this_name_is_passed_over() -> None:
-    volcano = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "work"}, "spec": {"tasks": []}}
+    volcano = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "work"},
+        "spec": {"tasks": []},
+    }
     assert load_objects([volcano]).objects.jobs == {}

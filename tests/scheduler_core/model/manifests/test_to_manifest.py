@@ -19,7 +19,15 @@ NODE = Node(
     images=(NodeImage(("app:1",), 12345),),
 )
 SPEC = PodSpec(
-    containers=(Container(name="c", image="i", requests={"cpu": 250 * 10**6, "memory": 10**18, "example.com/odd": 1}, limits={"cpu": 1}, host_ports=(HostPort("10.0.0.1", "UDP", 53),)),),
+    containers=(
+        Container(
+            name="c",
+            image="i",
+            requests={"cpu": 250 * 10**6, "memory": 10**18, "example.com/odd": 1},
+            limits={"cpu": 1},
+            host_ports=(HostPort("10.0.0.1", "UDP", 53),),
+        ),
+    ),
     init_containers=(Container(name="side", restarts_always=True),),
     overhead={"cpu": 1500},
     node_selector=(("disk", "ssd"),),
@@ -27,7 +35,16 @@ SPEC = PodSpec(
     tolerations=(Toleration("k", "Exists", "", "NoExecute"),),
     host_network=True,
 )
-POD = Pod(name="p", namespace="ns", uid="u", labels={"x": "y"}, spec=SPEC, node_name="n", nominated_node_name="m", phase="Running")
+POD = Pod(
+    name="p",
+    namespace="ns",
+    uid="u",
+    labels={"x": "y"},
+    spec=SPEC,
+    node_name="n",
+    nominated_node_name="m",
+    phase="Running",
+)
 
 
 def test_a_node_survives_the_way_there_and_back() -> None:
@@ -37,5 +54,15 @@ def test_a_node_survives_the_way_there_and_back() -> None:
 def test_a_pod_survives_the_way_there_and_back_in_what_is_written() -> None:
     read = pod_from_manifest(pod_to_manifest(POD))
     assert replace(read, spec=SPEC) == POD
-    fields = ("containers", "init_containers", "overhead", "node_selector", "priority", "tolerations", "host_network", "scheduler_name", "preemption_policy")
+    fields = (
+        "containers",
+        "init_containers",
+        "overhead",
+        "node_selector",
+        "priority",
+        "tolerations",
+        "host_network",
+        "scheduler_name",
+        "preemption_policy",
+    )
     assert [getattr(read.spec, name) for name in fields] == [getattr(SPEC, name) for name in fields]

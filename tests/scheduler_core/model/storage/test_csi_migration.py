@@ -15,7 +15,12 @@ from scheduler_core.model.storage.csi_migration import (
 )
 from scheduler_core.model.storage.volumes import CSINode, PersistentVolume
 
-ZONE, OLD_ZONE, REGION, OLD_REGION = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
+ZONE, OLD_ZONE, REGION, OLD_REGION = (
+    "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/region",
+)
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 
 
@@ -39,7 +44,9 @@ def test_a_disk_named_in_a_pod_has_a_handle(kind: str, identity: str, handle: tu
 
 
 def test_the_zone_is_part_of_a_gce_volumes_handle() -> None:
-    volume = PersistentVolume(name="pv", legacy_kind="gcePersistentDisk", legacy_identity="disk", labels={ZONE: "b", OLD_ZONE: "a"})
+    volume = PersistentVolume(
+        name="pv", legacy_kind="gcePersistentDisk", legacy_identity="disk", labels={ZONE: "b", OLD_ZONE: "a"}
+    )
     assert driver_of_volume(volume) == ("pd.csi.storage.gke.io", "zones/a/disks/disk")
     assert driver_of_volume(replace(volume, labels={ZONE: "b"})) == ("pd.csi.storage.gke.io", "zones/b/disks/disk")
     assert driver_of_volume(PersistentVolume(name="pv")) is None
@@ -66,7 +73,9 @@ def nodes(*terms: tuple[Requirement, ...]) -> NodeSelector:
     return NodeSelector(tuple(NodeSelectorTerm(expressions=term) for term in terms))
 
 
-MIGRATED = CSINode(name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd,kubernetes.io/aws-ebs"})
+MIGRATED = CSINode(
+    name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd,kubernetes.io/aws-ebs"}
+)
 EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_identity="vol-1")
 
 
@@ -76,16 +85,42 @@ EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_ide
         pytest.param(EBS, None, id="nothing said"),
         pytest.param(replace(EBS, labels={ZONE: "a__b"}), nodes((zones(EBS_ZONE, "a", "b"),)), id="from its labels"),
         pytest.param(replace(EBS, labels={OLD_ZONE: "a"}), nodes((zones(EBS_ZONE, "a"),)), id="from its old labels"),
-        pytest.param(replace(EBS, node_affinity=nodes((zones(ZONE, "a"),)), labels={ZONE: "b"}), nodes((zones(EBS_ZONE, "a"),)), id="affinity before labels"),
-        pytest.param(replace(EBS, node_affinity=nodes((zones(OLD_ZONE, "a"), zones(OLD_REGION, "r")),)), nodes((zones(EBS_ZONE, "a"), zones(REGION, "r"))), id="old region becomes today's"),
-        pytest.param(replace(EBS, node_affinity=nodes((zones("disk", "ssd"),), (zones("x", "y"),)), labels={ZONE: "a"}), nodes((zones("disk", "ssd"), zones(EBS_ZONE, "a")), (zones("x", "y"), zones(EBS_ZONE, "a"))), id="added to every term"),
+        pytest.param(
+            replace(EBS, node_affinity=nodes((zones(ZONE, "a"),)), labels={ZONE: "b"}),
+            nodes((zones(EBS_ZONE, "a"),)),
+            id="affinity before labels",
+        ),
+        pytest.param(
+            replace(
+                EBS,
+                node_affinity=nodes(
+                    (zones(OLD_ZONE, "a"), zones(OLD_REGION, "r")),
+                ),
+            ),
+            nodes((zones(EBS_ZONE, "a"), zones(REGION, "r"))),
+            id="old region becomes today's",
+        ),
+        pytest.param(
+            replace(EBS, node_affinity=nodes((zones("disk", "ssd"),), (zones("x", "y"),)), labels={ZONE: "a"}),
+            nodes((zones("disk", "ssd"), zones(EBS_ZONE, "a")), (zones("x", "y"), zones(EBS_ZONE, "a"))),
+            id="added to every term",
+        ),
     ],
 )
-def test_a_migrated_volume_is_looked_for_under_the_drivers_label(volume: PersistentVolume, expected: NodeSelector | None) -> None:
+def test_a_migrated_volume_is_looked_for_under_the_drivers_label(
+    volume: PersistentVolume, expected: NodeSelector | None
+) -> None:
     assert required_nodes(volume, MIGRATED) == expected
 
 
-@pytest.mark.parametrize("csi_node", [None, CSINode(name="n"), CSINode(name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd"})])
+@pytest.mark.parametrize(
+    "csi_node",
+    [
+        None,
+        CSINode(name="n"),
+        CSINode(name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd"}),
+    ],
+)
 def test_a_node_that_has_not_migrated_the_plugin_sees_the_volume_as_it_is(csi_node: CSINode | None) -> None:
     as_it_is = nodes((zones(ZONE, "a"),))
     assert required_nodes(replace(EBS, node_affinity=as_it_is), csi_node) == as_it_is
@@ -93,4 +128,7 @@ def test_a_node_that_has_not_migrated_the_plugin_sees_the_volume_as_it_is(csi_no
 
 def test_a_volume_of_a_driver_is_taken_as_it_is() -> None:
     as_it_is = nodes((zones(ZONE, "a"),))
-    assert required_nodes(PersistentVolume(name="pv", csi_driver="d", csi_handle="h", node_affinity=as_it_is), MIGRATED) == as_it_is
+    assert (
+        required_nodes(PersistentVolume(name="pv", csi_driver="d", csi_handle="h", node_affinity=as_it_is), MIGRATED)
+        == as_it_is
+    )

@@ -17,13 +17,24 @@ POD = Pod(
     name="p",
     namespace="ns",
     uid="u",
-    spec=PodSpec(volumes=(PodVolume(name="a", claim_name="data"), PodVolume(name="b", kind="emptyDir"), PodVolume(name="c", ephemeral=True), PodVolume(name="d", claim_name=""))),
+    spec=PodSpec(
+        volumes=(
+            PodVolume(name="a", claim_name="data"),
+            PodVolume(name="b", kind="emptyDir"),
+            PodVolume(name="c", ephemeral=True),
+            PodVolume(name="d", claim_name=""),
+        )
+    ),
 )
 CLAIM = PersistentVolumeClaim(name="p-c", namespace="ns", owner=OwnerReference("v1", "Pod", "p", "u"))
 
 
 def test_claims_come_in_the_order_of_the_volumes_and_ephemeral_ones_are_named_after_pod_and_volume() -> None:
-    assert list(claims_used(POD)) == [ClaimUse("data", is_ephemeral=False), ClaimUse("p-c", is_ephemeral=True), ClaimUse("", is_ephemeral=False)]
+    assert list(claims_used(POD)) == [
+        ClaimUse("data", is_ephemeral=False),
+        ClaimUse("p-c", is_ephemeral=True),
+        ClaimUse("", is_ephemeral=False),
+    ]
 
 
 def test_a_claim_is_looked_up_in_the_pods_namespace() -> None:
@@ -33,10 +44,16 @@ def test_a_claim_is_looked_up_in_the_pods_namespace() -> None:
 
 @pytest.mark.parametrize(
     ("claim", "is_its_own"),
-    [(CLAIM, True), (PersistentVolumeClaim(name="p-c", namespace="ns"), False), (PersistentVolumeClaim(name="p-c", namespace="ns", owner=OwnerReference("v1", "Pod", "p", "older")), False)],
+    [
+        (CLAIM, True),
+        (PersistentVolumeClaim(name="p-c", namespace="ns"), False),
+        (PersistentVolumeClaim(name="p-c", namespace="ns", owner=OwnerReference("v1", "Pod", "p", "older")), False),
+    ],
 )
 def test_an_ephemeral_claim_must_be_owned_by_the_pod(claim: PersistentVolumeClaim, is_its_own: bool) -> None:
-    assert ownership_problem(POD, claim) == ("" if is_its_own else "PVC ns/p-c was not created for pod ns/p (pod is not owner)")
+    assert ownership_problem(POD, claim) == (
+        "" if is_its_own else "PVC ns/p-c was not created for pod ns/p (pod is not owner)"
+    )
 
 
 def test_the_old_annotation_names_the_class_before_the_field_does() -> None:

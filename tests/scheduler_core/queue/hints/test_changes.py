@@ -15,7 +15,9 @@ GATED = PodSpec(scheduling_gates=("g",))
 
 
 def asking(**requests: int) -> PodSpec:
-    return PodSpec(containers=(Container(name="c", requests={name: amount * 10**9 for name, amount in requests.items()}),))
+    return PodSpec(
+        containers=(Container(name="c", requests={name: amount * 10**9 for name, amount in requests.items()}),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -24,13 +26,31 @@ def asking(**requests: int) -> PodSpec:
         pytest.param({}, {"labels": {"a": "b"}}, [Action.UPDATE_POD_LABEL], id="labels"),
         pytest.param({"spec": asking(cpu=2)}, {"spec": asking(cpu=1)}, [Action.UPDATE_POD_SCALE_DOWN], id="less"),
         pytest.param({"spec": asking(cpu=1)}, {"spec": asking(cpu=2)}, [Action.UPDATE], id="more"),
-        pytest.param({"spec": asking(cpu=1, memory=1)}, {"spec": asking(cpu=2)}, [Action.UPDATE_POD_SCALE_DOWN], id="more of one, less of the other"),
-        pytest.param({"spec": GATED}, {"spec": PodSpec()}, [Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED], id="all gates gone"),
-        pytest.param({"spec": PodSpec(scheduling_gates=("g", "h"))}, {"spec": GATED}, [Action.UPDATE], id="one gate left"),
-        pytest.param({}, {"spec": PodSpec(tolerations=(Toleration(key="a"),))}, [Action.UPDATE_POD_TOLERATION], id="a toleration"),
-        pytest.param({}, {"generated_claims": (("a", "b"),)}, [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM], id="claims"),
+        pytest.param(
+            {"spec": asking(cpu=1, memory=1)},
+            {"spec": asking(cpu=2)},
+            [Action.UPDATE_POD_SCALE_DOWN],
+            id="more of one, less of the other",
+        ),
+        pytest.param(
+            {"spec": GATED}, {"spec": PodSpec()}, [Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED], id="all gates gone"
+        ),
+        pytest.param(
+            {"spec": PodSpec(scheduling_gates=("g", "h"))}, {"spec": GATED}, [Action.UPDATE], id="one gate left"
+        ),
+        pytest.param(
+            {}, {"spec": PodSpec(tolerations=(Toleration(key="a"),))}, [Action.UPDATE_POD_TOLERATION], id="a toleration"
+        ),
+        pytest.param(
+            {}, {"generated_claims": (("a", "b"),)}, [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM], id="claims"
+        ),
         pytest.param({}, {"terminating": True}, [Action.UPDATE], id="a deletion under way has no name of its own"),
-        pytest.param({"spec": asking(cpu=2)}, {"spec": asking(cpu=1), "labels": {"a": "b"}}, [Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN], id="two at once"),
+        pytest.param(
+            {"spec": asking(cpu=2)},
+            {"spec": asking(cpu=1), "labels": {"a": "b"}},
+            [Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN],
+            id="two at once",
+        ),
     ],
 )
 def test_a_pods_update_is_named(old: dict[str, Any], new: dict[str, Any], actions: list[Action]) -> None:
@@ -58,7 +78,11 @@ NODE = Node(name="n", labels={"a": "b"}, allocatable={"cpu": 1})
         (NODE, replace(NODE, allocatable={"cpu": 2}), [Action.UPDATE_NODE_ALLOCATABLE]),
         (NODE, replace(NODE, annotations={"x": "y"}), [Action.UPDATE_NODE_ANNOTATION]),
         (NODE, replace(NODE, declared_features=frozenset({"F"})), [Action.UPDATE_NODE_DECLARED_FEATURE]),
-        (NODE, replace(NODE, labels={}, allocatable={"cpu": 2}), [Action.UPDATE_NODE_ALLOCATABLE, Action.UPDATE_NODE_LABEL]),
+        (
+            NODE,
+            replace(NODE, labels={}, allocatable={"cpu": 2}),
+            [Action.UPDATE_NODE_ALLOCATABLE, Action.UPDATE_NODE_LABEL],
+        ),
     ],
 )
 def test_a_nodes_update_is_named(old: Node, new: Node, actions: list[Action]) -> None:

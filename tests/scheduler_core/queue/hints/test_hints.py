@@ -69,21 +69,48 @@ def a_node(**fields: Any) -> Node:
 
 
 def asking(**nanos: int) -> tuple[Container, ...]:
-    return (Container(name="c", requests={name.replace("__", "/").replace("_dot_", "."): amount * 10**9 for name, amount in nanos.items()}),)
+    return (
+        Container(
+            name="c",
+            requests={name.replace("__", "/").replace("_dot_", "."): amount * 10**9 for name, amount in nanos.items()},
+        ),
+    )
 
 
 GONE = a_pod("gone", node_name="n1")
 WAITING = a_pod()
-NODE_ADD, NODE_LABEL, NODE_TAINT, NODE_ALLOCATABLE = Action.ADD, Action.UPDATE_NODE_LABEL, Action.UPDATE_NODE_TAINT, Action.UPDATE_NODE_ALLOCATABLE
+NODE_ADD, NODE_LABEL, NODE_TAINT, NODE_ALLOCATABLE = (
+    Action.ADD,
+    Action.UPDATE_NODE_LABEL,
+    Action.UPDATE_NODE_TAINT,
+    Action.UPDATE_NODE_ALLOCATABLE,
+)
 
 
 # ---- rules about the node itself ----
 
 
 ON_SSD = a_pod(node_selector=(("disk", "ssd"),))
-IN_POOL = a_pod(node_affinity=NodeAffinity(required=NodeSelector((NodeSelectorTerm(expressions=(Requirement("pool", "In", ("a",)),)),))))
+IN_POOL = a_pod(
+    node_affinity=NodeAffinity(
+        required=NodeSelector((NodeSelectorTerm(expressions=(Requirement("pool", "In", ("a",)),)),))
+    )
+)
 SSD, HDD = a_node(labels={"disk": "ssd"}), a_node(labels={"disk": "hdd"})
-ADDED = {"pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "ok", "operator": "Exists"}]}]}}}}]}
+ADDED = {
+    "pluginConfig": [
+        {
+            "name": "NodeAffinity",
+            "args": {
+                "addedAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "ok", "operator": "Exists"}]}]
+                    }
+                }
+            },
+        }
+    ]
+}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +127,9 @@ ADDED = {"pluginConfig": [{"name": "NodeAffinity", "args": {"addedAffinity": {"r
         (ON_SSD, NODE_ADD, None, a_node(labels={"disk": "ssd", "ok": ""}), ADDED, True),
     ],
 )
-def test_node_affinity_waits_for_a_node_that_matches_and_did_not(pod: Pod, action: Action, old: Any, new: Any, profile: dict[str, Any], expected: bool) -> None:
+def test_node_affinity_waits_for_a_node_that_matches_and_did_not(
+    pod: Pod, action: Action, old: Any, new: Any, profile: dict[str, Any], expected: bool
+) -> None:
     assert helps("NodeAffinity", pod, Resource.NODE, action, old, new, profile=profile) is expected
 
 
@@ -110,9 +139,18 @@ SOFT = a_node(taints=(Taint("gpu", "", "PreferNoSchedule"),))
 
 @pytest.mark.parametrize(
     ("action", "old", "new", "expected"),
-    [(NODE_ADD, None, a_node(), True), (NODE_ADD, None, TAINTED, False), (NODE_ADD, None, SOFT, True), (NODE_TAINT, TAINTED, a_node(), True), (NODE_TAINT, TAINTED, SOFT, True), (NODE_TAINT, a_node(), SOFT, False)],
+    [
+        (NODE_ADD, None, a_node(), True),
+        (NODE_ADD, None, TAINTED, False),
+        (NODE_ADD, None, SOFT, True),
+        (NODE_TAINT, TAINTED, a_node(), True),
+        (NODE_TAINT, TAINTED, SOFT, True),
+        (NODE_TAINT, a_node(), SOFT, False),
+    ],
 )
-def test_taint_toleration_waits_for_a_node_without_the_taint(action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_taint_toleration_waits_for_a_node_without_the_taint(
+    action: Action, old: Any, new: Any, expected: bool
+) -> None:
     assert helps("TaintToleration", WAITING, Resource.NODE, action, old, new) is expected
 
 
@@ -120,12 +158,16 @@ def test_a_new_toleration_helps_the_pod_that_got_it_and_nobody_else() -> None:
     tolerant = replace(WAITING, spec=PodSpec(tolerations=(Toleration(operator="Exists"),)))
     for plugin in ("TaintToleration", "NodeUnschedulable"):
         assert helps(plugin, WAITING, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, WAITING, tolerant)
-        assert not helps(plugin, a_pod("other"), Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, WAITING, tolerant)
+        assert not helps(
+            plugin, a_pod("other"), Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, WAITING, tolerant
+        )
 
 
 def test_a_toleration_of_something_else_does_not_help_against_a_cordon() -> None:
     other = replace(WAITING, spec=PodSpec(tolerations=(Toleration(key="gpu", operator="Exists"),)))
-    assert not helps("NodeUnschedulable", WAITING, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, WAITING, other)
+    assert not helps(
+        "NodeUnschedulable", WAITING, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, WAITING, other
+    )
 
 
 CORDONED = a_node(unschedulable=True)
@@ -133,7 +175,13 @@ CORDONED = a_node(unschedulable=True)
 
 @pytest.mark.parametrize(
     ("action", "old", "new", "expected"),
-    [(NODE_ADD, None, a_node(), True), (NODE_ADD, None, CORDONED, False), (NODE_TAINT, CORDONED, a_node(), True), (NODE_TAINT, a_node(), CORDONED, False), (NODE_TAINT, a_node(), a_node(), False)],
+    [
+        (NODE_ADD, None, a_node(), True),
+        (NODE_ADD, None, CORDONED, False),
+        (NODE_TAINT, CORDONED, a_node(), True),
+        (NODE_TAINT, a_node(), CORDONED, False),
+        (NODE_TAINT, a_node(), a_node(), False),
+    ],
 )
 def test_node_unschedulable_waits_for_an_uncordon(action: Action, old: Any, new: Any, expected: bool) -> None:
     assert helps("NodeUnschedulable", WAITING, Resource.NODE, action, old, new) is expected
@@ -146,10 +194,26 @@ def test_node_name_waits_for_new_nodes_only() -> None:
 
 def test_declared_features_wait_for_a_node_that_declares_others_or_a_pod_that_needs_others() -> None:
     restarting = replace(WAITING, spec=PodSpec(containers=(Container(name="c", may_restart_all=True),)))
-    assert helps("NodeDeclaredFeatures", WAITING, Resource.NODE, Action.UPDATE_NODE_DECLARED_FEATURE, a_node(), a_node(declared_features=frozenset({"X"})))
-    assert not helps("NodeDeclaredFeatures", WAITING, Resource.NODE, NODE_LABEL, a_node(), a_node(declared_features=frozenset({"X"})))
+    assert helps(
+        "NodeDeclaredFeatures",
+        WAITING,
+        Resource.NODE,
+        Action.UPDATE_NODE_DECLARED_FEATURE,
+        a_node(),
+        a_node(declared_features=frozenset({"X"})),
+    )
+    assert not helps(
+        "NodeDeclaredFeatures", WAITING, Resource.NODE, NODE_LABEL, a_node(), a_node(declared_features=frozenset({"X"}))
+    )
     assert helps("NodeDeclaredFeatures", WAITING, Resource.UNSCHEDULED_POD, Action.UPDATE, restarting, WAITING)
-    assert not helps("NodeDeclaredFeatures", WAITING, Resource.UNSCHEDULED_POD, Action.UPDATE, WAITING, replace(WAITING, labels={"a": "b"}))
+    assert not helps(
+        "NodeDeclaredFeatures",
+        WAITING,
+        Resource.UNSCHEDULED_POD,
+        Action.UPDATE,
+        WAITING,
+        replace(WAITING, labels={"a": "b"}),
+    )
 
 
 # ---- room ----
@@ -162,16 +226,43 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
     ("pod", "action", "old", "new", "expected"),
     [
         pytest.param(HUNGRY, NODE_ADD, None, a_node(), True, id="a node that is large enough"),
-        pytest.param(HUNGRY, NODE_ADD, None, a_node(allocatable={"cpu": 1000, "pods": 110}), False, id="a node that is too small"),
+        pytest.param(
+            HUNGRY, NODE_ADD, None, a_node(allocatable={"cpu": 1000, "pods": 110}), False, id="a node that is too small"
+        ),
         pytest.param(HUNGRY, NODE_ADD, None, a_node(allocatable={"cpu": 4000}), False, id="a node that runs no pods"),
-        pytest.param(HUNGRY, NODE_ALLOCATABLE, a_node(), a_node(allocatable={"cpu": 5000, "pods": 110}), True, id="more of what is wanted"),
-        pytest.param(HUNGRY, NODE_ALLOCATABLE, a_node(), a_node(allocatable={"cpu": 4000, "memory": 9 * GIB, "pods": 110}), False, id="more of something else"),
-        pytest.param(HUNGRY, NODE_ALLOCATABLE, a_node(), a_node(allocatable={"cpu": 4000, "pods": 111}), True, id="more pods"),
-        pytest.param(GREEDY, NODE_ALLOCATABLE, a_node(), a_node(allocatable={"cpu": 4000, "pods": 110, "example.com/gpu": 1}), True, id="a device"),
+        pytest.param(
+            HUNGRY,
+            NODE_ALLOCATABLE,
+            a_node(),
+            a_node(allocatable={"cpu": 5000, "pods": 110}),
+            True,
+            id="more of what is wanted",
+        ),
+        pytest.param(
+            HUNGRY,
+            NODE_ALLOCATABLE,
+            a_node(),
+            a_node(allocatable={"cpu": 4000, "memory": 9 * GIB, "pods": 110}),
+            False,
+            id="more of something else",
+        ),
+        pytest.param(
+            HUNGRY, NODE_ALLOCATABLE, a_node(), a_node(allocatable={"cpu": 4000, "pods": 111}), True, id="more pods"
+        ),
+        pytest.param(
+            GREEDY,
+            NODE_ALLOCATABLE,
+            a_node(),
+            a_node(allocatable={"cpu": 4000, "pods": 110, "example.com/gpu": 1}),
+            True,
+            id="a device",
+        ),
         pytest.param(HUNGRY, NODE_LABEL, HDD, SSD, False, id="labels are not of interest"),
     ],
 )
-def test_resources_wait_for_a_node_with_more_of_what_is_wanted(pod: Pod, action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_resources_wait_for_a_node_with_more_of_what_is_wanted(
+    pod: Pod, action: Action, old: Any, new: Any, expected: bool
+) -> None:
     assert helps("NodeResourcesFit", pod, Resource.NODE, action, old, new) is expected
 
 
@@ -187,7 +278,13 @@ def running(cpu: int, name: str = "other", **fields: Any) -> Pod:
         pytest.param(Action.DELETE, a_pod("gone"), None, False, id="a pending pod is gone"),
         pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2), running(1), True, id="a bound pod asks for less of it"),
         pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2), running(2), False, id="it asks for as much"),
-        pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2, node_name=""), running(1, node_name=""), False, id="a pending pod asks for less"),
+        pytest.param(
+            Action.UPDATE_POD_SCALE_DOWN,
+            running(2, node_name=""),
+            running(1, node_name=""),
+            False,
+            id="a pending pod asks for less",
+        ),
         pytest.param(Action.UPDATE_POD_SCALE_DOWN, HUNGRY, HUNGRY, True, id="the waiting pod itself asks for less"),
         pytest.param(Action.ADD, None, GONE, False, id="a new pod is no help"),
     ],
@@ -197,7 +294,15 @@ def test_resources_wait_for_pods_that_leave_or_shrink(action: Action, old: Any, 
 
 
 def test_before_in_place_resize_a_smaller_pod_was_no_event() -> None:
-    assert not helps("NodeResourcesFit", HUNGRY, Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, running(2), running(1), version=KubeVersion.parse("1.32"))
+    assert not helps(
+        "NodeResourcesFit",
+        HUNGRY,
+        Resource.ASSIGNED_POD,
+        Action.UPDATE_POD_SCALE_DOWN,
+        running(2),
+        running(1),
+        version=KubeVersion.parse("1.32"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,15 +311,26 @@ def test_before_in_place_resize_a_smaller_pod_was_no_event() -> None:
         (None, DeviceClass(name="c", extended_resource_name="example.com/gpu"), True),
         (None, DeviceClass(name="c", extended_resource_name="example.com/other"), False),
         (DeviceClass(name="c"), DeviceClass(name="c", extended_resource_name="example.com/gpu"), True),
-        (DeviceClass(name="c", extended_resource_name="example.com/gpu"), DeviceClass(name="c", extended_resource_name="example.com/gpu"), False),
+        (
+            DeviceClass(name="c", extended_resource_name="example.com/gpu"),
+            DeviceClass(name="c", extended_resource_name="example.com/gpu"),
+            False,
+        ),
     ],
 )
 def test_an_extended_resource_waits_for_a_device_class_that_offers_it(old: Any, new: Any, expected: bool) -> None:
-    assert helps("NodeResourcesFit", GREEDY, Resource.DEVICE_CLASS, Action.ADD if old is None else Action.UPDATE, old, new) is expected
+    assert (
+        helps("NodeResourcesFit", GREEDY, Resource.DEVICE_CLASS, Action.ADD if old is None else Action.UPDATE, old, new)
+        is expected
+    )
 
 
 def listening(port: int, ip: str = "0.0.0.0", **fields: Any) -> Pod:
-    return a_pod(fields.pop("name", "waiting"), containers=(Container(name="c", host_ports=(HostPort(ip, "TCP", port),)),), **fields)
+    return a_pod(
+        fields.pop("name", "waiting"),
+        containers=(Container(name="c", host_ports=(HostPort(ip, "TCP", port),)),),
+        **fields,
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +350,9 @@ def test_host_ports_wait_for_the_pod_that_has_the_port(gone: Pod, expected: bool
 # ---- other pods ----
 
 APP = LabelSelector((Requirement("app", "In", ("x",)),))
-TERM = PodAffinityTerm(topology_key="zone", selector=APP, namespaces=frozenset({"default"}), namespace_selector=LabelSelector(None))
+TERM = PodAffinityTerm(
+    topology_key="zone", selector=APP, namespaces=frozenset({"default"}), namespace_selector=LabelSelector(None)
+)
 WANTS = a_pod(pod_affinity=PodAffinity(required=(TERM,)))
 AVOIDS = a_pod(pod_anti_affinity=PodAffinity(required=(TERM,)))
 X, Y = a_pod("x", labels={"app": "x"}, node_name="n1"), a_pod("x", labels={"app": "y"}, node_name="n1")
@@ -250,7 +368,14 @@ AVOIDED_BY = a_pod("x", pod_anti_affinity=PodAffinity(required=(TERM,)), node_na
         pytest.param(WANTS, Action.DELETE, X, None, False, id="the wanted pod goes"),
         pytest.param(AVOIDS, Action.DELETE, X, None, True, id="the avoided pod goes"),
         pytest.param(AVOIDS, Action.DELETE, Y, None, False, id="another goes"),
-        pytest.param(replace(WAITING, labels={"app": "x"}), Action.DELETE, AVOIDED_BY, None, True, id="a pod that avoided this one goes"),
+        pytest.param(
+            replace(WAITING, labels={"app": "x"}),
+            Action.DELETE,
+            AVOIDED_BY,
+            None,
+            True,
+            id="a pod that avoided this one goes",
+        ),
         pytest.param(WAITING, Action.DELETE, AVOIDED_BY, None, False, id="a pod that avoided others goes"),
         pytest.param(WANTS, Action.UPDATE_POD_LABEL, Y, X, True, id="a pod becomes the wanted one"),
         pytest.param(AVOIDS, Action.UPDATE_POD_LABEL, X, Y, True, id="a pod is no longer the avoided one"),
@@ -284,7 +409,13 @@ def test_affinity_waits_for_nodes_in_other_places(pod: Pod, old: Any, new: Any, 
 
 
 def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
-    return a_pod(topology_spread=(TopologySpreadConstraint(max_skew=1, topology_key="zone", selector=APP, honors_taints=honors_taints, **fields),))
+    return a_pod(
+        topology_spread=(
+            TopologySpreadConstraint(
+                max_skew=1, topology_key="zone", selector=APP, honors_taints=honors_taints, **fields
+            ),
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -295,8 +426,22 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
         pytest.param(spread(), Action.DELETE, Y, None, False, id="a pod goes that is not counted"),
         pytest.param(spread(), Action.DELETE, replace(X, namespace="other"), None, False, id="in another namespace"),
         pytest.param(spread(), Action.UPDATE_POD_LABEL, X, Y, True, id="a pod is no longer counted"),
-        pytest.param(spread(), Action.UPDATE_POD_LABEL, X, replace(X, labels={"app": "x", "z": "z"}), False, id="a counted pod is still counted"),
-        pytest.param(spread(when_unsatisfiable="ScheduleAnyway"), Action.DELETE, X, None, False, id="a soft constraint refuses nobody"),
+        pytest.param(
+            spread(),
+            Action.UPDATE_POD_LABEL,
+            X,
+            replace(X, labels={"app": "x", "z": "z"}),
+            False,
+            id="a counted pod is still counted",
+        ),
+        pytest.param(
+            spread(when_unsatisfiable="ScheduleAnyway"),
+            Action.DELETE,
+            X,
+            None,
+            False,
+            id="a soft constraint refuses nobody",
+        ),
         pytest.param(WAITING, Action.DELETE, X, None, True, id="spread by defaults: every pod of the namespace counts"),
     ],
 )
@@ -307,8 +452,13 @@ def test_spreading_waits_for_counts_to_change(pod: Pod, action: Action, old: Any
 def test_spreading_waits_for_a_toleration_only_where_taints_are_honoured() -> None:
     for honors in (True, False):
         pod = spread(honors_taints=honors)
-        tolerant = replace(pod, spec=PodSpec(topology_spread=pod.spec.topology_spread, tolerations=(Toleration(operator="Exists"),)))
-        assert helps("PodTopologySpread", pod, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, pod, tolerant) is honors
+        tolerant = replace(
+            pod, spec=PodSpec(topology_spread=pod.spec.topology_spread, tolerations=(Toleration(operator="Exists"),))
+        )
+        assert (
+            helps("PodTopologySpread", pod, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, pod, tolerant)
+            is honors
+        )
 
 
 @pytest.mark.parametrize(
@@ -342,48 +492,266 @@ CAPACITY = CSIStorageCapacity(name="c", namespace="default", class_name="fast", 
 @pytest.mark.parametrize(
     ("plugin", "pod", "resource", "action", "old", "new", "expected"),
     [
-        ("VolumeRestrictions", CLAIMING, Resource.ASSIGNED_POD, Action.DELETE, replace(CLAIMING, name="o", node_name="n"), None, True),
-        ("VolumeRestrictions", CLAIMING, Resource.ASSIGNED_POD, Action.DELETE, replace(CLAIMING, name="o", namespace="other", node_name="n"), None, False),
-        ("VolumeRestrictions", a_pod(volumes=(EBS,)), Resource.ASSIGNED_POD, Action.DELETE, a_pod("o", volumes=(EBS,), node_name="n"), None, True),
+        (
+            "VolumeRestrictions",
+            CLAIMING,
+            Resource.ASSIGNED_POD,
+            Action.DELETE,
+            replace(CLAIMING, name="o", node_name="n"),
+            None,
+            True,
+        ),
+        (
+            "VolumeRestrictions",
+            CLAIMING,
+            Resource.ASSIGNED_POD,
+            Action.DELETE,
+            replace(CLAIMING, name="o", namespace="other", node_name="n"),
+            None,
+            False,
+        ),
+        (
+            "VolumeRestrictions",
+            a_pod(volumes=(EBS,)),
+            Resource.ASSIGNED_POD,
+            Action.DELETE,
+            a_pod("o", volumes=(EBS,), node_name="n"),
+            None,
+            True,
+        ),
         ("VolumeRestrictions", CLAIMING, Resource.ASSIGNED_POD, Action.DELETE, GONE, None, False),
         ("VolumeRestrictions", CLAIMING, Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, None, CLAIM, True),
-        ("VolumeRestrictions", CLAIMING, Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, None, replace(CLAIM, name="other"), False),
+        (
+            "VolumeRestrictions",
+            CLAIMING,
+            Resource.PERSISTENT_VOLUME_CLAIM,
+            Action.ADD,
+            None,
+            replace(CLAIM, name="other"),
+            False,
+        ),
         ("VolumeRestrictions", CLAIMING, Resource.NODE, NODE_ADD, None, a_node(), True),
         ("NodeVolumeLimits", CLAIMING, Resource.CSI_NODE, Action.ADD, None, CSINode(name="n1"), True),
-        ("NodeVolumeLimits", CLAIMING, Resource.CSI_NODE, Action.UPDATE, CSINode(name="n1", drivers=(CSINodeDriver(name="d", allocatable_count=1),)), CSINode(name="n1", drivers=(CSINodeDriver(name="d", allocatable_count=2),)), True),
-        ("NodeVolumeLimits", CLAIMING, Resource.CSI_NODE, Action.UPDATE, CSINode(name="n1", drivers=(CSINodeDriver(name="d", allocatable_count=2),)), CSINode(name="n1", drivers=(CSINodeDriver(name="d", allocatable_count=1),)), False),
-        ("NodeVolumeLimits", CLAIMING, Resource.ASSIGNED_POD, Action.DELETE, replace(CLAIMING, node_name="n"), None, True),
-        ("NodeVolumeLimits", CLAIMING, Resource.ASSIGNED_POD, Action.DELETE, a_pod("o", volumes=(EBS,), node_name="n"), None, True),
+        (
+            "NodeVolumeLimits",
+            CLAIMING,
+            Resource.CSI_NODE,
+            Action.UPDATE,
+            CSINode(name="n1", drivers=(CSINodeDriver(name="d", allocatable_count=1),)),
+            CSINode(name="n1", drivers=(CSINodeDriver(name="d", allocatable_count=2),)),
+            True,
+        ),
+        (
+            "NodeVolumeLimits",
+            CLAIMING,
+            Resource.CSI_NODE,
+            Action.UPDATE,
+            CSINode(name="n1", drivers=(CSINodeDriver(name="d", allocatable_count=2),)),
+            CSINode(name="n1", drivers=(CSINodeDriver(name="d", allocatable_count=1),)),
+            False,
+        ),
+        (
+            "NodeVolumeLimits",
+            CLAIMING,
+            Resource.ASSIGNED_POD,
+            Action.DELETE,
+            replace(CLAIMING, node_name="n"),
+            None,
+            True,
+        ),
+        (
+            "NodeVolumeLimits",
+            CLAIMING,
+            Resource.ASSIGNED_POD,
+            Action.DELETE,
+            a_pod("o", volumes=(EBS,), node_name="n"),
+            None,
+            True,
+        ),
         ("NodeVolumeLimits", CLAIMING, Resource.ASSIGNED_POD, Action.DELETE, GONE, None, False),
-        ("NodeVolumeLimits", EPHEMERAL, Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, None, replace(CLAIM, name="waiting-scratch"), True),
-        ("NodeVolumeLimits", CLAIMING, Resource.VOLUME_ATTACHMENT, Action.DELETE, VolumeAttachment(name="a", attacher="d", node_name="n"), None, True),
-        ("NodeVolumeLimits", a_pod(volumes=(EBS,)), Resource.VOLUME_ATTACHMENT, Action.DELETE, VolumeAttachment(name="a", attacher="ebs.csi.aws.com", node_name="n"), None, True),
-        ("NodeVolumeLimits", a_pod(volumes=(EBS,)), Resource.VOLUME_ATTACHMENT, Action.DELETE, VolumeAttachment(name="a", attacher="other", node_name="n"), None, False),
+        (
+            "NodeVolumeLimits",
+            EPHEMERAL,
+            Resource.PERSISTENT_VOLUME_CLAIM,
+            Action.ADD,
+            None,
+            replace(CLAIM, name="waiting-scratch"),
+            True,
+        ),
+        (
+            "NodeVolumeLimits",
+            CLAIMING,
+            Resource.VOLUME_ATTACHMENT,
+            Action.DELETE,
+            VolumeAttachment(name="a", attacher="d", node_name="n"),
+            None,
+            True,
+        ),
+        (
+            "NodeVolumeLimits",
+            a_pod(volumes=(EBS,)),
+            Resource.VOLUME_ATTACHMENT,
+            Action.DELETE,
+            VolumeAttachment(name="a", attacher="ebs.csi.aws.com", node_name="n"),
+            None,
+            True,
+        ),
+        (
+            "NodeVolumeLimits",
+            a_pod(volumes=(EBS,)),
+            Resource.VOLUME_ATTACHMENT,
+            Action.DELETE,
+            VolumeAttachment(name="a", attacher="other", node_name="n"),
+            None,
+            False,
+        ),
         ("VolumeBinding", CLAIMING, Resource.STORAGE_CLASS, Action.ADD, None, StorageClass(name="fast"), True),
-        ("VolumeBinding", CLAIMING, Resource.STORAGE_CLASS, Action.UPDATE, StorageClass(name="fast"), StorageClass(name="fast", allowed_topologies=((TopologyRequirement("zone", ("a",)),),)), True),
-        ("VolumeBinding", CLAIMING, Resource.STORAGE_CLASS, Action.UPDATE, StorageClass(name="fast"), StorageClass(name="fast", provisioner="p"), False),
-        ("VolumeBinding", EPHEMERAL, Resource.PERSISTENT_VOLUME_CLAIM, Action.UPDATE, CLAIM, replace(CLAIM, name="waiting-scratch"), True),
-        ("VolumeBinding", CLAIMING, Resource.PERSISTENT_VOLUME_CLAIM, Action.UPDATE, CLAIM, replace(CLAIM, namespace="other"), False),
+        (
+            "VolumeBinding",
+            CLAIMING,
+            Resource.STORAGE_CLASS,
+            Action.UPDATE,
+            StorageClass(name="fast"),
+            StorageClass(name="fast", allowed_topologies=((TopologyRequirement("zone", ("a",)),),)),
+            True,
+        ),
+        (
+            "VolumeBinding",
+            CLAIMING,
+            Resource.STORAGE_CLASS,
+            Action.UPDATE,
+            StorageClass(name="fast"),
+            StorageClass(name="fast", provisioner="p"),
+            False,
+        ),
+        (
+            "VolumeBinding",
+            EPHEMERAL,
+            Resource.PERSISTENT_VOLUME_CLAIM,
+            Action.UPDATE,
+            CLAIM,
+            replace(CLAIM, name="waiting-scratch"),
+            True,
+        ),
+        (
+            "VolumeBinding",
+            CLAIMING,
+            Resource.PERSISTENT_VOLUME_CLAIM,
+            Action.UPDATE,
+            CLAIM,
+            replace(CLAIM, namespace="other"),
+            False,
+        ),
         ("VolumeBinding", CLAIMING, Resource.PERSISTENT_VOLUME, Action.UPDATE, PV, PV, True),
         ("VolumeBinding", CLAIMING, Resource.NODE, NODE_LABEL, a_node(), SSD, True),
-        ("VolumeBinding", CLAIMING, Resource.CSI_NODE, Action.UPDATE, CSINode(name="n"), CSINode(name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "x"}), True),
-        ("VolumeBinding", CLAIMING, Resource.CSI_NODE, Action.UPDATE, CSINode(name="n"), CSINode(name="n", annotations={"x": "y"}), False),
-        ("VolumeBinding", a_pod(volumes=(PodVolume(name="v", csi_driver="d"),)), Resource.CSI_DRIVER, Action.UPDATE, CSIDriver(name="d", storage_capacity=True), CSIDriver(name="d"), True),
-        ("VolumeBinding", a_pod(volumes=(PodVolume(name="v", csi_driver="d"),)), Resource.CSI_DRIVER, Action.UPDATE, CSIDriver(name="d"), CSIDriver(name="d", storage_capacity=True), False),
-        ("VolumeBinding", CLAIMING, Resource.CSI_DRIVER, Action.UPDATE, CSIDriver(name="d", storage_capacity=True), CSIDriver(name="d"), False),
+        (
+            "VolumeBinding",
+            CLAIMING,
+            Resource.CSI_NODE,
+            Action.UPDATE,
+            CSINode(name="n"),
+            CSINode(name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "x"}),
+            True,
+        ),
+        (
+            "VolumeBinding",
+            CLAIMING,
+            Resource.CSI_NODE,
+            Action.UPDATE,
+            CSINode(name="n"),
+            CSINode(name="n", annotations={"x": "y"}),
+            False,
+        ),
+        (
+            "VolumeBinding",
+            a_pod(volumes=(PodVolume(name="v", csi_driver="d"),)),
+            Resource.CSI_DRIVER,
+            Action.UPDATE,
+            CSIDriver(name="d", storage_capacity=True),
+            CSIDriver(name="d"),
+            True,
+        ),
+        (
+            "VolumeBinding",
+            a_pod(volumes=(PodVolume(name="v", csi_driver="d"),)),
+            Resource.CSI_DRIVER,
+            Action.UPDATE,
+            CSIDriver(name="d"),
+            CSIDriver(name="d", storage_capacity=True),
+            False,
+        ),
+        (
+            "VolumeBinding",
+            CLAIMING,
+            Resource.CSI_DRIVER,
+            Action.UPDATE,
+            CSIDriver(name="d", storage_capacity=True),
+            CSIDriver(name="d"),
+            False,
+        ),
         ("VolumeBinding", CLAIMING, Resource.CSI_STORAGE_CAPACITY, Action.ADD, None, CAPACITY, True),
-        ("VolumeBinding", CLAIMING, Resource.CSI_STORAGE_CAPACITY, Action.UPDATE, CAPACITY, replace(CAPACITY, capacity_nanos=11), True),
-        ("VolumeBinding", CLAIMING, Resource.CSI_STORAGE_CAPACITY, Action.UPDATE, CAPACITY, replace(CAPACITY, maximum_volume_size_nanos=5), False),
-        ("VolumeZone", CLAIMING, Resource.STORAGE_CLASS, Action.ADD, None, StorageClass(name="s", binding_mode="WaitForFirstConsumer"), True),
-        ("VolumeZone", CLAIMING, Resource.STORAGE_CLASS, Action.ADD, None, StorageClass(name="s", binding_mode="Immediate"), False),
+        (
+            "VolumeBinding",
+            CLAIMING,
+            Resource.CSI_STORAGE_CAPACITY,
+            Action.UPDATE,
+            CAPACITY,
+            replace(CAPACITY, capacity_nanos=11),
+            True,
+        ),
+        (
+            "VolumeBinding",
+            CLAIMING,
+            Resource.CSI_STORAGE_CAPACITY,
+            Action.UPDATE,
+            CAPACITY,
+            replace(CAPACITY, maximum_volume_size_nanos=5),
+            False,
+        ),
+        (
+            "VolumeZone",
+            CLAIMING,
+            Resource.STORAGE_CLASS,
+            Action.ADD,
+            None,
+            StorageClass(name="s", binding_mode="WaitForFirstConsumer"),
+            True,
+        ),
+        (
+            "VolumeZone",
+            CLAIMING,
+            Resource.STORAGE_CLASS,
+            Action.ADD,
+            None,
+            StorageClass(name="s", binding_mode="Immediate"),
+            False,
+        ),
         ("VolumeZone", CLAIMING, Resource.PERSISTENT_VOLUME_CLAIM, Action.UPDATE, CLAIM, CLAIM, True),
-        ("VolumeZone", EPHEMERAL, Resource.PERSISTENT_VOLUME_CLAIM, Action.UPDATE, CLAIM, replace(CLAIM, name="waiting-scratch"), False),
+        (
+            "VolumeZone",
+            EPHEMERAL,
+            Resource.PERSISTENT_VOLUME_CLAIM,
+            Action.UPDATE,
+            CLAIM,
+            replace(CLAIM, name="waiting-scratch"),
+            False,
+        ),
         ("VolumeZone", CLAIMING, Resource.PERSISTENT_VOLUME, Action.ADD, None, PV, True),
-        ("VolumeZone", CLAIMING, Resource.PERSISTENT_VOLUME, Action.UPDATE, PV, replace(PV, labels={"topology.kubernetes.io/zone": "b"}), True),
+        (
+            "VolumeZone",
+            CLAIMING,
+            Resource.PERSISTENT_VOLUME,
+            Action.UPDATE,
+            PV,
+            replace(PV, labels={"topology.kubernetes.io/zone": "b"}),
+            True,
+        ),
         ("VolumeZone", CLAIMING, Resource.PERSISTENT_VOLUME, Action.UPDATE, PV, replace(PV, phase="Bound"), False),
     ],
 )
-def test_storage_waits_for_what_concerns_the_pods_volumes(plugin: str, pod: Pod, resource: Resource, action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_storage_waits_for_what_concerns_the_pods_volumes(
+    plugin: str, pod: Pod, resource: Resource, action: Action, old: Any, new: Any, expected: bool
+) -> None:
     assert helps(plugin, pod, resource, action, old, new) is expected
 
 
@@ -404,20 +772,49 @@ GPU = ResourceClaim(name="gpu-1", namespace="default")
         (NAMED, replace(GPU, name="other", allocated=True), replace(GPU, name="other"), True),
     ],
 )
-def test_device_claims_wait_for_their_claims_and_for_freed_devices(pod: Pod, old: Any, new: Any, expected: bool) -> None:
-    assert helps("DynamicResources", pod, Resource.RESOURCE_CLAIM, Action.ADD if old is None else Action.UPDATE, old, new) is expected
+def test_device_claims_wait_for_their_claims_and_for_freed_devices(
+    pod: Pod, old: Any, new: Any, expected: bool
+) -> None:
+    assert (
+        helps("DynamicResources", pod, Resource.RESOURCE_CLAIM, Action.ADD if old is None else Action.UPDATE, old, new)
+        is expected
+    )
 
 
 def test_a_pod_that_waits_for_claims_made_from_a_template_is_helped_once_all_are_there() -> None:
     for generated, expected in (((), False), ((("gpu", "gpu-x"),), True)):
         changed = replace(TEMPLATED, generated_claims=generated)
-        assert helps("DynamicResources", TEMPLATED, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, TEMPLATED, changed) is expected
+        assert (
+            helps(
+                "DynamicResources",
+                TEMPLATED,
+                Resource.UNSCHEDULED_POD,
+                Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+                TEMPLATED,
+                changed,
+            )
+            is expected
+        )
 
 
 def test_gates_are_a_pods_own_business() -> None:
     gated = a_pod(scheduling_gates=("g",))
-    assert helps("SchedulingGates", gated, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, gated, WAITING)
-    assert not helps("SchedulingGates", gated, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, gated, a_pod("other"))
+    assert helps(
+        "SchedulingGates",
+        gated,
+        Resource.UNSCHEDULED_POD,
+        Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+        gated,
+        WAITING,
+    )
+    assert not helps(
+        "SchedulingGates",
+        gated,
+        Resource.UNSCHEDULED_POD,
+        Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+        gated,
+        a_pod("other"),
+    )
 
 
 def test_preemption_hears_of_deleted_pods_but_never_wakes_a_pod_itself() -> None:
@@ -455,5 +852,11 @@ class Selective(Refuser):
 
 def test_another_persons_plugin_speaks_for_itself_or_hears_of_everything() -> None:
     profile = Configuration().profiles[0]
-    found = registered_hints([Refuser(), Scorer(), Selective()], profile, NOW, RequestRules(), has_extenders=True).by_plugin
-    assert found == {"Extender": EVERY_EVENT, "Refuser": EVERY_EVENT, "Selective": (EventHint(ClusterEvent(Resource.NODE, Action.ADD)),)}
+    found = registered_hints(
+        [Refuser(), Scorer(), Selective()], profile, NOW, RequestRules(), has_extenders=True
+    ).by_plugin
+    assert found == {
+        "Extender": EVERY_EVENT,
+        "Refuser": EVERY_EVENT,
+        "Selective": (EventHint(ClusterEvent(Resource.NODE, Action.ADD)),),
+    }

@@ -20,7 +20,13 @@ def a_pod(name: str = "db-0", **changes: object) -> Pod:
 
 def a_budget(name: str = "db", **changes: object) -> DisruptionBudget:
     budget = DisruptionBudget(
-        name=name, namespace="shop", selector=_DB, disruptions_allowed=1, current_healthy=3, desired_healthy=2, expected_pods=3,
+        name=name,
+        namespace="shop",
+        selector=_DB,
+        disruptions_allowed=1,
+        current_healthy=3,
+        desired_healthy=2,
+        expected_pods=3,
     )
     return replace(budget, **changes)
 
@@ -28,24 +34,40 @@ def a_budget(name: str = "db", **changes: object) -> DisruptionBudget:
 _EXHAUSTED = {"disruptions_allowed": 0, "current_healthy": 2}
 
 
-@pytest.mark.parametrize(("pod", "budgets", "refused"), [
-    pytest.param(a_pod(), [], False, id="no budget at all"),
-    pytest.param(a_pod(), [a_budget()], False, id="a budget that allows one"),
-    pytest.param(a_pod(), [a_budget(**_EXHAUSTED)], True, id="a budget that allows none now"),
-    pytest.param(a_pod(), [a_budget(**_EXHAUSTED, namespace="other")], False, id="another namespace's budget"),
-    pytest.param(a_pod(labels={"app": "web"}), [a_budget(**_EXHAUSTED)], False, id="a budget for other labels"),
-    pytest.param(a_pod(), [a_budget(), a_budget("all", selector=EVERYTHING)], True, id="two budgets, though both allow it"),
-    pytest.param(a_pod(phase="Pending"), [a_budget(**_EXHAUSTED)], False, id="a pod that never started"),
-    pytest.param(a_pod(phase="Succeeded"), [a_budget(**_EXHAUSTED)], False, id="a pod that is done"),
-    pytest.param(a_pod(terminating=True), [a_budget(**_EXHAUSTED)], False, id="a pod that is already leaving"),
-    pytest.param(a_pod(is_ready=False), [a_budget(**_EXHAUSTED)], False, id="an unready pod while enough others are healthy"),
-    pytest.param(a_pod(is_ready=False), [a_budget(disruptions_allowed=0, current_healthy=1)], True, id="an unready pod while too few are healthy"),
-    pytest.param(
-        a_pod(is_ready=False), [a_budget(disruptions_allowed=0, current_healthy=1, unhealthy_pod_eviction_policy="AlwaysAllow")], False,
-        id="an unready pod under AlwaysAllow",
-    ),
-])
-def test_an_eviction_is_refused_when_the_api_server_would_refuse_it(pod: Pod, budgets: list[DisruptionBudget], refused: bool) -> None:
+@pytest.mark.parametrize(
+    ("pod", "budgets", "refused"),
+    [
+        pytest.param(a_pod(), [], False, id="no budget at all"),
+        pytest.param(a_pod(), [a_budget()], False, id="a budget that allows one"),
+        pytest.param(a_pod(), [a_budget(**_EXHAUSTED)], True, id="a budget that allows none now"),
+        pytest.param(a_pod(), [a_budget(**_EXHAUSTED, namespace="other")], False, id="another namespace's budget"),
+        pytest.param(a_pod(labels={"app": "web"}), [a_budget(**_EXHAUSTED)], False, id="a budget for other labels"),
+        pytest.param(
+            a_pod(), [a_budget(), a_budget("all", selector=EVERYTHING)], True, id="two budgets, though both allow it"
+        ),
+        pytest.param(a_pod(phase="Pending"), [a_budget(**_EXHAUSTED)], False, id="a pod that never started"),
+        pytest.param(a_pod(phase="Succeeded"), [a_budget(**_EXHAUSTED)], False, id="a pod that is done"),
+        pytest.param(a_pod(terminating=True), [a_budget(**_EXHAUSTED)], False, id="a pod that is already leaving"),
+        pytest.param(
+            a_pod(is_ready=False), [a_budget(**_EXHAUSTED)], False, id="an unready pod while enough others are healthy"
+        ),
+        pytest.param(
+            a_pod(is_ready=False),
+            [a_budget(disruptions_allowed=0, current_healthy=1)],
+            True,
+            id="an unready pod while too few are healthy",
+        ),
+        pytest.param(
+            a_pod(is_ready=False),
+            [a_budget(disruptions_allowed=0, current_healthy=1, unhealthy_pod_eviction_policy="AlwaysAllow")],
+            False,
+            id="an unready pod under AlwaysAllow",
+        ),
+    ],
+)
+def test_an_eviction_is_refused_when_the_api_server_would_refuse_it(
+    pod: Pod, budgets: list[DisruptionBudget], refused: bool
+) -> None:
     assert (BudgetLedger(budgets).refusal(pod) is not None) is refused
 
 
@@ -70,7 +92,9 @@ def test_an_unready_pod_neither_spends_nor_refills_a_budget() -> None:
     assert ledger.refusal(a_pod("db-2")) is not None
 
 
-@pytest.mark.parametrize(("desired", "expected", "never"), [(3, 3, True), (2, 3, False), (1, 1, True), (0, 0, False), (4, 3, True)])
+@pytest.mark.parametrize(
+    ("desired", "expected", "never"), [(3, 3, True), (2, 3, False), (1, 1, True), (0, 0, False), (4, 3, True)]
+)
 def test_a_budget_that_wants_every_pod_never_allows(desired: int, expected: int, never: bool) -> None:
     assert is_never(a_budget(desired_healthy=desired, expected_pods=expected)) is never
 

@@ -30,7 +30,16 @@ def job_pods(number: int, *failures: int) -> list[Pod]:
     found = []
     for n in range(number):
         labels = {"batch.kubernetes.io/job-completion-index": str(n)}
-        found.append(Pod(name=f"p{n}", namespace="shop", owner=OWNER, node_name="n1", labels=labels, index_failures=failures[n] if failures else 0))
+        found.append(
+            Pod(
+                name=f"p{n}",
+                namespace="shop",
+                owner=OWNER,
+                node_name="n1",
+                labels=labels,
+                index_failures=failures[n] if failures else 0,
+            )
+        )
     return found
 
 
@@ -38,53 +47,119 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
     return FailureRule(action=action, operator=operator, exit_codes=frozenset(codes))
 
 
-@pytest.mark.parametrize(("job", "evicted", "lost"), [
-    pytest.param(a_job(backoff_limit=6), 2, 0, id="below its limit"),
-    pytest.param(a_job(backoff_limit=0), 1, 1, id="without any retry"),
-    pytest.param(a_job(backoff_limit=1), 1, 0, id="the first failure of one that may fail once"),
-    pytest.param(a_job(backoff_limit=1), 2, 2, id="two at once where one is allowed: the Job fails and replaces none"),
-    pytest.param(a_job(backoff_limit=6, failed=6), 1, 1, id="as many failures as allowed are behind it"),
-    pytest.param(a_job(backoff_limit=6, failed=5), 1, 0, id="one more failure is allowed"),
-    pytest.param(a_job(backoff_limit=0, rules=(IGNORES,)), 3, 0, id="its policy ignores evictions"),
-    pytest.param(a_job(backoff_limit=0, rules=(COUNTS,)), 1, 1, id="its policy counts evictions"),
-    pytest.param(a_job(backoff_limit=0, rules=()), 1, 1, id="a policy without rules counts them"),
-    pytest.param(a_job(rules=(FAILS,)), 1, 1, id="its policy fails the Job"),
-    pytest.param(a_job(rules=(exits("FailJob", "In", 42), IGNORES)), 1, 0, id="an exit code that an evicted pod does not end with"),
-    pytest.param(a_job(rules=(exits("FailJob", "In", 137), IGNORES)), 1, 1, id="the exit code of a container that does not hear SIGTERM"),
-    pytest.param(a_job(rules=(exits("FailJob", "NotIn", 1), IGNORES)), 1, 1, id="every exit code but one fails the Job"),
-    pytest.param(a_job(rules=(IGNORES, exits("FailJob", "NotIn", 1))), 1, 0, id="the first rule that matches decides"),
-    pytest.param(a_job(backoff_limit=0, rules=(FailureRule(action="Ignore", conditions=frozenset({("DisruptionTarget", "False")})),)), 1, 1, id="a condition of another status"),
-    pytest.param(a_job(has_ended=True), 1, 1, id="it has ended"),
-    pytest.param(a_job(is_suspended=True), 1, 1, id="it is suspended"),
-    pytest.param(a_job(succeeded=8), 1, 1, id="it has all its completions"),
-    pytest.param(a_job(parallelism=0), 1, 1, id="scaled to nothing"),
-    pytest.param(a_job(completions=None), 1, 0, id="a work queue that goes on"),
-    pytest.param(a_job(completions=None, succeeded=1), 1, 1, id="a work queue that ends: its last pods are not replaced"),
-    pytest.param(a_job(is_managed_elsewhere=True, backoff_limit=0), 1, 0, id="another controller's, whose rules nobody knows"),
-])
+@pytest.mark.parametrize(
+    ("job", "evicted", "lost"),
+    [
+        pytest.param(a_job(backoff_limit=6), 2, 0, id="below its limit"),
+        pytest.param(a_job(backoff_limit=0), 1, 1, id="without any retry"),
+        pytest.param(a_job(backoff_limit=1), 1, 0, id="the first failure of one that may fail once"),
+        pytest.param(
+            a_job(backoff_limit=1), 2, 2, id="two at once where one is allowed: the Job fails and replaces none"
+        ),
+        pytest.param(a_job(backoff_limit=6, failed=6), 1, 1, id="as many failures as allowed are behind it"),
+        pytest.param(a_job(backoff_limit=6, failed=5), 1, 0, id="one more failure is allowed"),
+        pytest.param(a_job(backoff_limit=0, rules=(IGNORES,)), 3, 0, id="its policy ignores evictions"),
+        pytest.param(a_job(backoff_limit=0, rules=(COUNTS,)), 1, 1, id="its policy counts evictions"),
+        pytest.param(a_job(backoff_limit=0, rules=()), 1, 1, id="a policy without rules counts them"),
+        pytest.param(a_job(rules=(FAILS,)), 1, 1, id="its policy fails the Job"),
+        pytest.param(
+            a_job(rules=(exits("FailJob", "In", 42), IGNORES)),
+            1,
+            0,
+            id="an exit code that an evicted pod does not end with",
+        ),
+        pytest.param(
+            a_job(rules=(exits("FailJob", "In", 137), IGNORES)),
+            1,
+            1,
+            id="the exit code of a container that does not hear SIGTERM",
+        ),
+        pytest.param(
+            a_job(rules=(exits("FailJob", "NotIn", 1), IGNORES)), 1, 1, id="every exit code but one fails the Job"
+        ),
+        pytest.param(
+            a_job(rules=(IGNORES, exits("FailJob", "NotIn", 1))), 1, 0, id="the first rule that matches decides"
+        ),
+        pytest.param(
+            a_job(
+                backoff_limit=0,
+                rules=(FailureRule(action="Ignore", conditions=frozenset({("DisruptionTarget", "False")})),),
+            ),
+            1,
+            1,
+            id="a condition of another status",
+        ),
+        pytest.param(a_job(has_ended=True), 1, 1, id="it has ended"),
+        pytest.param(a_job(is_suspended=True), 1, 1, id="it is suspended"),
+        pytest.param(a_job(succeeded=8), 1, 1, id="it has all its completions"),
+        pytest.param(a_job(parallelism=0), 1, 1, id="scaled to nothing"),
+        pytest.param(a_job(completions=None), 1, 0, id="a work queue that goes on"),
+        pytest.param(
+            a_job(completions=None, succeeded=1), 1, 1, id="a work queue that ends: its last pods are not replaced"
+        ),
+        pytest.param(
+            a_job(is_managed_elsewhere=True, backoff_limit=0), 1, 0, id="another controller's, whose rules nobody knows"
+        ),
+    ],
+)
 def test_a_job_replaces_an_evicted_pod_only_while_it_may_fail_again(job: Job, evicted: int, lost: int) -> None:
     assert len(after_evictions({job.key: job}, job_pods(evicted)).lost) == lost
 
 
-@pytest.mark.parametrize(("job", "failures", "lost"), [
-    pytest.param(a_job(backoff_limit_per_index=1, backoff_limit=2**31 - 1), (0, 1), ["shop/p1"], id="each index has its own failures"),
-    pytest.param(a_job(backoff_limit_per_index=0), (0, 0), ["shop/p0", "shop/p1"], id="no index may fail"),
-    pytest.param(a_job(backoff_limit_per_index=5, backoff_limit=1), (0, 0), ["shop/p0", "shop/p1"], id="the Job has a limit besides"),
-    pytest.param(a_job(backoff_limit_per_index=0, rules=(IGNORES,)), (0, 0), [], id="ignored evictions are no failures"),
-    pytest.param(a_job(backoff_limit_per_index=9, rules=(replace(FAILS, action="FailIndex"),)), (0,), ["shop/p0"], id="its policy fails the index"),
-    pytest.param(a_job(backoff_limit_per_index=1, max_failed_indexes=0), (0, 1), ["shop/p0", "shop/p1"], id="one failed index too many fails the Job"),
-    pytest.param(a_job(backoff_limit_per_index=1, max_failed_indexes=2, failed_indexes=1), (0, 1), ["shop/p1"], id="as many failed indexes as allowed"),
-])
+@pytest.mark.parametrize(
+    ("job", "failures", "lost"),
+    [
+        pytest.param(
+            a_job(backoff_limit_per_index=1, backoff_limit=2**31 - 1),
+            (0, 1),
+            ["shop/p1"],
+            id="each index has its own failures",
+        ),
+        pytest.param(a_job(backoff_limit_per_index=0), (0, 0), ["shop/p0", "shop/p1"], id="no index may fail"),
+        pytest.param(
+            a_job(backoff_limit_per_index=5, backoff_limit=1),
+            (0, 0),
+            ["shop/p0", "shop/p1"],
+            id="the Job has a limit besides",
+        ),
+        pytest.param(
+            a_job(backoff_limit_per_index=0, rules=(IGNORES,)), (0, 0), [], id="ignored evictions are no failures"
+        ),
+        pytest.param(
+            a_job(backoff_limit_per_index=9, rules=(replace(FAILS, action="FailIndex"),)),
+            (0,),
+            ["shop/p0"],
+            id="its policy fails the index",
+        ),
+        pytest.param(
+            a_job(backoff_limit_per_index=1, max_failed_indexes=0),
+            (0, 1),
+            ["shop/p0", "shop/p1"],
+            id="one failed index too many fails the Job",
+        ),
+        pytest.param(
+            a_job(backoff_limit_per_index=1, max_failed_indexes=2, failed_indexes=1),
+            (0, 1),
+            ["shop/p1"],
+            id="as many failed indexes as allowed",
+        ),
+    ],
+)
 def test_an_indexed_job_counts_the_failures_of_each_index(job: Job, failures: tuple[int, ...], lost: list[str]) -> None:
     assert sorted(after_evictions({job.key: job}, job_pods(len(failures), *failures)).lost) == lost
 
 
-@pytest.mark.parametrize("owner", [
-    pytest.param(OwnerReference("batch.volcano.sh/v1alpha1", "Job", "work", "job-1"), id="another group's kind of this name"),
-    pytest.param(OwnerReference("batch/v1", "Job", "work", "job-0"), id="an earlier Job of this name"),
-    pytest.param(OwnerReference("batch/v1", "Job", "other", "job-2"), id="a Job that the snapshot does not have"),
-    pytest.param(None, id="nobody"),
-])
+@pytest.mark.parametrize(
+    "owner",
+    [
+        pytest.param(
+            OwnerReference("batch.volcano.sh/v1alpha1", "Job", "work", "job-1"), id="another group's kind of this name"
+        ),
+        pytest.param(OwnerReference("batch/v1", "Job", "work", "job-0"), id="an earlier Job of this name"),
+        pytest.param(OwnerReference("batch/v1", "Job", "other", "job-2"), id="a Job that the snapshot does not have"),
+        pytest.param(None, id="nobody"),
+    ],
+)
 def test_pods_of_others_are_passed_over(owner: OwnerReference | None) -> None:
     job = a_job(backoff_limit=0)
     pod = replace(job_pods(1)[0], owner=owner)
@@ -94,18 +169,37 @@ def test_pods_of_others_are_passed_over(owner: OwnerReference | None) -> None:
 
 def manifest(name: str, node: str, *, owned_by: str = "work") -> dict[str, Any]:
     return {
-        "kind": "Pod", "metadata": {
-            "name": name, "namespace": "shop", "uid": name, "labels": {"app": owned_by},
-            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": owned_by, "uid": f"job-{owned_by}", "controller": True}],
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "uid": name,
+            "labels": {"app": owned_by},
+            "ownerReferences": [
+                {
+                    "apiVersion": "batch/v1",
+                    "kind": "Job",
+                    "name": owned_by,
+                    "uid": f"job-{owned_by}",
+                    "controller": True,
+                }
+            ],
         },
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]}, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}],
+        },
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
 
 def job_manifest(name: str = "work", status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
     return {
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "shop", "uid": f"job-{name}"},
-        "spec": {"parallelism": 4, "completions": 8, **spec}, "status": status or {},
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "shop", "uid": f"job-{name}"},
+        "spec": {"parallelism": 4, "completions": 8, **spec},
+        "status": status or {},
     }
 
 
@@ -128,15 +222,26 @@ def test_a_forecast_says_lost_where_the_job_fails_with_the_eviction_and_names_th
 
 def test_a_forecast_says_moves_where_the_job_may_fail_once_more() -> None:
     assert outcomes(job_manifest(backoffLimit=1), manifest("a", "n1")) == {"a": Outcome.MOVES}
-    assert outcomes(job_manifest(backoffLimit=0, podFailurePolicy={"rules": [
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
-    ]}), manifest("a", "n1")) == {"a": Outcome.MOVES}
-    assert outcomes(manifest("a", "n1")) == {"a": Outcome.MOVES}                        # whose Job nobody has seen
+    assert outcomes(
+        job_manifest(
+            backoffLimit=0,
+            podFailurePolicy={
+                "rules": [
+                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+                ]
+            },
+        ),
+        manifest("a", "n1"),
+    ) == {"a": Outcome.MOVES}
+    assert outcomes(manifest("a", "n1")) == {"a": Outcome.MOVES}  # whose Job nobody has seen
 
 
 def test_a_pod_that_a_budget_keeps_is_no_failure_of_its_job() -> None:
     kept = a_budget(1, app="work")
-    assert sorted(outcomes(job_manifest(backoffLimit=1), kept, manifest("a", "n1"), manifest("b", "n1")).values()) == [Outcome.BLOCKED, Outcome.MOVES]
+    assert sorted(outcomes(job_manifest(backoffLimit=1), kept, manifest("a", "n1"), manifest("b", "n1")).values()) == [
+        Outcome.BLOCKED,
+        Outcome.MOVES,
+    ]
 
 
 def test_failures_add_up_from_drain_to_drain() -> None:

@@ -9,20 +9,35 @@ from scheduler_core.simulation.evicted.replacements import Recreation, recreatio
 
 
 def owned_by(kind: str) -> Pod:
-    return Pod(name="p-0", namespace="shop", uid="u1", labels={"a": "b"}, owner=OwnerReference("apps/v1", kind, "p"), node_name="n1", phase="Running", is_ready=True, start_time=1.0)
+    return Pod(
+        name="p-0",
+        namespace="shop",
+        uid="u1",
+        labels={"a": "b"},
+        owner=OwnerReference("apps/v1", kind, "p"),
+        node_name="n1",
+        phase="Running",
+        is_ready=True,
+        start_time=1.0,
+    )
 
 
-@pytest.mark.parametrize(("pod", "recreation"), [
-    pytest.param(owned_by("ReplicaSet"), Recreation.AT_ONCE, id="a ReplicaSet replaces a terminating pod at once"),
-    pytest.param(owned_by("ReplicationController"), Recreation.AT_ONCE, id="so does a ReplicationController"),
-    pytest.param(owned_by("Job"), Recreation.MUCH_LATER, id="a Job waits out its back-off"),
-    pytest.param(owned_by("CloneSet"), Recreation.AT_ONCE, id="and a controller we do not know"),
-    pytest.param(owned_by("StatefulSet"), Recreation.AFTER_IT_IS_GONE, id="a StatefulSet waits until the name is free"),
-    pytest.param(owned_by("DaemonSet"), Recreation.STAYS, id="a DaemonSet's pod stays"),
-    pytest.param(owned_by("Node"), Recreation.STAYS, id="a static pod stays"),
-    pytest.param(Pod(name="p", is_mirror=True), Recreation.STAYS, id="a mirror pod stays"),
-    pytest.param(Pod(name="p"), Recreation.NEVER, id="a bare pod is lost"),
-])
+@pytest.mark.parametrize(
+    ("pod", "recreation"),
+    [
+        pytest.param(owned_by("ReplicaSet"), Recreation.AT_ONCE, id="a ReplicaSet replaces a terminating pod at once"),
+        pytest.param(owned_by("ReplicationController"), Recreation.AT_ONCE, id="so does a ReplicationController"),
+        pytest.param(owned_by("Job"), Recreation.MUCH_LATER, id="a Job waits out its back-off"),
+        pytest.param(owned_by("CloneSet"), Recreation.AT_ONCE, id="and a controller we do not know"),
+        pytest.param(
+            owned_by("StatefulSet"), Recreation.AFTER_IT_IS_GONE, id="a StatefulSet waits until the name is free"
+        ),
+        pytest.param(owned_by("DaemonSet"), Recreation.STAYS, id="a DaemonSet's pod stays"),
+        pytest.param(owned_by("Node"), Recreation.STAYS, id="a static pod stays"),
+        pytest.param(Pod(name="p", is_mirror=True), Recreation.STAYS, id="a mirror pod stays"),
+        pytest.param(Pod(name="p"), Recreation.NEVER, id="a bare pod is lost"),
+    ],
+)
 def test_recreation_follows_the_controller(pod: Pod, recreation: Recreation) -> None:
     assert recreation_of(pod) is recreation
 

@@ -18,7 +18,9 @@ def test_pods_with_equal_terms_are_one_group_and_pods_without_terms_are_none() -
 
 
 def test_equal_terms_in_different_namespaces_mean_different_pods() -> None:
-    _, numbers = groups_of(*[a_pod("a", namespace).away_from("zone", {"app": "web"}) for namespace in ("default", "ops")])
+    _, numbers = groups_of(
+        *[a_pod("a", namespace).away_from("zone", {"app": "web"}) for namespace in ("default", "ops")]
+    )
     assert numbers == [0, 1]
 
 
@@ -37,13 +39,19 @@ def test_each_kind_of_term_acts_in_its_own_way() -> None:
 
 def test_terms_without_a_demanded_value_are_found_too() -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
-    groups, _ = groups_of(a_pod("0").away_from("zone", {}, labelSelector=selector), a_pod("1").away_from("zone", {}, labelSelector={}), a_pod("2").away_from("zone", {}, labelSelector=None))
+    groups, _ = groups_of(
+        a_pod("0").away_from("zone", {}, labelSelector=selector),
+        a_pod("1").away_from("zone", {}, labelSelector={}),
+        a_pod("2").away_from("zone", {}, labelSelector=None),
+    )
     assert groups.kept_off_by(WEB) == {0: (("zone", 1),), 1: (("zone", 1),)}
     assert groups.kept_off_by(Newcomer("default", (), ())) == {1: (("zone", 1),)}
 
 
 def test_namespace_selectors_look_at_the_newcomers_namespace() -> None:
-    groups, _ = groups_of(a_pod("0", "ops").away_from("zone", {"app": "web"}, namespaceSelector={"matchLabels": {"team": "red"}}))
+    groups, _ = groups_of(
+        a_pod("0", "ops").away_from("zone", {"app": "web"}, namespaceSelector={"matchLabels": {"team": "red"}})
+    )
     assert groups.kept_off_by(WEB) == {}
     assert groups.kept_off_by(Newcomer("default", (("team", "red"),), (("app", "web"),))) == {0: (("zone", 1),)}
 

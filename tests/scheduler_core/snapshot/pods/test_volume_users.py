@@ -24,17 +24,26 @@ def a_pod(name: str, kind: str, node: str = "") -> Pod:
 
 
 def readable(users: VolumeUsers) -> tuple[dict[int, set[str]], dict[str, int]]:
-    return {row: {pod.name for pod in pods} for row, pods in users.by_row.items() if pods}, {key: count for key, count in users.uses.items() if count}
+    return {row: {pod.name for pod in pods} for row, pods in users.by_row.items() if pods}, {
+        key: count for key, count in users.uses.items() if count
+    }
 
 
 def test_only_pods_with_claims_or_disks_are_remembered_and_uses_are_counted_by_claim() -> None:
     pods = [a_pod(f"{kind}-{node}", kind, node) for kind in SPECS for node in ("n0", "n1")]
     rows, uses = readable(Snapshot.of(NODES, pods).tally(VOLUME_USERS))
-    assert rows == {0: {"claim-n0", "twice-n0", "ephemeral-n0", "disk-n0"}, 1: {"claim-n1", "twice-n1", "ephemeral-n1", "disk-n1"}}
+    assert rows == {
+        0: {"claim-n0", "twice-n0", "ephemeral-n0", "disk-n0"},
+        1: {"claim-n1", "twice-n1", "ephemeral-n1", "disk-n1"},
+    }
     assert uses == {"default/data": 6}
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(sorted(SPECS)), st.sampled_from(["n0", "n1"])), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from(sorted(SPECS)), st.sampled_from(["n0", "n1"])), max_size=12
+    )
+)
 def test_carried_along_it_is_what_a_fresh_count_finds(steps: list[tuple[str, str, str]]) -> None:
     snapshot, there = Snapshot.of(NODES), {}
     snapshot.tally(VOLUME_USERS)

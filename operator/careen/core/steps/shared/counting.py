@@ -1,8 +1,9 @@
-"""A node that becomes ready counts its own pods, and says on itself how many a drain would evict: the order looks at it.
+"""A node that becomes ready counts its own pods, and says on itself how many a drain would evict: the order
+looks at it.
 
-One list of the own pods, which the API server has indexed; nobody ever lists the pods of others for this. The number goes into the patch that shows
-the node ready. With --order=fewest-moves it is counted again: by those who are named often, because pods come and go with each drain.
-"""
+One list of the own pods, which the API server has indexed; nobody ever lists the pods of others for this. The
+number goes into the patch that shows the node ready. With --order=fewest-moves it is counted again: by those
+who are named often, because pods come and go with each drain."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 
-NAMED_SECONDS = 15.0                 # about as long as a node takes: each drain moves pods
-OTHERS_SECONDS = 1800.0              # 5,000 nodes: three lists a second
+NAMED_SECONDS = 15.0  # about as long as a node takes: each drain moves pods
+OTHERS_SECONDS = 1800.0  # 5,000 nodes: three lists a second
 
 
 def is_due(situation: Situation, content: LockContent) -> bool:
@@ -23,13 +24,14 @@ def is_due(situation: Situation, content: LockContent) -> bool:
         return True
     if situation.policy.order is not Order.FEWEST_MOVES and keys.MOVES in situation.node.annotations:
         return False
-    is_soon = situation.node.name in content.next or keys.MOVES not in situation.node.annotations     # the list has failed
+    is_soon = situation.node.name in content.next or keys.MOVES not in situation.node.annotations  # the list has failed
     counted_at = situation.memory.moves_counted_at
     return counted_at is None or situation.seen.uptime - counted_at >= (NAMED_SECONDS if is_soon else OTHERS_SECONDS)
 
 
 def number(situation: Situation) -> dict[str, str | None]:
-    """The annotation that says how many pods a drain would evict; empty when they could not be listed, or it stands there already."""
+    """The annotation that says how many pods a drain would evict; empty when they could not be listed, or it
+    stands there already."""
     pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return {}

@@ -21,13 +21,20 @@ def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None
     """Fail with everything put back and the claim on its way out."""
     before = situation.progress
     progress = replace(
-        before, failed=code.value, failed_at=situation.mark(), failures=before.failures + 1, tries=before.tries if tries is None else tries,
+        before,
+        failed=code.value,
+        failed_at=situation.mark(),
+        failures=before.failures + 1,
+        tries=before.tries if tries is None else tries,
     )
     return undo(situation, Phase.FAILED, code, sentence, progress=progress, then=told(situation, sentence))
 
 
-def halted(situation: Situation, code: Code, sentence: str, *, progress: Progress, change: NodeChange = NO_CHANGE) -> Decision:
-    """Fail with the claim kept and marked as failed in the lock: the roll-out halts. A mark that does not land is set by the next turn."""
+def halted(
+    situation: Situation, code: Code, sentence: str, *, progress: Progress, change: NodeChange = NO_CHANGE
+) -> Decision:
+    """Fail with the claim kept and marked as failed in the lock: the roll-out halts. A mark that does not land
+    is set by the next turn."""
     record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
     then: tuple[Action, ...] = (*mark(situation, code.value), *told(situation, sentence))
     return move(situation, Phase.FAILED, code, sentence, progress=record, change=change, then=then, look=LOOK_SECONDS)
@@ -38,7 +45,9 @@ def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None or entry.failed == failed:
         return ()
-    return (write_lock(situation, f"the roll-out halts: {failed}", lock.mark_failed(content, entry.node, entry.id, failed)),)
+    return (
+        write_lock(situation, f"the roll-out halts: {failed}", lock.mark_failed(content, entry.node, entry.id, failed)),
+    )
 
 
 def told(situation: Situation, sentence: str) -> tuple[Notify, ...]:

@@ -1,7 +1,8 @@
-"""The way home of a claim: everything on the node is undone already; the entry leaves the lock, then the claim leaves the Node.
+"""The way home of a claim: everything on the node is undone already; the entry leaves the lock, then the claim
+leaves the Node.
 
-Not a phase of its own: Waiting and Failed pass through it, with the claim id still on the Node so that nobody takes the entry for a ghost.
-"""
+Not a phase of its own: Waiting and Failed pass through it, with the claim id still on the Node so that nobody
+takes the entry for a ghost."""
 
 from __future__ import annotations
 
@@ -17,31 +18,63 @@ from careen.core.situation import Situation
 from careen.core.writing import move, removal, stay, stored_refusals
 
 _LOOK_SECONDS = 2.0
-LATE_WRITE_SECONDS = 75.0            # kube-apiserver gives up on a write after 60 s; one that entered the claim may land until then
+LATE_WRITE_SECONDS = (
+    75.0  # kube-apiserver gives up on a write after 60 s; one that entered the claim may land until then
+)
 
 
 def decide(situation: Situation) -> Decision:
     """Take the entry out; when a read shows that it is out, take the claim off the Node."""
     lock = situation.lock
     if isinstance(lock, Garbage):
-        return stay(situation, Code.LOCK_GARBAGE, f"the claim waits in a lock that cannot be understood: {lock.why}", look=_LOOK_SECONDS * 5)
+        return stay(
+            situation,
+            Code.LOCK_GARBAGE,
+            f"the claim waits in a lock that cannot be understood: {lock.why}",
+            look=_LOOK_SECONDS * 5,
+        )
     if not isinstance(lock, LockContent):
         why = lock.why if isinstance(lock, Unknown) else "nobody asked for it"
-        return stay(situation, Code.LOCK_UNKNOWN, f"the claim cannot be given back, the lock cannot be read: {why}", look=_LOOK_SECONDS)
+        return stay(
+            situation,
+            Code.LOCK_UNKNOWN,
+            f"the claim cannot be given back, the lock cannot be read: {why}",
+            look=_LOOK_SECONDS,
+        )
     if out := removal(situation):
-        return stay(situation, Code.GIVING_BACK, "the claim is being taken out of the lock", look=0.0, actions=out, is_silent=True)
+        return stay(
+            situation,
+            Code.GIVING_BACK,
+            "the claim is being taken out of the lock",
+            look=0.0,
+            actions=out,
+            is_silent=True,
+        )
     sentence = situation.node.annotations.get(keys.REASON, "the claim is given back")
     return move(
-        situation, situation.phase, Code.GIVING_BACK, sentence, progress=without_claim(situation.progress), look=0.5,
+        situation,
+        situation.phase,
+        Code.GIVING_BACK,
+        sentence,
+        progress=without_claim(situation.progress),
+        look=0.5,
         memory=replace(situation.memory, lock_due=situation.seen.uptime + LATE_WRITE_SECONDS),
-        refusals=stored_refusals(situation.node), label=situation.node.labels.get(keys.REBOOT_LABEL),
+        refusals=stored_refusals(situation.node),
+        label=situation.node.labels.get(keys.REBOOT_LABEL),
     )
 
 
 def without_claim(progress: Progress) -> Progress:
     """The record once nothing is claimed: the need, the taint and the failures stay."""
     return replace(
-        Progress(), phase=progress.phase, need_since=progress.need_since, tainted_at=progress.tainted_at, taint_key=progress.taint_key,
-        reboots_for_need=progress.reboots_for_need, tries=progress.tries,
-        failed=progress.failed, failed_at=progress.failed_at, failures=progress.failures,
+        Progress(),
+        phase=progress.phase,
+        need_since=progress.need_since,
+        tainted_at=progress.tainted_at,
+        taint_key=progress.taint_key,
+        reboots_for_need=progress.reboots_for_need,
+        tries=progress.tries,
+        failed=progress.failed,
+        failed_at=progress.failed_at,
+        failures=progress.failures,
     )

@@ -1,9 +1,8 @@
 """The gates once more, with the node drained: what a refusal means then.
 
-A person's word undoes the drain. A fact that is not known stops it for a while, then undoes it: one answer that did not come is not worth
-moving every pod once more. Every other refusal follows --late-policy; with `reboot` that is also what cannot be told about the world
-outside the host.
-"""
+A person's word undoes the drain. A fact that is not known stops it for a while, then undoes it: one answer that
+did not come is not worth moving every pod once more. Every other refusal follows --late-policy; with `reboot`
+that is also what cannot be told about the world outside the host."""
 
 from __future__ import annotations
 
@@ -36,7 +35,13 @@ def decide(situation: Situation) -> Decision | None:
         if is_undone and _is_unknown(situation, gate):
             return wait_patiently(situation, refused)
         if gate is hold.GATE or is_undone:
-            return undo(situation, Phase.WAITING, _code(refused, is_word=gate is hold.GATE), f"{refused.sentence}: the drain is undone", refusals=(refused,))
+            return undo(
+                situation,
+                Phase.WAITING,
+                _code(refused, is_word=gate is hold.GATE),
+                f"{refused.sentence}: the drain is undone",
+                refusals=(refused,),
+            )
     return None
 
 
@@ -44,7 +49,13 @@ def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
     """Nothing moves until the fact is known; beyond the patience everything is undone."""
     refused = replace(refused, since=patience.told_since(situation))
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
-        return undo(situation, Phase.WAITING, refused.code, f"{refused.sentence}; for too long: the drain is undone", refusals=(refused,))
+        return undo(
+            situation,
+            Phase.WAITING,
+            refused.code,
+            f"{refused.sentence}; for too long: the drain is undone",
+            refusals=(refused,),
+        )
     memory = patience.met(situation, refused.gate)
     return stay(situation, refused.code, refused.sentence, look=_LOOK_SECONDS, refusals=(refused,), memory=memory)
 

@@ -1,9 +1,8 @@
 """A waiting node looks behind the lock: does each holder still hold, and does it come on?
 
-It reads the holders' Nodes, frees the claims that are proven to have nobody behind them, and marks those that take longer
-than usual, so that every other waiting node can say so. The first in line looks most often; nothing here depends on how
-long a process lives.
-"""
+It reads the holders' Nodes, frees the claims that are proven to have nobody behind them, and marks those that
+take longer than usual, so that every other waiting node can say so. The first in line looks most often; nothing
+here depends on how long a process lives."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
 from careen.core.writing import stay, stored_refusals, want, write_lock
 
-LOOK_SECONDS = 30.0                  # how often the first in line looks; the second half as often, and so on
-OTHERS_LOOK_SECONDS = 3600.0         # those whom nobody named while others are: the whole line may be dead
+LOOK_SECONDS = 30.0  # how often the first in line looks; the second half as often, and so on
+OTHERS_LOOK_SECONDS = 3600.0  # those whom nobody named while others are: the whole line may be dead
 
 
 def look(situation: Situation) -> Decision | Situation:
@@ -49,12 +48,14 @@ def pause_seconds(name: str, content: LockContent) -> float:
 
 
 def _is_due(situation: Situation, content: LockContent) -> bool:
-    """Not before a claim is as old as the pause: most are given back, or have moved on, by then. The claims tell their age themselves, so a
-    process that has just started knows as much as one that watched."""
+    """Not before a claim is as old as the pause: most are given back, or have moved on, by then. The claims
+    tell their age themselves, so a process that has just started knows as much as one that watched."""
     if situation.memory.behind_at > situation.seen.uptime:
         return False
     pause = pause_seconds(situation.node.name, content)
-    return any(_age_seconds(situation, entry) >= pause for entry in content.entries if entry.node != situation.node.name)
+    return any(
+        _age_seconds(situation, entry) >= pause for entry in content.entries if entry.node != situation.node.name
+    )
 
 
 def _age_seconds(situation: Situation, entry: Entry) -> float:
@@ -67,14 +68,19 @@ def _age_seconds(situation: Situation, entry: Entry) -> float:
 def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...]) -> Decision:
     names = ", ".join(sorted({entry.node for entry in proven}))
     return stay(
-        situation, Code.GHOST_FREED, f"the claim of {names} had nobody behind it and was removed from the lock", look=0.0,
-        label=_label(situation), refusals=stored_refusals(situation.node),
+        situation,
+        Code.GHOST_FREED,
+        f"the claim of {names} had nobody behind it and was removed from the lock",
+        look=0.0,
+        label=_label(situation),
+        refusals=stored_refusals(situation.node),
         actions=(write_lock(situation, f"free the claim of {names}", lock.remove_all(content, proven)),),
     )
 
 
 def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decision | Situation:
-    """The marks as they should be now, by the API server's clock. A new one is worth a warning; one that is over is not."""
+    """The marks as they should be now, by the API server's clock. A new one is worth a warning; one that is
+    over is not."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return situation
     marked = overdue.marked(content, holders, situation.policy, now=situation.server_now)
@@ -86,7 +92,12 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
     sentence = f"overdue: {overdue.clauses(new)}" if new else "no holder is overdue any more"
     names = ", ".join(sorted(entry.node for entry in marked.entries if entry not in content.entries))
     return stay(
-        situation, code, sentence, look=0.0, is_silent=True, actions=(write_lock(situation, f"mark how {names} comes on", marked),),
+        situation,
+        code,
+        sentence,
+        look=0.0,
+        is_silent=True,
+        actions=(write_lock(situation, f"mark how {names} comes on", marked),),
     )
 
 

@@ -1,25 +1,29 @@
-"""When a whole fleet sees a need in the same second, its taints are spread over a minute, so that the API server is not met by all at once.
+"""When a whole fleet sees a need in the same second, its taints are spread over a minute, so that the API
+server is not met by all at once.
 
-Whether others begin at this moment cannot be seen before they have begun. What is known without a request is how many could: the number of
-nodes that should run an agent stands on the DaemonSet, which every agent reads for the lock.
-"""
+Whether others begin at this moment cannot be seen before they have begun. What is known without a request is
+how many could: the number of nodes that should run an agent stands on the DaemonSet, which every agent reads
+for the lock."""
 
 from __future__ import annotations
 
 import hashlib
 from datetime import datetime
 
-MANY_AGENTS = 500                    # fewer patches than a small API server takes in the five seconds over which the sentinel's looks are spread
+MANY_AGENTS = (
+    500  # fewer patches than a small API server takes in the five seconds over which the sentinel's looks are spread
+)
 SPREAD_SECONDS = 60.0
-MOMENT_SECONDS = 5.0                 # a twelfth of 5,000 agents begins at once then: fewer than MANY_AGENTS
+MOMENT_SECONDS = 5.0  # a twelfth of 5,000 agents begins at once then: fewer than MANY_AGENTS
 
 
 def delay_seconds(node: str, agents: int | None, at: datetime) -> float:
-    """How long this node waits with its taint, from `at` on; nothing in a fleet of a usual size, or one whose size nobody knows.
+    """How long this node waits with its taint, from `at` on; nothing in a fleet of a usual size, or one whose
+    size nobody knows.
 
-    Its moment comes once in every minute of the clock, so a process that was started again in between does not wait anew, and lasts
-    as long as a sentinel is not looked at, so that one that lives for seconds only does not miss it for ever.
-    """
+    Its moment comes once in every minute of the clock, so a process that was started again in between does not
+    wait anew, and lasts as long as a sentinel is not looked at, so that one that lives for seconds only does
+    not miss it for ever."""
     longest = longest_seconds(agents)
     if not longest:
         return 0.0

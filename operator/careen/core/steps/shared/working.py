@@ -1,4 +1,5 @@
-"""What every working holder owes the lock: a claim that is missing is put back, because the node *is* down, and it is said aloud."""
+"""What every working holder owes the lock: a claim that is missing is put back, because the node *is* down, and
+it is said aloud."""
 
 from __future__ import annotations
 
@@ -21,12 +22,24 @@ def put_back(situation: Situation) -> Decision | None:
     if situation.own_entry is None:
         entry = situation.new_entry(situation.progress.claim)
         return stay(
-            situation, Code.ENTRY_PUT_BACK, "this node works, and its claim was missing from the lock: put back", look=0.0,
-            actions=(write_lock(situation, "put back the claim of a working node", lock.put_back(content, entry, situation.policy.concurrency)),),
+            situation,
+            Code.ENTRY_PUT_BACK,
+            "this node works, and its claim was missing from the lock: put back",
+            look=0.0,
+            actions=(
+                write_lock(
+                    situation,
+                    "put back the claim of a working node",
+                    lock.put_back(content, entry, situation.policy.concurrency),
+                ),
+            ),
         )
     if situation.reading.object_id != situation.progress.lock:
         return move(
-            situation, situation.phase, Code.ENTRY_PUT_BACK, situation.node.annotations.get(keys.REASON, "the claim stands in another lock now"),
+            situation,
+            situation.phase,
+            Code.ENTRY_PUT_BACK,
+            situation.node.annotations.get(keys.REASON, "the claim stands in another lock now"),
             progress=replace(situation.progress, lock=situation.reading.object_id),
         )
     return None
@@ -35,4 +48,8 @@ def put_back(situation: Situation) -> Decision | None:
 def is_released(situation: Situation) -> bool:
     """Whether the claim was taken out of the very lock it stood in: by us just before a crash, or by a person."""
     content = situation.lock
-    return isinstance(content, LockContent) and situation.own_entry is None and situation.reading.object_id == situation.progress.lock
+    return (
+        isinstance(content, LockContent)
+        and situation.own_entry is None
+        and situation.reading.object_id == situation.progress.lock
+    )

@@ -1,4 +1,5 @@
-"""How many pods a drain would evict stands on the Node before the node shows itself ready, and costs one list of the own pods now and then."""
+"""How many pods a drain would evict stands on the Node before the node shows itself ready, and costs one list
+of the own pods now and then."""
 
 from __future__ import annotations
 
@@ -47,7 +48,17 @@ def counting(label: str = "required", moves: str | None = None, **changes: Any) 
 
 def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
     """Whether the pods are listed again so many seconds after the last time."""
-    return Evidence.PODS in counting("ready", moves, pods=NOT_ASKED, lock=content, policy=policy, memory=remembering(moves_counted_at=UPTIME - ago)).wants
+    return (
+        Evidence.PODS
+        in counting(
+            "ready",
+            moves,
+            pods=NOT_ASKED,
+            lock=content,
+            policy=policy,
+            memory=remembering(moves_counted_at=UPTIME - ago),
+        ).wants
+    )
 
 
 @pytest.mark.parametrize("order", list(Order))
@@ -73,17 +84,24 @@ def test_whoever_is_shown_ready_again_has_counted_again() -> None:
 
 
 def test_by_the_fewest_moves_a_new_number_is_written_alone() -> None:
-    decision = counting("ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS))
+    decision = counting(
+        "ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS)
+    )
     assert kinds(decision) == [PatchNode]
     assert the_patch(decision).annotations == {keys.MOVES: "2"}
     assert decision.look_again_seconds == 0.0
 
 
-@pytest.mark.parametrize(("policy", "content", "pause"), [
-    pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="named, by the fewest moves"),
-    pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
-])
-def test_those_whose_place_the_number_decides_count_often_and_the_others_rarely(policy: Policy, content: LockContent, pause: float) -> None:
+@pytest.mark.parametrize(
+    ("policy", "content", "pause"),
+    [
+        pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="named, by the fewest moves"),
+        pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
+    ],
+)
+def test_those_whose_place_the_number_decides_count_often_and_the_others_rarely(
+    policy: Policy, content: LockContent, pause: float
+) -> None:
     assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
 
 
@@ -92,7 +110,10 @@ def test_where_a_place_is_kept_whatever_the_number_nobody_counts_again() -> None
 
 
 def test_pods_that_could_not_be_listed_are_counted_soon() -> None:
-    assert (asks(NAMED_SECONDS - 1, a_policy(), BUSY, moves=None), asks(NAMED_SECONDS, a_policy(), BUSY, moves=None)) == (False, True)
+    assert (
+        asks(NAMED_SECONDS - 1, a_policy(), BUSY, moves=None),
+        asks(NAMED_SECONDS, a_policy(), BUSY, moves=None),
+    ) == (False, True)
 
 
 def test_pods_that_are_known_for_another_reason_cost_no_patch_before_they_are_counted_again() -> None:

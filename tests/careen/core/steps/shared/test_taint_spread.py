@@ -1,4 +1,5 @@
-"""A law: 500 agents or fewer never wait; more of them spread their taints over at most a minute, evenly, whatever they are called."""
+"""A law: 500 agents or fewer never wait; more of them spread their taints over at most a minute, evenly,
+whatever they are called."""
 
 from __future__ import annotations
 
@@ -26,13 +27,17 @@ def test_in_a_fleet_of_a_usual_or_unknown_size_nobody_waits(node: str, agents: i
 
 
 @given(st.text(), st.integers(MANY_AGENTS + 1, 10**6), st.integers(MANY_AGENTS + 1, 10**6))
-def test_in_a_large_fleet_each_node_has_a_moment_of_its_own_within_a_minute(node: str, agents: int, others: int) -> None:
+def test_in_a_large_fleet_each_node_has_a_moment_of_its_own_within_a_minute(
+    node: str, agents: int, others: int
+) -> None:
     assert 0.0 <= delay_seconds(node, agents, NOON) < SPREAD_SECONDS == 60.0
     assert delay_seconds(node, agents, NOON) == delay_seconds(node, others, NOON)
 
 
 @given(st.text(), st.floats(0, 3600), st.floats(0, 60))
-def test_the_moment_is_the_same_whenever_one_asks_so_a_process_started_anew_does_not_wait_anew(node: str, second: float, later: float) -> None:
+def test_the_moment_is_the_same_whenever_one_asks_so_a_process_started_anew_does_not_wait_anew(
+    node: str, second: float, later: float
+) -> None:
     first = delay_seconds(node, 5000, NOON + timedelta(seconds=second))
     again = delay_seconds(node, 5000, NOON + timedelta(seconds=second + later))
     assert again == pytest.approx(first - later, abs=1e-3) or later > first - 1e-3
