@@ -48,13 +48,16 @@ def test_it_fails_when_one_part_fails_and_runs_the_others(tmp_path: Path, part: 
     assert [f"12 passed in {each}" in done.stdout for each in PARTS] == [True] * len(PARTS)
 
 
-_FLAKES = """#!/bin/sh
+_FLAKES = (
+    """#!/bin/sh
 case "$*" in
   *CLUSTER_WORKERS=1*) echo "alone: $*"; exit {second} ;;
-  *" test-cluster") for story in {stories}; do echo "FAILED tests/cluster/test_x.py::$story[one] - boom"; done; exit 1 ;;
+  *" test-cluster") for story in {stories}; """
+    """do echo "FAILED tests/cluster/test_x.py::$story[one] - boom"; done; exit 1 ;;
 esac
 echo "12 passed in $*"
 """
+)
 
 
 @pytest.mark.parametrize(

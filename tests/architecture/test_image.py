@@ -65,13 +65,17 @@ def test_the_agent_is_complete_without_what_the_image_leaves_out(slim: Path, tmp
         "clusters: [{name: s, cluster: {server: 'http://127.0.0.1:9'}}]\nusers: [{name: u, user: {token: t}}]\n"
         "contexts: [{name: c, context: {cluster: s, user: u}}]\n"
     )
+    packages = (
+        '"careen.agent", "careen.cluster", "careen.host", "careen.services", "careen.core", "careen.cli", '
+        '"careen.report", "scheduler_core"'
+    )
     done = run_in_the_image(
         slim,
         f"""
 import asyncio, pkgutil
 from importlib import import_module
 from pathlib import Path
-for package in ("careen.agent", "careen.cluster", "careen.host", "careen.services", "careen.core", "careen.cli", "careen.report", "scheduler_core"):
+for package in ({packages}):
     for module in pkgutil.walk_packages(import_module(package).__path__, package + "."):
         if not module.name.endswith("__main__"):
             import_module(module.name)

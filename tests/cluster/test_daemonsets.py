@@ -30,7 +30,7 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out(story: 
 
 def test_a_daemonset_pod_that_was_ready_and_is_not_any_more_halts_the_roll_out(story: Story) -> None:
     """The same comparison the other way: the new boot broke something."""
-    first, second = story.nodes(2, "--verify-timeout=6s", change=lambda host: setattr(host, "pods_after_seconds", 60.0))
+    first, second = story.nodes(2, "--verify-timeout=6s", change=lambda host: setattr(host, "pods_after_seconds", 25.0))
     story.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}},
         daemon_set("log-shipper", **on_node(first.name)),
@@ -43,7 +43,7 @@ def test_a_daemonset_pod_that_was_ready_and_is_not_any_more_halts_the_roll_out(s
     story.reaches(first, "Failed")
     assert "log-shipper" in story.reason(first)
     second.ask_for_reboot()
-    story.stays("nobody follows it", lambda: story.holders() == (first.name,) and not second.reboots, 5)
+    story.stays("nobody follows it", lambda: story.holders() == (first.name,) and not second.reboots, 4)
     second.pods_after_seconds = 0.5
     shipper = f"/apis/apps/v1/namespaces/{SHOP}/daemonsets/log-shipper"
     story.wait_for("its pod is ready after all", lambda: story.admin.get(shipper)["status"].get("numberReady") == 1, 90)

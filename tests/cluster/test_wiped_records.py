@@ -55,7 +55,7 @@ def test_the_taint_of_a_waiting_node_goes_with_the_need_although_its_record_went
 
 def test_the_record_alone_is_wiped_from_a_draining_node_and_the_roll_out_goes_on(story: Story) -> None:
     hosts = story.nodes(2)
-    story.workloads(deployment("slow", 3, stop_seconds=8, **on_node(hosts[0].name)))
+    story.workloads(deployment("slow", 3, stop_seconds=6, **on_node(hosts[0].name)))
     story.need_reboot(hosts[:1])
     story.reaches(hosts[0], "Draining")
     story.wait_for(
@@ -114,6 +114,7 @@ def test_poisoned_annotations_on_some_nodes_stop_no_other_node(story: Story) -> 
             "careen.dev/moves",
             "careen.dev/hold",
         ]
+        host.withdraw()
         story.admin.patch(f"/api/v1/nodes/{host.name}", {"metadata": {"annotations": dict.fromkeys(keys)}})
-    story.finishes(hosts, 180)
+    story.wait_for("nothing of ours is left on them", lambda: all(story.is_home(host) for host in poisoned), 90)
     story.judge()

@@ -20,7 +20,7 @@ from careen.core.gates import GATES
 from careen.core.gates.question import Cost
 from careen.core.lock import order
 from careen.core.lock.content import Garbage, LockContent
-from careen.core.steps import draining, failed, idle, rebooting, settling, verifying, waiting
+from careen.core.steps import draining, failed, idle, line, rebooting, settling, verifying, waiting
 from careen.core.steps.shared import failing
 from careen.core.writing import stored_refusals
 
@@ -79,12 +79,12 @@ def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, polic
             order.LONGEST_LOOK_SECONDS if agents is None else waiting.shut_look_seconds(agents, 1.0)
         )  # the agent may know how many
     elif any(each.gate in _COSTLY for each in refused):
-        look = waiting.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
+        look = line.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
     elif node.labels.get(keys.REBOOT_LABEL) != order.READY:
-        look = waiting.LOOK_SECONDS
+        look = line.LOOK_SECONDS
     else:
         look = order.look_again_seconds(node.name, content, policy, 1.0)
-    return min(waiting.paced(look, content.waiting), order.LONGEST_LOOK_SECONDS)
+    return min(line.paced(look, content.waiting), order.LONGEST_LOOK_SECONDS)
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:

@@ -372,7 +372,23 @@ def test_an_idle_agent_asks_for_its_node_once_and_then_only_looks_at_a_file(node
 
 def test_what_an_agent_carries_all_day(node: Node) -> None:
     """Its memory is bounded in docs and bench; here the reason: what is not even loaded, with kopf and all running."""
-    program = f"""
+    heavy = [
+        "apprise",
+        "numpy",
+        "rich",
+        "requests",
+        "requests_oauthlib",
+        "oauthlib",
+        "websocket",
+        "prometheus_api_client",
+        "kubernetes.client.models.v1_pod",
+        "kubernetes.client.api.core_v1_api",
+        "kubernetes.aio",
+        "kubernetes_asyncio",
+        "pandas",
+    ]
+    program = (
+        f"""
 import asyncio, json, os, signal, sys, threading, time
 sys.argv = {node.command[2:]!r}
 def report():
@@ -382,14 +398,16 @@ def report():
     while time.process_time() - used > 0.05:        # until it has nothing to do any more
         used = time.process_time()
         time.sleep(5)
-    heavy = ["apprise", "numpy", "rich", "requests", "requests_oauthlib", "oauthlib", "websocket", "prometheus_api_client", "kubernetes.client.models.v1_pod", "kubernetes.client.api.core_v1_api", "kubernetes.aio", "kubernetes_asyncio", "pandas"]
+    heavy = {json.dumps(heavy)}
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-    print(json.dumps({{"heavy": [name for name in heavy if name in sys.modules], "kopf": "kopf" in sys.modules, "rss": int(status["VmRSS"].split()[0]) / 1024}}), flush=True)
+    print(json.dumps({{"heavy": [name for name in heavy if name in sys.modules], """
+        f""""kopf": "kopf" in sys.modules, "rss": int(status["VmRSS"].split()[0]) / 1024}}), flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
 threading.Thread(target=report, daemon=True).start()
 from careen.cli import main
 main({node.command[3:]!r})
 """
+    )
     done = run([sys.executable, "-c", program], cwd=node.folder)
     assert done.returncode == 0, done.stderr
     carried = json.loads(done.stdout)

@@ -8,17 +8,18 @@ import json
 from typing import Any
 
 import pytest
-from tests.careen.core.test_untrusted import HUGE
 
 from careen.core.facts import keys
 from tests.careen.chaos.fleet import people
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
+from tests.careen.core.facts.test_untrusted import HUGE
 
 RECORDS = {
-    "a number of 400 digits": '{"version":1,"phase":"Draining","claim":"c","boot_left":"b","drain_started":{"boot":"b","uptime":'
-    + HUGE
-    + "}}",
+    "a number of 400 digits": (
+        '{"version":1,"phase":"Draining","claim":"c","boot_left":"b",'
+        '"drain_started":{"boot":"b","uptime":' + HUGE + "}}"
+    ),
     "infinity": '{"version":1,"claimed":{"boot":"b","uptime":1e999}}',
     "half of a surrogate pair": '{"version":1,"need_since":"\\ud800"}',
     "nesting without end": '{"version":' * 5_000,

@@ -212,3 +212,14 @@ def test_evidence_that_cannot_be_kept_in_the_end_does_not_take_the_verdict_with_
     assert result.exit_code == 4
     assert "1 of 1 nodes rebooted" in result.output
     assert f"Error: the evidence could not be kept in {tmp_path}: Is a directory" in result.output
+
+
+@pytest.mark.parametrize("arguments", [[], ["--break", "release"], ["--serve"]])
+def test_without_the_embedded_cluster_the_demo_says_where_to_find_it(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """As in the image and the wheel, which do not carry it."""
+    monkeypatch.setattr("careen.cli.demo.find_spec", lambda _: None)
+    done = CliRunner().invoke(cli, ["demo", *arguments])
+    assert done.exit_code == 2, done.output
+    assert "run `make demo` in a checkout of it" in done.output

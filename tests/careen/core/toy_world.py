@@ -135,7 +135,7 @@ class World:
             self.add_pod("agent", name, kind="DaemonSet")
 
     # -- time
-    # -------------------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------------------------------------------------------
 
     def at(self, delay: float, event: Callable[[], None]) -> None:
         heapq.heappush(self.events, (self.now + delay, next(self.serial), event))

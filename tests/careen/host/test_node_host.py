@@ -73,7 +73,10 @@ async def test_without_a_way_onto_the_host_the_self_test_says_so(
 
 def a_process(folder: Path, *, blocked: int = 0, handled: int = 0, name: str = "systemd") -> Path:
     (folder / "proc/1").mkdir(parents=True, exist_ok=True)
-    text = f"Name:\t{name}\nPid:\t1\nSigQ:\t0/1\nSigBlk:\t{blocked:016x}\nSigIgn:\t0000000000001000\nSigCgt:\t{handled:016x}\n"
+    text = (
+        f"Name:\t{name}\nPid:\t1\nSigQ:\t0/1\n"
+        f"SigBlk:\t{blocked:016x}\nSigIgn:\t0000000000001000\nSigCgt:\t{handled:016x}\n"
+    )
     (folder / "proc/1/status").write_text(text)
     return folder / "proc"
 

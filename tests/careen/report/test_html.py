@@ -204,19 +204,24 @@ BROWSER = next(
 )
 in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on the PATH")
 
-HARNESS = """<!DOCTYPE html><body style="margin:0"><iframe src="plan.html" style="border:0;width:{width}px;height:900px"></iframe><pre id="found"></pre><script>
+HARNESS = (
+    """<!DOCTYPE html><body style="margin:0">"""
+    """<iframe src="plan.html" style="border:0;width:{width}px;height:900px"></iframe><pre id="found"></pre><script>
 onload = () => {{
   const page = document.querySelector("iframe").contentDocument, root = page.documentElement
   const box = element => element.getBoundingClientRect()
-  const inside = [...page.querySelectorAll(".bar")].every(bar => box(bar).left >= box(bar.parentNode).left - 1 && box(bar).right <= box(bar.parentNode).right + 3 && box(bar).height > 5)
+  const inside = [...page.querySelectorAll(".bar")].every(bar => box(bar).left >= box(bar.parentNode).left - 1 """
+    """&& box(bar).right <= box(bar.parentNode).right + 3 && box(bar).height > 5)
   const first = page.querySelector(".row:not(.axis)")
   document.getElementById("found").textContent = JSON.stringify({{
     scroll: root.scrollWidth, width: root.clientWidth, bars: page.querySelectorAll(".bar").length, inside,
-    stacked: box(first.children[0]).bottom <= box(first.children[1]).top + 1, size: parseFloat(getComputedStyle(page.body).fontSize),
+    stacked: box(first.children[0]).bottom <= box(first.children[1]).top + 1, """
+    """size: parseFloat(getComputedStyle(page.body).fontSize),
     colours: new Set([...page.querySelectorAll(".bar")].map(bar => getComputedStyle(bar).backgroundColor)).size,
   }})
 }}
 </script>"""
+)
 
 
 def chromium(*arguments: str, home: Path) -> str:

@@ -31,10 +31,10 @@ No pod moves."""
 
 
 def test_everything_that_is_wrong_is_said_with_what_to_do() -> None:
-    assert (
-        plan_text(a_bad_plan())
-        == """\
-Plan for 4 nodes from Wed 2026-03-04 22:00, 2 at a time, order fewest-moves (not as the agents go: they are set to --order=oldest).
+    assert plan_text(a_bad_plan()) == (
+        "Plan for 4 nodes from Wed 2026-03-04 22:00, 2 at a time, order fewest-moves "
+        "(not as the agents go: they are set to --order=oldest).\n"
+        """\
 
 NODE   START                     END        MOVES   NOTE
 n1     Wed 2026-03-04 22:00      22:04:30   2       1 without room, 1 waits out the reboot
@@ -56,13 +56,21 @@ oldest         2         9m5s    0       0        0s        as the agents go
 
 At risk:
   - n3, n4 cannot go: held: auditors. Lift the hold with `careen unhold` when it is no longer needed.
-  - 1 drain would be undone (n2): the window is 22:00–22:05. Start earlier, lengthen the window by a drain's length, or set --late-policy=reboot.
-  - the window ends at Wed 2026-03-04 22:05 with 3 nodes left. Lengthen the window, or raise --concurrency as far as the budgets allow.
-  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. Add room or scale down before; `careen forecast n1` names the single change that would place each pod.
-  - draining n2 leaves shop/e without room, to the end of the plan and beyond: 0/4 nodes are available: 4 Insufficient memory. Add room or scale down before; `careen forecast n2` names the single change that would place each pod.
-  - shop/bare will not be created again: no controller does it, or a Job has no retry left. Recreate them by hand, or give them a controller, or let the Job ignore evictions (podFailurePolicy).
-  - where shop/odd would go cannot be told. Give their scheduler's configuration with --scheduler-config, or look at them by hand.
-Note: durations are assumed."""
+"""
+        "  - 1 drain would be undone (n2): the window is 22:00–22:05. "
+        "Start earlier, lengthen the window by a drain's length, or set --late-policy=reboot.\n"
+        "  - the window ends at Wed 2026-03-04 22:05 with 3 nodes left. "
+        "Lengthen the window, or raise --concurrency as far as the budgets allow.\n"
+        "  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. "
+        "Add room or scale down before; `careen forecast n1` names the single change that would place each pod.\n"
+        "  - draining n2 leaves shop/e without room, to the end of the plan and beyond: "
+        "0/4 nodes are available: 4 Insufficient memory. "
+        "Add room or scale down before; `careen forecast n2` names the single change that would place each pod.\n"
+        "  - shop/bare will not be created again: no controller does it, or a Job has no retry left. "
+        "Recreate them by hand, or give them a controller, or let the Job ignore evictions (podFailurePolicy).\n"
+        "  - where shop/odd would go cannot be told. "
+        "Give their scheduler's configuration with --scheduler-config, or look at them by hand.\n"
+        "Note: durations are assumed."
     )
 
 

@@ -375,7 +375,10 @@ TERM = "args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSe
                 }
             },
             [
-                "args.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0].values: must not be empty for operator In"
+                (
+                    "args.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
+                    ".preference.matchExpressions[0].values: must not be empty for operator In"
+                )
             ],
         ),
     ],

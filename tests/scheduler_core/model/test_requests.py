@@ -62,11 +62,21 @@ SIDECAR = {"restartPolicy": "Always"}
         (pod(container(cpu="100u"), container("d", cpu="901u")), (2, 0)),
         (pod(), (0, 0)),
     ],
-    ids=["summed", "the largest init container", "a sidecar is added", ("a sidecar runs beside later init "
-                                                                        "containers"), ("but not beside earlier "
-                                                                                        "ones"), "overhead", "pod-level replaces", ("overhead on top of "
-                                                                                                                                    "pod-level"), "pod-level only for what it names", "rounded once, not per container", "and up", "nothing"],
-)  # fmt: skip
+    ids=[
+        "summed",
+        "the largest init container",
+        "a sidecar is added",
+        "a sidecar runs beside later init containers",
+        "but not beside earlier ones",
+        "overhead",
+        "pod-level replaces",
+        "overhead on top of pod-level",
+        "pod-level only for what it names",
+        "rounded once, not per container",
+        "and up",
+        "nothing",
+    ],
+)
 def test_what_a_pod_requests(what: Pod, expected: tuple[int, int]) -> None:
     assert cpu_and_memory(incoming_requests(what.spec, CURRENT_RULES)) == expected
 
@@ -114,14 +124,35 @@ RESIZED = {
         (RESIZED, CURRENT_RULES, 3000),
         (RESIZED, RequestRules(status_resources=False), 1000),
         ({"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}]}, CURRENT_RULES, 1000),
-        ({"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}], "conditions": [{"type": "PodResizePending", "reason": "Infeasible", "status": "True"}]}, CURRENT_RULES, 500),
-        ({"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}], "conditions": [{"type": "PodResizePending", "reason": "Deferred", "status": "True"}]}, CURRENT_RULES, 1000),
+        (
+            {
+                "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}],
+                "conditions": [{"type": "PodResizePending", "reason": "Infeasible", "status": "True"}],
+            },
+            CURRENT_RULES,
+            500,
+        ),
+        (
+            {
+                "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}],
+                "conditions": [{"type": "PodResizePending", "reason": "Deferred", "status": "True"}],
+            },
+            CURRENT_RULES,
+            1000,
+        ),
         ({"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "9"}}]}, CURRENT_RULES, 1000),
         ({"containerStatuses": [{"name": "another", "resources": {"requests": {"cpu": "9"}}}]}, CURRENT_RULES, 1000),
     ],
-    ids=["the largest of three", "gate off", "shrinking keeps the old", ("infeasible forgets the "
-                                                                         "wish"), "deferred does not", "no status.resources", "another container"],
-)  # fmt: skip
+    ids=[
+        "the largest of three",
+        "gate off",
+        "shrinking keeps the old",
+        "infeasible forgets the wish",
+        "deferred does not",
+        "no status.resources",
+        "another container",
+    ],
+)
 def test_a_running_pod_during_a_resize(status: dict[str, Any], rules: RequestRules, cpu: int) -> None:
     what = pod(container(cpu="1"), status=status)
     assert running_requests(what, rules).cpu == cpu

@@ -33,24 +33,52 @@ def db(name: str = "db", namespace: str = "default") -> PodBuilder:
         (db("new").near(ZONE, DB), [], {"a1": "", "a2": "", "b1": "", "none": NOT_NEAR}),
         (db("new").near(ZONE, DB), [db().on("none")], {"a1": "", "a2": "", "b1": "", "none": NOT_NEAR}),
         (db("new").near(ZONE, DB), [db().on("b1")], {"a1": NOT_NEAR, "a2": NOT_NEAR, "b1": "", "none": NOT_NEAR}),
-        (a_pod().near(ZONE, DB), [db(namespace="ops").on("a1")], {"a1": NOT_NEAR, "a2": NOT_NEAR, "b1": NOT_NEAR, "none": NOT_NEAR}),
-        (a_pod().near(ZONE, DB, namespaces=["ops"]), [db(namespace="ops").on("a1")], {"a1": "", "a2": "", "b1": NOT_NEAR, "none": NOT_NEAR}),
-        (a_pod().near(ZONE, DB, namespaceSelector={}), [db(namespace="ops").on("a1")], {"a1": "", "a2": "", "b1": NOT_NEAR, "none": NOT_NEAR}),
+        (
+            a_pod().near(ZONE, DB),
+            [db(namespace="ops").on("a1")],
+            {"a1": NOT_NEAR, "a2": NOT_NEAR, "b1": NOT_NEAR, "none": NOT_NEAR},
+        ),
+        (
+            a_pod().near(ZONE, DB, namespaces=["ops"]),
+            [db(namespace="ops").on("a1")],
+            {"a1": "", "a2": "", "b1": NOT_NEAR, "none": NOT_NEAR},
+        ),
+        (
+            a_pod().near(ZONE, DB, namespaceSelector={}),
+            [db(namespace="ops").on("a1")],
+            {"a1": "", "a2": "", "b1": NOT_NEAR, "none": NOT_NEAR},
+        ),
         (a_pod().near(ZONE, DB), [db().on("a1").terminating()], {"a1": "", "a2": "", "b1": NOT_NEAR, "none": NOT_NEAR}),
         (a_pod().away_from(ZONE, DB), [db().on("a1")], {"a1": TOO_NEAR, "a2": TOO_NEAR, "b1": "", "none": ""}),
         (a_pod().away_from(ZONE, DB), [db().on("none")], {"a1": "", "a2": "", "b1": "", "none": ""}),
-        (db("new"), [a_pod("shy").away_from(ZONE, DB).on("a1")], {"a1": UNWANTED, "a2": UNWANTED, "b1": "", "none": ""}),
+        (
+            db("new"),
+            [a_pod("shy").away_from(ZONE, DB).on("a1")],
+            {"a1": UNWANTED, "a2": UNWANTED, "b1": "", "none": ""},
+        ),
         (db("new"), [a_pod("shy", "ops").away_from(ZONE, DB).on("a1")], {"*": "Skip"}),
         (db("new"), [a_pod("shy").away_from(ZONE, DB).on("none")], {"*": "Skip"}),
         (a_pod(), [a_pod("shy").away_from(ZONE, DB).on("a1")], {"*": "Skip"}),
     ],
-    ids=["nothing asked", "near", "nobody to be near", "the first of its kind may begin", ("even if one stands where "
-                                                                                           "no "
-                                                                                           "zone is"), ("but not once one stands in "
-                                                                                                        "a "
-                                                                                                        "zone"), "own namespace only", "named namespaces", "all namespaces", "terminating pods count", "away", "no zone, no neighbours", "unwanted by others", ("whose term means their "
-                                                                                                                                                                                                                                                                "namespace"), "or their zone", "or somebody else"],
-)  # fmt: skip
+    ids=[
+        "nothing asked",
+        "near",
+        "nobody to be near",
+        "the first of its kind may begin",
+        "even if one stands where no zone is",
+        "but not once one stands in a zone",
+        "own namespace only",
+        "named namespaces",
+        "all namespaces",
+        "terminating pods count",
+        "away",
+        "no zone, no neighbours",
+        "unwanted by others",
+        "whose term means their namespace",
+        "or their zone",
+        "or somebody else",
+    ],
+)
 def test_who_is_refused(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
     assert filtered(plugin(IPA), pod, cluster(NODES, pods)) == verdicts
 

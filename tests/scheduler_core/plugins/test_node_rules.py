@@ -83,18 +83,34 @@ NOT_OURS = "!node(s) didn't match Pod's node affinity/selector"
         (a_pod(), {"*": "Skip"}),
         (a_pod().with_field("spec.nodeSelector", {"disk": "ssd"}), {"fast": "", "slow": NOT_OURS}),
         (a_pod().requiring_nodes(IN_A), {"fast": "", "slow": NOT_OURS}),
-        (a_pod().requiring_nodes(IN_A).with_field("spec.nodeSelector", {"disk": "hdd"}), {"fast": NOT_OURS, "slow": NOT_OURS}),
+        (
+            a_pod().requiring_nodes(IN_A).with_field("spec.nodeSelector", {"disk": "hdd"}),
+            {"fast": NOT_OURS, "slow": NOT_OURS},
+        ),
         (a_pod().requiring_nodes(), {"fast": NOT_OURS, "slow": NOT_OURS}),
         (a_pod().requiring_nodes({}), {"fast": NOT_OURS, "slow": NOT_OURS}),
         (a_pod().requiring_nodes({}, IN_A), {"fast": "", "slow": NOT_OURS}),
-        (a_pod().requiring_nodes({"matchExpressions": [{"key": "disk", "operator": "Nonsense"}]}, IN_A), {"fast": "", "slow": NOT_OURS}),
-        (a_pod().requiring_nodes({"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}), {"fast": "", "slow": ""}),
+        (
+            a_pod().requiring_nodes({"matchExpressions": [{"key": "disk", "operator": "Nonsense"}]}, IN_A),
+            {"fast": "", "slow": NOT_OURS},
+        ),
+        (
+            a_pod().requiring_nodes({"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}),
+            {"fast": "", "slow": ""},
+        ),
     ],
-    ids=["nothing asked", "nodeSelector", "required", "both must hold", "no terms match nothing", ("an empty term matches "
-                                                                                                   "nothing"), "terms are alternatives", ("an unreadable term is "
-                                                                                                                                          "only "
-                                                                                                                                          "itself lost"), "absent labels"],
-)  # fmt: skip
+    ids=[
+        "nothing asked",
+        "nodeSelector",
+        "required",
+        "both must hold",
+        "no terms match nothing",
+        "an empty term matches nothing",
+        "terms are alternatives",
+        "an unreadable term is only itself lost",
+        "absent labels",
+    ],
+)
 def test_node_affinity(pod: PodBuilder, verdicts: dict[str, str]) -> None:
     snapshot = cluster(a_node("fast").labelled(disk="ssd"), a_node("slow").labelled(disk="hdd"))
     assert filtered(plugin("NodeAffinity"), pod, snapshot) == verdicts

@@ -43,16 +43,37 @@ ZONES = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_z
         (web().spread_over(ZONE, minDomains=2), running(a1=1, b1=1), {"a1": "", "a2": "", "b1": ""}),
         (web().spread_over(ZONE, labelSelector=None), running(a1=3), {"a1": "", "a2": "", "b1": ""}),
         (web().spread_over(ZONE, labelSelector={}), running(a1=3), {"a1": "", "a2": "", "b1": ""}),
-        (web().spread_over(ZONE, labelSelector={"matchLabels": {"app": "db"}}), [a_pod(f"d{i}").labelled(app="db").on("a1") for i in range(2)], {"a1": SKEWED, "a2": SKEWED, "b1": ""}),
-        (web(tier="x").spread_over(ZONE, matchLabelKeys=["tier", "absent"]), running(a1=1), {"a1": "", "a2": "", "b1": ""}),
+        (
+            web().spread_over(ZONE, labelSelector={"matchLabels": {"app": "db"}}),
+            [a_pod(f"d{i}").labelled(app="db").on("a1") for i in range(2)],
+            {"a1": SKEWED, "a2": SKEWED, "b1": ""},
+        ),
+        (
+            web(tier="x").spread_over(ZONE, matchLabelKeys=["tier", "absent"]),
+            running(a1=1),
+            {"a1": "", "a2": "", "b1": ""},
+        ),
         (web().spread_over("rack"), [], {"a1": NO_LABEL, "a2": NO_LABEL, "b1": NO_LABEL}),
     ],
-    ids=["nothing asked", "empty", "too many in a zone", "a wider skew", "by host", "both constraints", ("terminating pods do "
-                                                                                                         "not "
-                                                                                                         "count"), ("nor do other "
-                                                                                                                    "namespaces'"), "soft", "too few domains", "enough domains", "no selector", ("an empty selector counts "
-                                                                                                                                                                                                 "nobody"), "somebody else's pods", "matchLabelKeys narrow", "no label"],
-)  # fmt: skip
+    ids=[
+        "nothing asked",
+        "empty",
+        "too many in a zone",
+        "a wider skew",
+        "by host",
+        "both constraints",
+        "terminating pods do not count",
+        "nor do other namespaces'",
+        "soft",
+        "too few domains",
+        "enough domains",
+        "no selector",
+        "an empty selector counts nobody",
+        "somebody else's pods",
+        "matchLabelKeys narrow",
+        "no label",
+    ],
+)
 def test_who_is_refused(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
     assert filtered(plugin(SPREAD), pod, cluster(ZONES, pods)) == verdicts
 
@@ -176,14 +197,34 @@ def owner(kind: str, selector: Any, api_version: str = "apps/v1") -> dict[str, A
         ([owner("ReplicaSet", {"matchLabels": {"app": "web"}})], web().owned_by("ReplicaSet", "own"), True),
         ([owner("ReplicaSet", {"matchLabels": {"app": "web"}})], web().owned_by("ReplicaSet", "other"), False),
         ([owner("StatefulSet", {"matchLabels": {"app": "web"}})], web().owned_by("StatefulSet", "own"), True),
-        ([owner("StatefulSet", {"matchLabels": {"app": "web"}})], web().owned_by("StatefulSet", "own", "example.com/v1"), False),
-        ([owner("ReplicationController", {"app": "web"}, "v1")], web().owned_by("ReplicationController", "own", "v1"), True),
+        (
+            [owner("StatefulSet", {"matchLabels": {"app": "web"}})],
+            web().owned_by("StatefulSet", "own", "example.com/v1"),
+            False,
+        ),
+        (
+            [owner("ReplicationController", {"app": "web"}, "v1")],
+            web().owned_by("ReplicationController", "own", "v1"),
+            True,
+        ),
         ([SERVICE], web().spread_over(ZONE, **SOFT), None),
         ([], web().owned_by("Job", "own", "batch/v1"), False),
     ],
-    ids=["a service", "nothing", "another's service", "a service without selector", "another namespace's", "a replica set", "another replica set", "a stateful set", "one of another group", ("a replication "
-                                                                                                                                                                                              "controller"), "own constraints", "a job"],
-)  # fmt: skip
+    ids=[
+        "a service",
+        "nothing",
+        "another's service",
+        "a service without selector",
+        "another namespace's",
+        "a replica set",
+        "another replica set",
+        "a stateful set",
+        "one of another group",
+        "a replication controller",
+        "own constraints",
+        "a job",
+    ],
+)
 def test_system_defaults_apply_to_pods_of_services_and_replicated_controllers(
     objects: list[dict[str, Any]], pod: PodBuilder, applies: bool | None
 ) -> None:

@@ -27,9 +27,19 @@ MI = 2**20
         (a_pod().requesting(**{"example.com/fpga": "0"}), ""),
         (a_pod().requesting(bananas="7"), ""),
     ],
-    ids=["nothing", "just fits", "one too many", "more than the node has", "several", ("a resource the node "
-                                                                                       "lacks"), "a device in use", "a device the node lacks", "none of it", "a name nobody counts"],
-)  # fmt: skip
+    ids=[
+        "nothing",
+        "just fits",
+        "one too many",
+        "more than the node has",
+        "several",
+        "a resource the node lacks",
+        "a device in use",
+        "a device the node lacks",
+        "none of it",
+        "a name nobody counts",
+    ],
+)
 def test_what_fits(pod: PodBuilder, verdict: str) -> None:
     taken = a_pod("taken").requesting(cpu="3", **{"example.com/gpu": "1"}).on("n")
     snapshot = cluster(a_node("n").offering_also({"example.com/gpu": "2"}), taken)
@@ -122,8 +132,16 @@ def test_most_allocated() -> None:
         ([(0, 0), (100, 10)], "9", 100),
         ([(0, 0), (40, 7), (100, 10)], "3", 87),
     ],
-    ids=["rising", "falling", "falling, cut toward zero", "flat after the last corner", "between two corners", "over capacity", "three corners"],
-)  # fmt: skip
+    ids=[
+        "rising",
+        "falling",
+        "falling, cut toward zero",
+        "flat after the last corner",
+        "between two corners",
+        "over capacity",
+        "three corners",
+    ],
+)
 def test_requested_to_capacity_follows_its_shape(shape: list[tuple[int, int]], cpu: str, score: int) -> None:
     points = [{"utilization": u, "score": s} for u, s in shape]
     args = {

@@ -26,7 +26,7 @@ from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
-from careen.core.steps import waiting
+from careen.core.steps import line
 from careen.core.writing import NodeChange, forecast_annotation, move, stay, undo, want, write_lock
 
 _CLAIMER_PATIENCE_SECONDS = 15.0  # longer than any cordon may follow the reading of the lock it rests on
@@ -160,7 +160,7 @@ def _with_fresh_forecast(situation: Situation) -> Situation:
     if memory.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
         return situation
     is_old = situation.seen.uptime - memory.forecast_at > situation.policy.forecast_max_age_seconds
-    if is_old or memory.forecast_holders != waiting.others_holding(situation, content):
+    if is_old or memory.forecast_holders != line.others_holding(situation, content):
         return situation
     return replace(situation, seen=replace(situation.seen, forecast=memory.forecast))
 
@@ -265,7 +265,7 @@ def _back(
     pause = (
         _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter)
         if is_asked_again_soon
-        else waiting.costly_pause_seconds(situation)
+        else line.costly_pause_seconds(situation)
     )
     content = situation.lock
     memory = replace(
@@ -274,6 +274,6 @@ def _back(
         costly_gate=refused[0].gate if refused else "",
         claimers={},
         costly_refusals=situation.memory.costly_refusals + (0 if is_asked_again_soon else 1),
-        costly_holders=waiting.others_holding(situation, content) if isinstance(content, LockContent) else (),
+        costly_holders=line.others_holding(situation, content) if isinstance(content, LockContent) else (),
     )
     return undo(situation, Phase.WAITING, code, sentence, refusals=refused, memory=memory, label=label)

@@ -3,30 +3,25 @@ id is written on the Node."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from careen.core.actions import PatchNode, WriteLock
+from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal
-from careen.core.drain import baseline
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory
-from careen.core.facts.observation import Fleet, NeedAnswer, NodeView
-from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.observation import NeedAnswer, NodeView
+from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.times import rfc3339
 from careen.core.gates import asked, maintenance_window, missing, refusals
-from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
-from careen.core.lock import order, overdue
+from careen.core.lock import order
 from careen.core.lock.content import LockContent
-from careen.core.lock.order import Turn, whose_turn
 from careen.core.situation import Situation
-from careen.core.steps.shared import counting, giving_back, looking_behind, taint_spread
+from careen.core.steps import line
+from careen.core.steps.shared import giving_back, looking_behind, taint_spread
 from careen.core.writing import (
     NodeChange,
-    forecast_annotation,
     go_home,
     move,
     stay,
@@ -35,21 +30,9 @@ from careen.core.writing import (
     with_our_taint,
     write_lock,
 )
-from scheduler_core.simulation.forecast import Forecast
 
-LOOK_SECONDS = 30.0  # while a gate refuses: windows and pods change by the minute
-COSTLY_PAUSE_SECONDS = 10.0  # alerts and forecasts are not asked again sooner; doubles with each refusal in a row
-COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # a forecast is a second of work and lists of the whole cluster
 LEFT_LINE_SECONDS = 5.0  # after a need has ended: the last turn's writes have landed or failed by then
 OPENING_SECONDS = 4.0  # after a window's opening everybody has looked: less than the first claim waits for others
-
-# The same words at every look: with holders or places in them, every release would cost a patch of every waiting node.
-_WAITS = "the gates pass; waits for its turn"
-
-# Refusals that any other node would meet as well: the turn stays where it is, the next one would fare no better.
-_CLUSTER_WIDE = frozenset(
-    {Code.NODES_DOWN, Code.ZONE_AT_WORK, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR}
-)
 
 
 def decide(situation: Situation) -> Decision:
@@ -73,7 +56,7 @@ def decide(situation: Situation) -> Decision:
     if refused and (not isinstance(content, LockContent) or any(each.code is not Code.HALTED for each in refused)):
         return _refused(situation, refused)
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
-    return _halted(situation, refused[0]) if refused else _ready(situation, content)
+    return _halted(situation, refused[0]) if refused else line.ready(situation, content)
 
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:
@@ -82,8 +65,8 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
     return stay(
         situation,
         Code.REFUSED,
-        _with_overdue(situation, refused.sentence),
-        look=_pause(situation, LOOK_SECONDS),
+        line.with_overdue(situation, refused.sentence),
+        look=line.pause(situation, line.LOOK_SECONDS),
         refusals=(refused,),
         memory=memory,
         label=order.READY,
@@ -97,9 +80,9 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
     return stay(
         situation,
         Code.REFUSED,
-        _with_overdue(situation, refused[0].sentence),
+        line.with_overdue(situation, refused[0].sentence),
         look=_refused_look(situation, refused),
-        refusals=(*refused, *_stored_costly(situation)),
+        refusals=(*refused, *line.stored_costly(situation)),
         label="required",
         actions=leave_line(situation),
         memory=memory,
@@ -109,7 +92,7 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
 def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
     """As always; in a large fleet more rarely while the window is shut, and awake when it opens: whoever is
     ready a few seconds later is counted before the first goes."""
-    usual, jitter = _pause(situation, LOOK_SECONDS), situation.seen.chance.jitter
+    usual, jitter = line.pause(situation, line.LOOK_SECONDS), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
     usual = max(usual, shut_look_seconds(situation.memory.agents, jitter))
@@ -122,11 +105,7 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
 def shut_look_seconds(agents: int | None, jitter: float) -> float:
     """How long a waiting node may sleep while the window is shut: nobody is in line then, no lock tells how
     many wait, and all may."""
-    return max(LOOK_SECONDS, (agents or 0) / order.LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
-
-
-def _stored_costly(situation: Situation) -> tuple[Refusal, ...]:
-    return tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
+    return max(line.LOOK_SECONDS, (agents or 0) / order.LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
 
 
 def _go_home(situation: Situation) -> Decision:
@@ -134,7 +113,7 @@ def _go_home(situation: Situation) -> Decision:
     the lock be unreadable."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
-    situation = _with_memory(situation, memory if is_due else replace(memory, lock_due=soon))
+    situation = line.with_memory(situation, memory if is_due else replace(memory, lock_due=soon))
     return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot", then=leave_line(situation))
 
 
@@ -160,311 +139,6 @@ def _forgive(situation: Situation) -> Decision:
         change=NodeChange(annotations={keys.RETRY: None}),
         label=_label(situation.node),
     )
-
-
-_COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
-
-
-def _ready(situation: Situation, content: LockContent) -> Decision:
-    """The cheap gates pass. Alerts and the forecast are asked only by a node whose turn it is."""
-    number: dict[str, str | None] = {}
-    if counting.is_due(situation, content):
-        if situation.seen.lacks(Evidence.PODS):
-            return want(situation, Evidence.PODS)
-        number, situation = (
-            counting.number(situation),
-            _with_memory(situation, replace(situation.memory, moves_counted_at=situation.seen.uptime)),
-        )
-    memory = situation.memory
-    if memory.costly_not_before > situation.seen.uptime and memory.costly_holders == others_holding(situation, content):
-        return _pausing(situation, content)
-    if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
-        return _say_waiting(
-            situation, memory, look=0.0, annotations=number
-        )  # seen by whoever names the next, and by the list below
-    return _write_number(situation, number) if number else _in_line(situation, content)
-
-
-def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Decision:
-    patch = PatchNode(purpose="pods to move", resource_version=situation.node.resource_version, annotations=number)
-    return stay(situation, Code.WAITING_FOR_TURN, _WAITS, look=0.0, is_silent=True, actions=(patch,))
-
-
-def _in_line(situation: Situation, content: LockContent) -> Decision:
-    """Ready, and shown to be: is it our turn, and if not, is anything to be done for those who come before?"""
-    name = situation.node.name
-    turn = whose_turn(name, content, situation.policy, situation.memory, situation.seen.uptime)
-    gathers_for = _gathers_for(situation, turn)
-    if gathers_for > 0 and not _stored_costly(
-        situation
-    ):  # or an agent started anew would forget since when it is refused
-        return _say_waiting(situation, turn.memory, look=min(gathers_for, order.NEXT_LOOK_SECONDS))
-    if not turn.is_ours and turn.asks_waiters:
-        if situation.seen.lacks(Evidence.WAITERS):
-            return want(situation, Evidence.WAITERS, memory=turn.memory)
-        turn = _first_of_all(situation, content, turn)
-    if turn.is_ours:
-        return _our_turn(_with_memory(situation, replace(turn.memory, passed=turn.passed)), content)
-    if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
-        return _join_line(_with_memory(situation, turn.memory), content)
-    return _say_waiting(situation, turn.memory, look=_turn_look(situation, content))
-
-
-def _gathers_for(situation: Situation, turn: Turn) -> float:
-    """What is left of the gathering: as this process has watched it, or as the Node tells since when it has
-    been shown ready, to the second."""
-    since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
-    shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
-    if turn.gathers_for <= 0 or shown < 0:
-        return turn.gathers_for
-    return min(turn.gathers_for, max(0.0, order.gather_seconds(situation.memory.agents) + 1.0 - shown))
-
-
-def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """Too few are named, so a release might find nobody who looks often: fill the line, ourselves included
-    where we belong."""
-    if situation.seen.lacks(Evidence.WAITERS):
-        return want(situation, Evidence.WAITERS)
-    waiters, shown = situation.seen.waiters, lock.show_up(content, situation.node.name)
-    handed = shown
-    if isinstance(waiters, tuple):
-        handed = order.hand_on(shown, _with_own(situation, waiters), situation.policy, at=rfc3339(situation.seen.now))
-    if (handed.next, handed.abreast, shown) == (content.next, content.abreast, content):
-        return _say_waiting(situation, situation.memory, look=_turn_look(situation, content))
-    return stay(
-        situation,
-        Code.WAITING_FOR_TURN,
-        _WAITS,
-        look=order.NEXT_LOOK_SECONDS,
-        label=order.READY,
-        actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),),
-        is_silent=True,
-    )
-
-
-def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
-    """The list may be a little older than our own label."""
-    return (*(node for node in waiters if node.name != situation.node.name), situation.node)
-
-
-def _with_memory(situation: Situation, memory: Memory) -> Situation:
-    """The situation with this turn's memory carried on."""
-    return replace(situation, memory=memory)
-
-
-def _first_of_all(situation: Situation, content: LockContent, turn: Turn) -> Turn:
-    waiters = situation.seen.waiters
-    if not isinstance(waiters, tuple):
-        return turn
-    line = order.hand_on(content, _with_own(situation, waiters), situation.policy, at="")
-    places = turn.places if line.abreast is None else min(turn.places, line.abreast)
-    return replace(turn, is_ours=situation.node.name in line.next[:places])
-
-
-def _our_turn(situation: Situation, content: LockContent) -> Decision:
-    gates = asked(When.READY, Cost.COSTLY)
-    for gate in gates:  # one after the other: what a cheaper one refuses, no dearer one is asked
-        if lacking := missing(situation, (gate,)):
-            return want(situation, *lacking)
-        if refused := gate.ask(situation, When.READY):
-            return _pass_on(situation, content, refused)
-    return _claim(situation)
-
-
-def _claim(situation: Situation) -> Decision:
-    """The claim id stands on the Node before it enters the lock: an entry without a Node that carries its id
-    has no holder."""
-    progress = replace(
-        giving_back.without_claim(situation.progress),
-        claim=situation.seen.chance.claim_id,
-        lock=situation.reading.object_id,
-        claimed=situation.mark(),
-        boot_left=situation.boot,
-        failed="",
-        failed_at=None,
-    )
-    content, forecast = situation.lock, situation.seen.forecast
-    memory = replace(
-        situation.memory,
-        evictions={},
-        comers={},
-        reboot=None,
-        claimers={},
-        forecast_at=situation.seen.uptime,
-        forecast=forecast if isinstance(forecast, Forecast) else None,
-        forecast_holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
-    )
-    return move(
-        situation,
-        Phase.CLAIMING,
-        Code.TAKING_CLAIM,
-        "it is this node's turn: it takes a claim and asks everything once "
-        f"more{baseline.said(baseline.taken(situation, ()))}",
-        progress=progress,
-        memory=memory,
-    )
-
-
-def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
-    """A costly gate refuses: say so, and let the next node come, or keep the turn when the next would be
-    refused as well."""
-    is_everybodys = refused.code in _CLUSTER_WIDE
-    if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.next:
-        return want(situation, Evidence.WAITERS)
-    pause = costly_pause_seconds(situation)
-    memory = replace(
-        situation.memory,
-        costly_not_before=situation.seen.uptime + pause,
-        costly_gate=refused.gate,
-        costly_refusals=situation.memory.costly_refusals + 1,
-        costly_holders=others_holding(situation, content),
-    )
-    is_named = situation.node.name in content.next
-    handed = _kept_line(situation, content, refused) if is_everybodys else _handed_on(situation, content)
-    return stay(
-        situation,
-        Code.REFUSED,
-        _with_overdue(situation, refused.sentence),
-        look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
-        refusals=(refused,),
-        memory=memory,
-        label=order.READY,
-        annotations=forecast_annotation(situation),
-        actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),)
-        if is_named
-        else (),
-    )
-
-
-def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against
-    itself, so it may come."""
-    waiters = situation.seen.waiters
-    if isinstance(waiters, tuple):
-        content = lock.stay_in_line(content, {node.name for node in _with_own(situation, waiters)})
-    first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
-    names = (*first, *(name for name in content.next if name not in first))[
-        : order.line_length(content, situation.policy)
-    ]
-    # Who comes first now may be of another zone than those after it.
-    abreast = content.abreast if not first or content.abreast is None else 1
-    return lock.name_next(content, names, content.waiting, rfc3339(situation.seen.now), abreast=abreast)
-
-
-def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    fleet, own = situation.seen.fleet, situation.node.name
-    if not isinstance(fleet, Fleet):
-        return ()
-    most = lock.limit(content, situation.policy.concurrency)
-    waits = (
-        node
-        for node in fleet.nodes
-        if node.unschedulable and node.ready and node.labels.get(keys.REBOOT_LABEL) == order.READY
-    )
-    counts = situation.policy.count_cordoned
-    return tuple(
-        sorted(
-            node.name
-            for node in waits
-            if node.name != own and len(others_down(node.name, content, fleet, count_cordoned=counts)) < most
-        )
-    )
-
-
-def costly_pause_seconds(situation: Situation) -> float:
-    """The first refusals often pass within seconds (a taint that goes away, a replica that becomes ready);
-    later ones do not."""
-    pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly_refusals, 10)
-    return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
-
-
-def _handed_on(situation: Situation, content: LockContent) -> LockContent:
-    """The lock with ourselves at the end of the line."""
-    name, waiters, at = situation.node.name, situation.seen.waiters, rfc3339(situation.seen.now)
-    content = lock.pass_over(content, (name,))
-    if isinstance(waiters, tuple):
-        return order.hand_on(content, _with_own(situation, waiters), situation.policy, at=at, zone=situation.node.zone)
-    left = lock.leave_line(content, name)
-    return lock.name_next(left, (*left.next, name), content.waiting, at, abreast=left.abreast)
-
-
-def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    """Who holds claims besides this node: what the costly gates say depends on them more than on time."""
-    return tuple(sorted(name for name in content.holders if name != situation.node.name))
-
-
-def _pausing(situation: Situation, content: LockContent) -> Decision:
-    """A costly gate refused a moment ago; its refusal stands until it is asked again."""
-    kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly_gate)
-    sentence = kept[0].sentence if kept else _WAITS
-    left = situation.memory.costly_not_before - situation.seen.uptime
-    look = max(0.5, min(left, _refused_in_line_look(situation, content)))
-    return stay(
-        situation, Code.REFUSED, _with_overdue(situation, sentence), look=look, refusals=kept, label=order.READY
-    )
-
-
-def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
-    """While the line has room, the next release names whoever waits, and may be just what lets this node come:
-    it looks as if it were named last."""
-    name = situation.node.name
-    has_room = len(content.next) < order.line_length(content, situation.policy)
-    if has_room and content.holders and name not in content.next:
-        content = replace(content, next=(*content.next, name))
-    return _turn_look(situation, content)
-
-
-def _say_waiting(
-    situation: Situation, memory: Memory, *, look: float, annotations: Mapping[str, str | None] | None = None
-) -> Decision:
-    return stay(
-        situation,
-        Code.WAITING_FOR_TURN,
-        _waits(situation),
-        look=look,
-        memory=memory,
-        label=order.READY,
-        annotations=annotations,
-    )
-
-
-def _waits(situation: Situation) -> str:
-    """The turn, or the holder that keeps it from coming: said once when it becomes overdue, and once when it no
-    longer is."""
-    content = situation.lock
-    late = overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
-    if not late or not isinstance(content, LockContent) or lock.free_slots(content, situation.policy.concurrency) > 0:
-        return _with_overdue(situation, _WAITS)
-    return f"the gates pass; waits for {overdue.clauses(late)}"
-
-
-def _with_overdue(situation: Situation, sentence: str) -> str:
-    """The sentence, and which holder is overdue meanwhile."""
-    content = situation.lock
-    late = overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
-    return f"{sentence}; overdue: {overdue.clauses(late)}" if late else sentence
-
-
-def _turn_look(situation: Situation, content: LockContent) -> float:
-    if not content.next and not content.holders:
-        return order.NEXT_LOOK_SECONDS * (
-            0.75 + 0.5 * situation.seen.chance.jitter
-        )  # somebody of few is about to claim
-    return _pause(
-        situation,
-        order.look_again_seconds(situation.node.name, content, situation.policy, situation.seen.chance.jitter),
-    )
-
-
-def _pause(situation: Situation, seconds: float) -> float:
-    content = situation.lock
-    return paced(seconds, content.waiting if isinstance(content, LockContent) else 0)
-
-
-def paced(seconds: float, waiting: int) -> float:
-    """A pause, as long as so many waiting nodes need so that all of them together look only so often. No short
-    pause becomes longer: it may not sleep through the end of a passing-over or of a back-off."""
-    return max(seconds, waiting / order.LOOKS_PER_SECOND) if seconds >= LOOK_SECONDS else seconds
 
 
 def _mend_taint(situation: Situation) -> Decision | None:

@@ -22,7 +22,7 @@ READ = {
     ("explain", "--from"): ("explain", "shop/web-1"),
     ("explain", "--scheduler-config"): ("explain", "shop/web-1"),
 }
-CONNECTION = {"--kubeconfig"}  # of every command; tests/careen/cli/test_connection.py
+CONNECTION = {"--kubeconfig"}  # of every command; tests/careen/cli/support/test_connection.py
 FOLDERS = {("demo", "--keep")}  # tests/careen/cli/test_demo.py
 
 

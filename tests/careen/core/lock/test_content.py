@@ -17,7 +17,10 @@ from careen.core.lock.content import Garbage, LockContent
 from tests.careen.core.builders import a_reading, an_entry, held
 
 SINGLE = '{"nodeID":"n9","metadata":{"unschedulable":true},"created":"2024-07-17T12:40:44.917242595Z","TTL":0}'
-MULTI = '{"maxOwners":2,"locks":[{"nodeID":"n8","metadata":{"unschedulable":false},"created":"2024-07-17T12:40:44Z","TTL":1800000000000},{"nodeID":"n9"}]}'
+MULTI = (
+    '{"maxOwners":2,"locks":[{"nodeID":"n8","metadata":{"unschedulable":false},'
+    '"created":"2024-07-17T12:40:44Z","TTL":1800000000000},{"nodeID":"n9"}]}'
+)
 
 
 def understood(content: str | None) -> LockContent:

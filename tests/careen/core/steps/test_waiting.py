@@ -22,8 +22,9 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.steps.line import LOOK_SECONDS
 from careen.core.steps.shared import taint_spread
-from careen.core.steps.waiting import LOOK_SECONDS, OPENING_SECONDS
+from careen.core.steps.waiting import OPENING_SECONDS
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     BOOT,

@@ -371,7 +371,8 @@ def stages(pods: PodTimes) -> list[dict[str, Any]]:
 # On a pod whose containers crash again and again.
 _NEVER_READY = '.metadata.annotations["tests/never-ready"]'
 
-_CRASHING = """
+_CRASHING = (
+    """
 {{ $now := Now }}
 conditions:
 - {lastTransitionTime: {{ $now | Quote }}, status: "True", type: Initialized}
@@ -380,15 +381,19 @@ conditions:
 - {lastTransitionTime: {{ $now | Quote }}, status: "True", type: PodScheduled}
 containerStatuses:
 {{ range .spec.containers }}
-- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, ready: false, started: false, restartCount: 7, state: {waiting: {reason: CrashLoopBackOff}}}
+- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, """
+    """ready: false, started: false, restartCount: 7, state: {waiting: {reason: CrashLoopBackOff}}}
 {{ end }}
 hostIP: {{ NodeIPWith .spec.nodeName | Quote }}
-podIP: {{ PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) ( or .metadata.name "" ) ( or .metadata.namespace "" ) | Quote }}
+podIP: {{ PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) """
+    """( or .metadata.name "" ) ( or .metadata.namespace "" ) | Quote }}
 phase: Running
 startTime: {{ $now | Quote }}
 """
+)
 
-_RUNNING = """
+_RUNNING = (
+    """
 {{ $now := Now }}
 conditions:
 {{ range (list "Initialized" "Ready" "ContainersReady" "PodScheduled") }}
@@ -396,21 +401,28 @@ conditions:
 {{ end }}
 containerStatuses:
 {{ range .spec.containers }}
-- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, ready: true, started: true, restartCount: 0, state: {running: {startedAt: {{ $now | Quote }}}}}
+- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, """
+    """ready: true, started: true, restartCount: 0, state: {running: {startedAt: {{ $now | Quote }}}}}
 {{ end }}
 hostIP: {{ NodeIPWith .spec.nodeName | Quote }}
-podIP: {{ PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) ( or .metadata.name "" ) ( or .metadata.namespace "" ) | Quote }}
+podIP: {{ PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) """
+    """( or .metadata.name "" ) ( or .metadata.namespace "" ) | Quote }}
 phase: Running
 startTime: {{ $now | Quote }}
 """
+)
 
-_COMPLETED = """
+_COMPLETED = (
+    """
 {{ $now := Now }}
 containerStatuses:
 {{ range .spec.containers }}
-- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, ready: false, started: false, restartCount: 0, state: {terminated: {exitCode: 0, reason: Completed, finishedAt: {{ $now | Quote }}, startedAt: {{ $now | Quote }}}}}
+- {image: {{ .image | Quote }}, name: {{ .name | Quote }}, """
+    """ready: false, started: false, restartCount: 0, state: {terminated: {exitCode: 0, reason: Completed, """
+    """finishedAt: {{ $now | Quote }}, startedAt: {{ $now | Quote }}}}}
 {{ end }}
 conditions:
 - {lastTransitionTime: {{ $now | Quote }}, status: "False", type: Ready, reason: PodCompleted}
 phase: Succeeded
 """
+)

@@ -1,0 +1,76 @@
+"""CONTRIBUTING.md says which files a change touches. The table is compared with where things are named today."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from careen.core.facts.phases import Phase
+from tests.architecture.source_tree import ROOT, all_modules
+
+ROWS = dict(
+    re.findall(r"^\| (add [^|]+|replace [^|]+) \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+)
+
+
+def files_of(recipe: str, name: str = "NAME") -> set[str]:
+    """The paths that a recipe names, with the name of an existing thing put in."""
+    return {
+        path.replace("NAME", name)
+        for path in re.findall(r"`((?:operator|scheduler_core|tests|manifests)/[^`]*)`", ROWS[recipe])
+    }
+
+
+def naming(pattern: str) -> set[str]:
+    """The source files in which the pattern is found."""
+    return {module.where for module in all_modules() if re.search(pattern, module.path.read_text())}
+
+
+@pytest.mark.parametrize("recipe", ROWS)
+def test_every_file_that_a_recipe_names_exists(recipe: str) -> None:
+    plain = {path for path in files_of(recipe) if "NAME" not in path}
+    assert {path for path in plain if not (ROOT / path).exists()} == set()
+
+
+def test_the_recipe_of_a_gate_names_every_file_that_knows_the_gate_minimum_interval() -> None:
+    known = naming(r"\bminimum_interval\.\w|GATE = Gate\(\s*name=\"minimum-interval\"")
+    assert known <= files_of("add a gate", "minimum_interval")
+    assert known >= {"operator/careen/core/gates/__init__.py", "operator/careen/plan/rollout_rules.py"}
+
+
+def test_the_recipe_of_a_setting_names_every_file_that_knows_count_cordoned() -> None:
+    recipe = files_of("add a setting that decisions obey")
+    known = {
+        path
+        for path in naming(r"\bcount_cordoned\b")
+        if not path.startswith("operator/careen/core/") or "/facts/" in path
+    }
+    assert known == recipe - {"operator/careen/core/", "operator/careen/cli/plan.py", "manifests/settings.yaml"}
+
+
+def test_the_recipe_of_a_phase_names_every_file_with_a_line_for_each_phase() -> None:
+    tables = {
+        module.where
+        for module in all_modules()
+        if all(
+            re.search(
+                rf"^    (?:Phase\.)?{phase.name}\b.*[:=]|{phase.name}: |{phase.name} = ",
+                module.path.read_text(),
+                re.MULTILINE,
+            )
+            for phase in Phase
+        )
+    }
+    assert tables <= files_of("add a phase", "settling")
+    assert len(tables) >= 3
+
+
+def test_the_recipe_of_a_command_names_every_file_that_knows_the_command_retry() -> None:
+    assert naming(r"careen\.cli\.retry\b") <= files_of("add a command", "retry")
+
+
+def test_the_recipe_of_a_plugin_names_every_file_that_knows_the_plugin_node_name() -> None:
+    known = naming(r"\bplugins(?:\.| import .*)node_name\b|\"NodeName\"")
+    assert known <= files_of("add a scheduler plugin", "node_name")
+    assert len(known) >= 3
