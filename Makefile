@@ -70,7 +70,7 @@ image: ## the container image
 .PHONY: clean
 clean: ## removes everything that the other targets made, except .venv
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find operator scheduler_core tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find operator scheduler_core drydock bench docs tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Targets that need more than Python: the real control plane, the real scheduler as an oracle, benches.
 MORE := $(wildcard mk/*.mk)

@@ -1,5 +1,5 @@
 """The nodes themselves in columns: one row per node, in the snapshot's order. What pods add to a node is in
-pod_columns.py.
+pods/tallies.py.
 
 Nothing here changes when pods come and go.
 """

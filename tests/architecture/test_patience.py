@@ -59,7 +59,7 @@ _LIMITS = re.compile(
 )
 
 
-@pytest.mark.parametrize("folder", ["careen", "scheduler_core", "architecture", "conformance"])
+@pytest.mark.parametrize("folder", ["careen", "scheduler_core", "drydock", "bench", "architecture", "conformance"])
 def test_no_test_ends_by_the_wall_clock(folder: str) -> None:
     found = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()}"

@@ -120,7 +120,7 @@ class RolloutRules:
         return None
 
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
-        """As `steps/late_gates.py` decides: a person's word always, the rest by --late-policy."""
+        """As `steps/shared/late_gates.py` decides: a person's word always, the rest by --late-policy."""
         situation = self._situation(node, at, None)
         for gate in LATE:
             refused = gate.ask(situation, When.BEFORE_REBOOT)

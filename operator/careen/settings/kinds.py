@@ -1,6 +1,6 @@
 """How one setting is written: parsers from text to value, the same for flags, environment and ConfigMap.
 
-Each raises ValueError with a sentence that says what was expected; `settings_sources.py` adds which setting and where.
+Each raises ValueError with a sentence that says what was expected; `sources.py` adds which setting and where.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Every setting of an agent: one tree, with meaning, unit, how to switch it off, and why this default.
 
 Names, types, defaults and meanings of kured's 43 flags are kured's (1.23); where the meaning was mended, the
-text says so. Where values come from is in `settings_sources.py`; how they become the core's `Policy`, in
-`settings_policy.py`."""
+text says so. Where values come from is in `sources.py`; how they become the core's `Policy`, in
+`policy.py`."""
 
 # ruff: noqa: RUF009 - the two wrappers of dataclasses.field are called once per field, as field itself would be
 

@@ -1,6 +1,6 @@
 """Pods, nodes, budgets and controllers, as JSON-like mappings or decoded wire structures, to the model.
 
-What several kinds have in common is in manifest_fields.py, storage in storage_from_manifest.py; nobody else
+What several kinds have in common is in fields.py, storage in storage_from_manifest.py; nobody else
 knows what the JSON means. Defaulting by the API server is not repeated: live objects have been defaulted, and
 the scheduler itself adds nothing either."""
 
