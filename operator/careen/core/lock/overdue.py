@@ -18,6 +18,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, LockContent, Overdue
 
+_PHASES = frozenset(phase.value for phase in Phase)
 LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no end of its own; one hour is worth a word
 
 
@@ -57,11 +58,14 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
     before = entry.overdue
     if node is None or (entry.uid and node.uid != entry.uid):
         return before if before is not None and before.is_gone else Overdue(phase="", since=rfc3339(now))
-    phase = node.annotations.get(keys.PHASE, Phase.IDLE.value)
-    since = _since(node, entry, now)
-    if since is None or (now - since).total_seconds() <= usual_seconds(phase, policy):
+    told, since = node.annotations.get(keys.PHASE, ""), _since(node, entry, now)
+    if since is None:
         return None
-    return Overdue(phase=phase, since=rfc3339(since))
+    # Whatever else the annotation says: an empty phase would say that the Node is gone.
+    mark = Overdue(phase=told if told in _PHASES else Phase.IDLE.value, since=rfc3339(since))
+    # The same stay keeps its mark: an agent with other deadlines would take it away again and again.
+    is_late = mark == before or (now - since).total_seconds() > usual_seconds(mark.phase, policy)
+    return mark if is_late else None
 
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:

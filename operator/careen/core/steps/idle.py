@@ -15,6 +15,7 @@ from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
+from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps.shared import taint_spread
@@ -104,13 +105,18 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
 
 def tidy_line(situation: Situation) -> Decision | None:
     """Take out of the line who does not wait: this node, whose own write failed or found the lock unreadable,
-    and nodes that are gone."""
+    and nodes that are gone.
+
+    Beside an overdue holder many idle nodes look, and a list for each would cost too much: there only this node.
+    """
     content, need = situation.lock, situation.seen.need.answer
     if need is NeedAnswer.YES or not isinstance(content, LockContent) or content.is_paused or not content.next:
         return None
-    if situation.seen.lacks(Evidence.WAITERS):
-        return want(situation, Evidence.WAITERS)
-    waiters = situation.seen.waiters
+    waiters: object = None
+    if not situation.memory.overdue:
+        if situation.seen.lacks(Evidence.WAITERS):
+            return want(situation, Evidence.WAITERS)
+        waiters = situation.seen.waiters
     waiting = {node.name for node in waiters} if isinstance(waiters, tuple) else set(content.next)
     left = lock.stay_in_line(content, waiting - {situation.node.name})
     if left == content:
@@ -132,8 +138,10 @@ def next_lock_look(situation: Situation) -> float:
     memory, content = situation.memory, situation.lock
     is_named = isinstance(content, LockContent) and situation.node.name in content.next
     agents = memory.agents or 1
-    if memory.overdue or is_named:
+    if is_named:
         pause = LOCK_LOOK_SECONDS
+    elif memory.overdue:
+        pause = max(LOCK_LOOK_SECONDS, agents / order.LOOKS_PER_SECOND)  # everybody knows of it by and by
     else:
         pause = max(LEAST_LOCK_LOOK_SECONDS, LOCK_LOOK_SECONDS * agents) if agents > 1 else LONE_LOCK_LOOK_SECONDS
     return situation.seen.uptime + pause * (0.75 + 0.5 * situation.seen.chance.jitter)

@@ -323,7 +323,8 @@ def _waits(situation: Situation) -> str:
     longer is."""
     content = situation.lock
     late = overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
-    if not late or not isinstance(content, LockContent) or lock.free_slots(content, situation.policy.concurrency) > 0:
+    # Counted by marks, not by free places: those change with each claim, and every waiting node would be patched.
+    if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
         return with_overdue(situation, _WAITS)
     return f"the gates pass; waits for {overdue.clauses(late)}"
 

@@ -244,7 +244,7 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
         _with_own_taint(situation),
         claim=entry.id,
         lock=situation.reading.object_id,
-        boot_left=entry.boot,
+        boot_left=entry.boot or situation.boot,
         is_cordoned_by_us=_is_cordon_ours(situation, entry),
         announcement=1,
         announced=Announcement(
@@ -267,7 +267,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         _with_own_taint(situation),
         claim=entry.id,
         lock=situation.reading.object_id,
-        boot_left=entry.boot,
+        boot_left=entry.boot or situation.boot,
         is_giving_back=True,
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )

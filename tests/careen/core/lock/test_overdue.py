@@ -12,7 +12,7 @@ import pytest
 from careen.core.actions import PostEvent, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import Holders, NodeView, Unknown
+from careen.core.facts.observation import NOT_ASKED, Holders, NodeView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
@@ -84,6 +84,22 @@ def test_a_holder_is_overdue_when_its_phase_has_lasted_longer_than_the_settings_
 def test_delays_and_timeouts_of_the_drain_are_added() -> None:
     policy = replace(a_policy(), drain=replace(a_policy().drain, delay_seconds=100, timeout_seconds=600))
     assert [overdue.usual_seconds(phase, policy) for phase in (Phase.CLAIMING, Phase.DRAINING)] == [400, 900]
+
+
+@pytest.mark.parametrize("phase", ["", "x" * 200_000, "Elsewhere"])
+def test_a_phase_that_nobody_knows_neither_says_that_the_node_is_gone_nor_fills_the_lock(phase: str) -> None:
+    node = holder(Phase.REBOOTING, 9000)
+    found = mark(replace(node, annotations={**node.annotations, keys.PHASE: phase}))
+    assert found == Overdue(phase=Phase.IDLE.value, since=at(9000))
+    assert not found.is_gone
+
+
+def test_an_agent_with_longer_deadlines_leaves_the_mark_of_the_same_stay() -> None:
+    marked = replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400)))
+    patient = a_policy(reboot_deadline_seconds=3600)
+    assert mark(holder(Phase.REBOOTING, 400), policy=patient) is None
+    assert mark(holder(Phase.REBOOTING, 400), marked, patient) == marked.overdue
+    assert mark(holder(Phase.REBOOTING, 100), marked, patient) is None
 
 
 def test_the_mark_goes_when_the_holder_moves_on() -> None:
@@ -243,6 +259,21 @@ def test_what_the_lock_said_last_is_remembered_for_the_metric_and_forgotten_when
     assert waiting(MARKED, memory=memory, need=NO).memory.overdue == ()
 
 
+AT_WORK = a_marked_node(a_progress(Phase.DRAINING, claim="c8"), name="n8", annotations={keys.SINCE: at(5)})
+
+
+def test_claims_that_come_and_go_beside_an_overdue_holder_change_no_waiting_nodes_words() -> None:
+    alone = replace(MARKED, max_owners=2, entries=(replace(MARKED.entries[0], limit=2),))
+    beside = replace(alone, entries=(*alone.entries, an_entry("n8", "c8", limit=2)))
+    told = {
+        waiting(
+            content, policy=a_policy(concurrency=2, taint_key=None), holders=Holders(nodes=(REBOOTING, AT_WORK))
+        ).reason.sentence
+        for content in (alone, beside)
+    }
+    assert len(told) == 1
+
+
 # ---- an idle node, when nobody waits ----
 
 
@@ -261,14 +292,24 @@ def test_an_idle_node_marks_the_last_holder_of_a_roll_out_that_nobody_waits_for(
     assert [action.code for action in decision.actions if isinstance(action, PostEvent)] == [Code.HOLDER_OVERDUE]
 
 
-def test_an_idle_node_that_knows_of_an_overdue_holder_looks_again_every_minute_until_it_is_over() -> None:
-    """Its metric must not outlive what it tells of."""
-    knows = idle(
-        ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=replace(remembering(is_reconciled=False), agents=5000)
-    )
-    assert (knows.memory.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + 60)
-    over = idle(LockContent(), memory=knows.memory, uptime=UPTIME + 61)
-    assert (over.memory.overdue, over.memory.lock_due) == ((), UPTIME + 61 + 60 * 5000)
+@pytest.mark.parametrize(("agents", "pause"), [(3, 60), (360, 60), (5000, 5000 / 6)])
+def test_idle_nodes_that_know_of_an_overdue_holder_look_again_six_times_a_second_together(
+    agents: int, pause: float
+) -> None:
+    """The metric must not outlive by long what it tells of, and the API server must not pay for a host that is dead."""
+    remembered = replace(remembering(is_reconciled=False), agents=agents)
+    knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=remembered)
+    assert (knows.memory.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
+    over = idle(LockContent(), memory=knows.memory, uptime=UPTIME + pause + 1)
+    assert over.memory.overdue == ()
+    assert over.memory.lock_due == UPTIME + pause + 1 + max(300, 60 * agents)
+
+
+def test_beside_an_overdue_holder_an_idle_node_lists_no_waiting_nodes() -> None:
+    in_line = replace(MARKED, next=("n1", "n7"), next_at=at(600))
+    decision = idle(in_line, waiters=NOT_ASKED, holders=Holders(nodes=(REBOOTING,)))
+    assert decision.wants == frozenset()
+    assert the_lock(decision).next == ("n7",)
 
 
 def test_an_idle_node_takes_the_mark_away_without_an_event() -> None:

@@ -90,6 +90,15 @@ def test_its_cordon_is_ours_only_when_the_label_says_so_and_nobody_had_cordoned_
     assert the_record(decision).is_cordoned_by_us is is_ours
 
 
+def test_an_entry_without_a_boot_is_adopted_with_the_boot_that_runs() -> None:
+    """A record with a claim and no boot would be one that nobody can read, and would halt the roll-out."""
+    node = {"labels": {keys.REBOOT_LABEL: "in-progress"}}
+    record = the_record(idle(node=node, lock=held(an_entry(boot=""))))
+    assert (record.claim, record.boot_left, record.is_giving_back) == ("c1", BOOT, True)
+    announced = the_record(idle(node=ANNOUNCED, lock=held(an_entry(boot=""))))
+    assert (announced.claim, announced.boot_left, announced.phase) == ("c1", BOOT, Phase.REBOOTING)
+
+
 def test_a_working_node_whose_record_was_wiped_is_undone() -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     decision = idle(node=node, need=NO)
