@@ -107,7 +107,7 @@ async def _follow(
     namespace: str, name: str, credentials: Callable[[], Credentials], on_change: Callable[[SeenConfigMap | None], None]
 ) -> None:
     load_lean_kopf()
-    import kopf  # after the first turn, and not at all without a ConfigMap: 0.2 s and 11 MiB
+    import kopf  # after the first turn, and not at all without a ConfigMap
 
     # It warns each time that it will not handle signals outside the main thread: that is what we want.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)

@@ -22,7 +22,7 @@ from careen.core.gates.budgets import others_down
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
 from careen.core.lock import order, overdue
-from careen.core.lock.content import LockContent
+from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.order import Turn, whose_turn
 from careen.core.situation import Situation
 from careen.core.steps.shared import counting, giving_back
@@ -321,8 +321,7 @@ def _say_waiting(
 def _waits(situation: Situation) -> str:
     """The turn, or the holder that keeps it from coming: said once when it becomes overdue, and once when it no
     longer is."""
-    content = situation.lock
-    late = overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
+    content, late = situation.lock, _overdue_holders(situation)
     # Counted by marks, not by free places: those change with each claim, and every waiting node would be patched.
     if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
         return with_overdue(situation, _WAITS)
@@ -331,9 +330,13 @@ def _waits(situation: Situation) -> str:
 
 def with_overdue(situation: Situation, sentence: str) -> str:
     """The sentence, and which holder is overdue meanwhile."""
-    content = situation.lock
-    late = overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
+    late = _overdue_holders(situation)
     return f"{sentence}; overdue: {overdue.clauses(late)}" if late else sentence
+
+
+def _overdue_holders(situation: Situation) -> tuple[Entry, ...]:
+    content = situation.lock
+    return overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
 
 
 def _turn_look(situation: Situation, content: LockContent) -> float:
