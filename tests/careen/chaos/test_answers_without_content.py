@@ -12,10 +12,9 @@ import pytest
 
 from careen.cluster.wire.transport import Request
 from careen.core.facts.policy import Budget, BudgetKind
-from tests.careen.chaos.fleet.agents import WITHOUT_CONTENT, WITHOUT_CONTENT_AFTER, Fault
+from tests.careen.chaos.fleet.agents import WITHOUT_CONTENT, WITHOUT_CONTENT_AFTER, Fault, can_meet
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
-from tests.careen.chaos.test_every_call import can_meet
 
 SHAPES = (
     Shape(nodes=1),

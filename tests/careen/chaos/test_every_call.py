@@ -14,7 +14,7 @@ import pytest
 
 from careen.cluster.wire.transport import Request
 from careen.core.facts.policy import Budget, BudgetKind
-from tests.careen.chaos.fleet.agents import OF_READS, Fault, Plan
+from tests.careen.chaos.fleet.agents import Fault, Plan, can_meet
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World, nothing_goes_wrong
 
@@ -45,10 +45,6 @@ def requests_of(shape: Shape) -> tuple[Request, ...]:
     asked: list[Request] = []
     run_virtually(roll_out(shape, lambda _number, _node, request: asked.append(request)))
     return tuple(asked)
-
-
-def can_meet(request: Request, fault: Fault) -> bool:
-    return request.method != "GET" or fault in OF_READS
 
 
 def one_fault(number: int, fault: Fault) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from typing import Any
 from careen.agent.apply import Hands
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
-from careen.agent.observe import Observer, Senses
+from careen.agent.observe import Forecaster, Observer, Senses
 from careen.agent.self_test import SelfTests
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import Place
@@ -26,6 +27,7 @@ from careen.cluster.wire.errors import NotSent, Unclear
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.policy import Policy
 from scheduler_core.simulation.forecast import Forecast
+from tests.careen.chaos.fleet import older
 from tests.careen.chaos.fleet.machines import Fleet, Host
 
 LOCK = "weave.works/kured-node-lock"
@@ -64,6 +66,11 @@ class Fault(StrEnum):
     FROZEN_BEFORE = "the process is frozen for 150 seconds, then the request is sent"
     FROZEN_AFTER = "everything was done, and the process is frozen for a minute with the answer in hand"
     OUTAGE = "the API server is down for a minute"
+    TWICE = "the request is carried out twice, the second answer arrives"
+    AGAIN = "the request is carried out, and once more ten seconds later"
+    NOT_FOUND_PAGE = "404 from a proxy, nothing was done"
+    NOT_FOUND_PAGE_AFTER = "404 from a proxy, everything was done"
+    EXPIRED = "410, the server has forgotten the list between two pages"
 
 
 OF_PROCESSES = (Fault.DIE_BEFORE, Fault.DIE_AFTER, Fault.DIE_LATE, Fault.DIE_LATER)
@@ -79,6 +86,15 @@ WITHOUT_CONTENT = {
 """Answers of status 200 that say nothing about what was asked."""
 WITHOUT_CONTENT_AFTER = {Fault[f"{fault.name}_AFTER"]: body for fault, body in WITHOUT_CONTENT.items()}
 
+DONE_BEFORE_THE_ANSWER = (
+    Fault.LOST_AFTER,
+    Fault.FAILED_AFTER,
+    Fault.PROXY,
+    Fault.TWICE,
+    Fault.NOT_FOUND_PAGE_AFTER,
+    *WITHOUT_CONTENT_AFTER,
+)
+
 OF_READS = (
     *WITHOUT_CONTENT,
     Fault.CUT_SHORT,
@@ -92,8 +108,20 @@ OF_READS = (
     Fault.SLOW,
     Fault.OUTAGE,
     Fault.STALE,
+    Fault.NOT_FOUND_PAGE,
+    Fault.EXPIRED,
     *OF_FROZEN,
 )
+OF_PAGES = (Fault.EXPIRED,)
+"""They befall only requests that go on with a list."""
+
+
+def can_meet(request: Request, fault: Fault) -> bool:
+    """Whether the fault makes sense for the request."""
+    if fault in OF_PAGES:
+        return "continue" in request.query
+    return request.method != "GET" or fault in OF_READS
+
 
 Plan = Callable[[int, str, Request], Fault | None]
 """The number of the request among all agents', the node, the request → what goes wrong."""
@@ -147,6 +175,14 @@ class ProcessClock:
         await self.process.thawed()
 
 
+class CutOff(StrEnum):
+    """What one agent's network does to all of its requests."""
+
+    REFUSED = "no connection comes about"
+    SILENT = "no request gets through"
+    DEAF = "every request is carried out and no answer comes back"
+
+
 class Fine:
     """A forecast that finds nothing amiss."""
 
@@ -159,6 +195,7 @@ class Process:
     """One agent process of a node."""
 
     node: str
+    loop: Loop | None = None
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
     is_dead: bool = False
     frozen_until: float = 0.0
@@ -203,28 +240,41 @@ class Agents:
         self.trace: list[str] = []
         self.told: list[Told] = []
         self.deaths: list[tuple[float, str]] = []
+        self.met: Counter[str] = Counter()
+        """How often each fault befell a request, and each way of being cut off."""
         self.latency: Latency = no_latency
         """How much longer a request takes on its way."""
+        self.cut_off: dict[str, tuple[float, CutOff]] = {}
+        """Until when a node's agent has no network, and how that shows."""
+        self.forecaster: Callable[[ApiServer, str], Forecaster] = lambda _api, _node: Fine()
+        self.is_older: Callable[[str], bool] = lambda _node: False
+        """Whether the node's agent is of an older release when it starts."""
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []
         self._metrics: dict[str, Metrics] = {}
         self._held: list[tuple[str, Request]] = []
         self._answers: dict[tuple[str, str], tuple[float, Response]] = {}
-        self._chance = chance
+        self._seed = chance.random()
+        self._chances: dict[str, random.Random] = {}
         self._loop = asyncio.get_running_loop()
         fleet.on_down = self.kill
         fleet.on_up = self.start
+
+    def chance_of(self, node: str) -> random.Random:
+        """A stream for each node, so that one more event moves no other node's requests."""
+        return self._chances.setdefault(node, random.Random(f"{self._seed} {node}"))
 
     # Processes -----------------------------------------------------------------------------------------------
 
     def start(self, node: str) -> Process:
         host = self.fleet.hosts[node]
+        chance = self.chance_of(node).random
         process = Process(node)
         self.processes.append(process)
         clock = ProcessClock(self.clocks.setdefault(node, Clock(self._loop)), process)
         metrics = self._metrics.setdefault(node, Metrics(node))
-        api = ApiServer(Wire(self, process), clock, chance=self._chance.random)
+        api = ApiServer(Wire(self, process), clock, chance=chance)
         lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
         need = NeedWatch(host, clock, is_command=False, period_seconds=lambda: 60.0)
         mind = Mind(
@@ -238,9 +288,9 @@ class Agents:
                     need=need,
                     lock=lock,
                     self_tests=SelfTests(host, clock),
-                    forecaster=Fine(),
+                    forecaster=self.forecaster(api, node),
                     alerts=lambda: None,
-                    chance=self._chance.random,
+                    chance=chance,
                 )
             ),
             Hands(
@@ -248,25 +298,25 @@ class Agents:
                 api=api,
                 host=host,
                 lock=lock,
-                chance=self._chance.random,
+                chance=chance,
                 metrics=metrics,
                 notify=lambda _: None,
                 in_background=process.run,
             ),
         )
-        process.run(
-            Loop(
-                mind=mind,
-                policy=lambda: self.policy(node),
-                need=need,
-                clock=clock,
-                chance=self._chance.random,
-                place=Place(node),
-                metrics=metrics,
-                heartbeat=Heartbeat(clock.monotonic),
-                after_first_turn=lambda: None,
-            ).run()
+        process.loop = Loop(
+            mind=mind,
+            policy=lambda: self.policy(node),
+            need=need,
+            clock=clock,
+            chance=chance,
+            place=Place(node),
+            metrics=metrics,
+            heartbeat=Heartbeat(clock.monotonic),
+            after_first_turn=lambda: None,
         )
+        with older.release(is_older=self.is_older(node)):
+            process.run(process.loop.run())
         return process
 
     def kill(self, node: str) -> None:
@@ -283,8 +333,21 @@ class Agents:
         if not any(each.node == process.node for each in self.processes):
             boot = self.fleet.hosts[process.node].boot
             self._loop.call_later(
-                self._chance.uniform(0.2, 4.0), lambda: self._start_again(self.fleet.hosts[process.node], boot)
+                self.chance_of(process.node).uniform(0.2, 4.0), lambda: self._start_again(self.fleet.hosts[process.node], boot)
             )
+
+    def replace(self, process: Process) -> None:
+        """As a roll-out of the DaemonSet does: told to stop, dead ten seconds later at the latest, and a successor."""
+        if process.loop is not None and not process.is_dead:
+            self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is told to stop")
+            process.loop.stop()
+            self._crash_when_stopped(process, self._loop.time() + 10.0)
+
+    def _crash_when_stopped(self, process: Process, end: float) -> None:
+        if process.loop is not None and process.loop.is_turning and self._loop.time() < end:
+            self._loop.call_later(0.2, lambda: self._crash_when_stopped(process, end))
+        else:
+            self.crash(process)
 
     def _start_again(self, host: Host, boot: int) -> None:
         if host.is_up and host.boot == boot and not any(each.node == host.name for each in self.processes):
@@ -364,15 +427,17 @@ class Wire:
             )
         agents.requests += 1
         fault = agents.plan(agents.requests, node, request)
+        chance = agents.chance_of(node)
         if fault is not None:
             agents.trace.append(
                 f"{asyncio.get_running_loop().time():8.2f} {node}: {request.method} {request.path} meets: {fault.value}"
             )
-        await asyncio.sleep(agents._chance.uniform(*_LATENCY_SECONDS))
+        await asyncio.sleep(chance.uniform(*_LATENCY_SECONDS))
         if (seconds := agents.latency(node, request)) > 0:
             await asyncio.sleep(seconds)
+        await self._be_cut_off(request)
         response = await self._meet(fault, request) if fault is not None else self._pass(request)
-        await asyncio.sleep(agents._chance.uniform(*_LATENCY_SECONDS))
+        await asyncio.sleep(chance.uniform(*_LATENCY_SECONDS))
         if request.method == "GET":
             agents.land_held(node, request.path)
         await self._process.thawed()
@@ -383,7 +448,23 @@ class Wire:
             raise NotSent("connection refused")
         return self._agents.land(self._process.node, request)
 
+    async def _be_cut_off(self, request: Request) -> None:
+        """Raises while the agent has no network."""
+        agents = self._agents
+        until, how = agents.cut_off.get(self._process.node, (0.0, CutOff.SILENT))
+        if asyncio.get_running_loop().time() >= until:
+            return
+        agents.met[how.name] += 1
+        if how is CutOff.REFUSED:
+            raise NotSent("no route to host")
+        if how is CutOff.DEAF:
+            self._pass(request)
+        await asyncio.sleep(request.timeout_seconds)
+        raise Unclear("timed out")
+
     async def _meet(self, fault: Fault, request: Request) -> Response:
+        if fault is not Fault.STALE or self._agents.answered_before(request) is not None:
+            self._agents.met[fault.name] += 1
         if fault in OF_PROCESSES:
             await self._die(fault, request)
         if (
@@ -393,8 +474,10 @@ class Wire:
         ):
             return old
         await self._wait_out(fault)
-        if fault in (Fault.LOST_AFTER, Fault.FAILED_AFTER, Fault.PROXY, *WITHOUT_CONTENT_AFTER):
+        if fault in DONE_BEFORE_THE_ANSWER:
             self._pass(request)
+        if fault is Fault.AGAIN:
+            self._agents.land_later(self._process.node, request, 10.0)
         if fault is Fault.LATE:
             self._agents.hold(self._process.node, request)
         if fault is Fault.LATER:
@@ -442,6 +525,10 @@ class Wire:
             )
         if fault is Fault.THROTTLED:
             return server.refusal(429, "too many requests", retry_after="1")
+        if fault in (Fault.NOT_FOUND_PAGE, Fault.NOT_FOUND_PAGE_AFTER):
+            return Response(status=404, headers={}, body=b"404 page not found\n")
+        if fault is Fault.EXPIRED:
+            return server.refusal(410, "The provided continue parameter is too old")
         if fault in (Fault.FAILED, Fault.FAILED_AFTER):
             return server.refusal(500 if fault is Fault.FAILED else 504, "etcdserver: request timed out")
         return None

@@ -33,6 +33,8 @@ class SmallServer:
         self.store = Store(clock=clock)
         self.verbs = Verbs(self.store, wall_clock=wall_clock, chance=random.Random(seed))
         self._wall_clock = wall_clock
+        self.page_size = 0
+        """A list's page has at most so many items, whatever is asked for; 0: as many as are asked for."""
         for name in ("careen", "shop"):
             self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": name}}, actor="seed")
 
@@ -94,12 +96,18 @@ class SmallServer:
         selected = object_selector(
             request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""), info.resource.storage
         )
-        page = self.verbs.page(info.resource, info.namespace, selected=selected)
-        head = {
-            "kind": f"{info.resource.kind}List",
-            "apiVersion": info.resource.api_version,
-            "metadata": {"resourceVersion": str(page.version)},
-        }
+        asked = int(request.query.get("limit", "0"))
+        page = self.verbs.page(
+            info.resource,
+            info.namespace,
+            selected=selected,
+            limit=min(asked, self.page_size) if self.page_size else asked,
+            token=request.query.get("continue", ""),
+        )
+        metadata = {"resourceVersion": str(page.version)}
+        if page.next_token:
+            metadata["continue"] = page.next_token
+        head = {"kind": f"{info.resource.kind}List", "apiVersion": info.resource.api_version, "metadata": metadata}
         return _encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
 
     def _event(self, body: dict[str, Any]) -> bytes:
@@ -123,7 +131,11 @@ class SmallServer:
     def put(self, obj: dict[str, Any], *, actor: str = "seed") -> Stored:
         """The object exactly as it is given, status and all."""
         resource = BY_KIND[obj["apiVersion"], obj["kind"]]
-        metadata = {"uid": f"uid-{self.store.version + 1}", **obj["metadata"]}
+        metadata = {
+            "uid": f"uid-{self.store.version + 1}",
+            "creationTimestamp": self.verbs.now(),
+            **obj["metadata"],
+        }
         return self.store.put(
             resource.storage,
             (metadata.get("namespace", ""), metadata["name"]),

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from careen.agent.observe import Forecaster
+from careen.cluster.wire.api import ApiServer
 from careen.core.facts.policy import Budget, Policy
+from careen.settings.live import LiveSettings
 from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Plan
 from tests.careen.chaos.fleet.laws import verdict
 from tests.careen.chaos.fleet.machines import Fleet
@@ -29,6 +32,9 @@ class Shape:
     concurrency: int = 1
     zone_limit: int = 0
     replicas_per_node: int = 1
+    is_town: bool = False  # a cluster's usual mixture of workloads, instead of two applications
+    page_size: int = 0  # of the server's lists; 0: as many items as are asked for
+    has_real_forecast: bool = False
     budgets: tuple[Budget, ...] = ()
 
     @property
@@ -78,6 +84,12 @@ class World:
         self.persons = Persons()
         self.settings: dict[str, dict[str, Any]] = {}
         """What each agent was last told otherwise, by the names of the policy."""
+        self.live: dict[str, LiveSettings] = {}
+        """What agents hold of a ConfigMap that somebody edited."""
+        self.older: set[str] = set()
+        """Whose agents are of an older release."""
+        self.forecasts: list[Any] = []
+        """Of each agent process its real forecasts, where the shape has them."""
         self.broken: list[str] = []
         """What broke inside the story itself: a turn of an agent, or a machine."""
         self.booted: list[str] = []
@@ -90,10 +102,24 @@ class World:
         self.put_daemonset()
         for name in shape.names:
             self.fleet.add_host(name, shape.labels(name))
-        self.fleet.add_workloads(shape.nodes * shape.replicas_per_node)
+        if shape.is_town:
+            self.fleet.add_town()
+        else:
+            self.fleet.add_workloads(shape.nodes * shape.replicas_per_node)
+        self.server.page_size = shape.page_size
+        self.agents.is_older = self.older.__contains__
+        if shape.has_real_forecast:
+            self.agents.forecaster = self._real_forecaster
         self.initial = {node["metadata"]["name"]: node for node in self.server.all("nodes")}
         for name in shape.names:
             self.agents.start(name)
+
+    def _real_forecaster(self, api: ApiServer, _node: str) -> Forecaster:
+        from tests.careen.chaos.fleet.forecasts import Real  # it loads numpy
+
+        self.forecasts.append(Real(api))
+        made: Forecaster = self.forecasts[-1]
+        return made
 
     @property
     def now(self) -> float:

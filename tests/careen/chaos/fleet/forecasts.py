@@ -1,0 +1,36 @@
+"""The real forecast in a simulated fleet: scheduler_core's, on the lists that the simulated server gives, in this
+process and not in a child."""
+
+from __future__ import annotations
+
+import asyncio
+
+from careen.cluster.whole_cluster import read_cluster
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError
+from careen.core.facts.observation import Unknown
+from scheduler_core.simulation.drain import simulate_drain
+from scheduler_core.simulation.forecast import Forecast
+from scheduler_core.snapshot.snapshot import UnknownNodeError
+
+_CHILD_SECONDS = 1.0  # a child process starts and computes
+
+
+class Real:
+    """One agent's forecasts; its requests meet the same faults as the agent's own."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self._api = api
+        self.made = 0
+
+    async def forecast(self, node: str) -> Forecast | Unknown:
+        await asyncio.sleep(_CHILD_SECONDS)
+        made_at = self._api.clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
+        try:
+            snapshot = await read_cluster(self._api)
+            made = simulate_drain(snapshot, [node], made_at=made_at)[0]
+        except (ClusterError, UnknownNodeError) as error:
+            return Unknown(f"the simulation failed: {error}")
+        # What the agent believes has passed through the child's JSON.
+        self.made += 1
+        return Forecast.from_mapping(made.to_mapping())

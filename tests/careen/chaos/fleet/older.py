@@ -1,0 +1,68 @@
+"""Agents of an older release beside today's: they neither write what the lock learnt since, nor keep it when they
+write the lock back.
+
+Which release an agent is of, its own tasks know and nobody else: a context variable says it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from careen.core.lock import content
+
+OF_THE_LOCK = ("abreast", "passed")
+OF_AN_ENTRY = ("zone", "failed", "overdue")
+"""The optional fields that the first preview did not have."""
+
+_IS_OLDER = ContextVar("is_older", default=False)
+dropped = 0
+"""How often an older agent lost what another one had written, or did not write what today's would have."""
+
+
+@contextmanager
+def release(*, is_older: bool) -> Iterator[None]:
+    """Tasks that are made within are of this release for as long as they live."""
+    token = _IS_OLDER.set(is_older)
+    try:
+        yield
+    finally:
+        _IS_OLDER.reset(token)
+
+
+@contextmanager
+def side_by_side() -> Iterator[None]:
+    """Today's code reads and writes the lock as the older release does, where an older agent runs it."""
+    parse, render = content.parse, content.render
+    content.parse = lambda text: parse(_known(text) if _IS_OLDER.get() else text)  # type: ignore[assignment]
+    content.render = lambda wanted: _written(render, wanted)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        content.parse, content.render = parse, render
+
+
+def _written(render: Callable[[content.LockContent], str | None], wanted: content.LockContent) -> str | None:
+    text = render(wanted)
+    return _known(text) if _IS_OLDER.get() else text
+
+
+def _known(text: str | None) -> str | None:
+    """The same lock with the fields that the older release knows."""
+    global dropped  # noqa: PLW0603 - counted for the report of a run, by nobody else
+    try:
+        lock: Any = json.loads(text or "")
+    except ValueError:
+        return text
+    if not isinstance(lock, dict) or not isinstance(lock.get("locks") or [], list):
+        return text
+    rows = [_without(row, OF_AN_ENTRY) if isinstance(row, dict) else row for row in lock.get("locks") or []]
+    known = {**_without(lock, OF_THE_LOCK), **({"locks": rows} if "locks" in lock else {})}
+    dropped += known != lock
+    return json.dumps(known, separators=(",", ":"))
+
+
+def _without(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in names}

@@ -1,0 +1,158 @@
+"""What a network, machines, workloads and a cluster's operators do to a fleet, besides `people.py`: an agent without
+a network, a second boot, pods that end late, budgets that close, edits of the ConfigMap, roll-outs of careen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from careen.settings.live import KEY, Given, LiveSettings, SeenConfigMap
+from tests.careen.chaos.fleet.agents import CutOff
+
+if TYPE_CHECKING:
+    from tests.careen.chaos.fleet.world import World
+
+Act = Callable[["World", str], None]
+
+
+def cut_off(world: World, name: str) -> None:
+    """This node's agent alone has no network."""
+    until = world.now + world.chance.uniform(5.0, 150.0)
+    world.agents.cut_off[name] = (until, world.chance.choice(list(CutOff)))
+
+
+def boot_twice(world: World, name: str) -> None:
+    """Firmware, a kernel panic, an impatient hand: the next boot is followed by another one."""
+    world.fleet.hosts[name].more_boots = 1
+
+
+def end_late(world: World, name: str) -> None:
+    """The kubelet ends no pod of this node for a while, whatever their grace."""
+    world.fleet.workloads.ends_from[name] = world.now + world.chance.uniform(20.0, 120.0)
+
+
+def close_budget(world: World, _name: str) -> None:
+    """No pod of an application may be disturbed for a while."""
+    workloads = world.fleet.workloads
+    guarded = [app for app in workloads.apps.values() if app.may_be_away is not None]
+    if guarded:
+        app = world.chance.choice(guarded)
+        workloads.set_budget(app.name, 0)
+        world.at(world.chance.uniform(5.0, 100.0), lambda: workloads.set_budget(app.name, app.may_be_away or 0))
+
+
+def forget_lists(world: World, _name: str) -> None:
+    """The server compacts its history: whoever is between two pages of a list gets 410."""
+    world.server.store.forget_history()
+
+
+# The ConfigMap ---------------------------------------------------------------------------------------------------
+
+_TEXTS = (
+    "",
+    'reboot-days: ""\n',
+    "concurrency: 1\n",
+    "prefer-no-schedule-taint: other.key/soon\n",
+    'prefer-no-schedule-taint: ""\n',
+    "drain-timeout: 30s\n",
+    "order: zone\n",
+    "drain-parallel: 3\nlock-release-delay: 5s\n",
+    "reboot-days: sometimes\n",
+    "concurrency: [1\n",
+    "no-such-setting: 1\n",
+)
+_LIVE = ("window", "concurrency", "taint_key", "drain", "order", "lock_release_delay_seconds")
+"""What an edit may change here; the deadlines of a storm stay those of `World.policy`."""
+
+
+def live_settings(world: World, name: str) -> LiveSettings:
+    """What the agent of this node has in force, as its process holds it."""
+    if name not in world.live:
+        flags = {"node_id": (name,), "concurrency": (str(world.shape.concurrency),)}
+        world.live[name] = LiveSettings(Given(flags=flags, environment={}), None, config_map_name="careen/careen")
+    return world.live[name]
+
+
+def offer(world: World, name: str, seen: SeenConfigMap | None) -> None:
+    live = live_settings(world, name)
+    live.offer(seen)
+    in_force = {each: getattr(live.policy, each) for each in _LIVE}
+    world.settings[name] = {**world.settings.get(name, {}), **in_force}
+
+
+def edit_config_map(world: World, _name: str) -> None:
+    """Edited, spoilt or deleted; each agent hears of it in its own time."""
+    text = world.chance.choice((*_TEXTS, None))
+    seen = None if text is None else SeenConfigMap(uid="one", resource_version=str(world.now), data={KEY: text})
+    for name in world.shape.names:
+        world.at(world.chance.uniform(0.0, 10.0), lambda name=name: offer(world, name, seen))
+
+
+# careen's own DaemonSet ------------------------------------------------------------------------------------------
+
+
+def roll_out(world: World, _name: str) -> None:
+    """Another image: the agents are replaced one after another, by today's release."""
+    _roll(world, "careen:2", older=())
+
+
+def roll_back(world: World, _name: str) -> None:
+    """And back to the release before; it stops half-way as often as not."""
+    names = world.chance.sample(world.shape.names, world.chance.randint(1, len(world.shape.names)))
+    _roll(world, "careen:0", older=tuple(names))
+
+
+def _roll(world: World, image: str, older: tuple[str, ...]) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": image}]}}
+    world.server.change(
+        "daemonsets",
+        "careen",
+        lambda old: {**old, "spec": {**old["spec"], "template": template}},
+        actor="person",
+        namespace="careen",
+    )
+    at = 0.0
+    for name in older or world.shape.names:
+        at += world.chance.uniform(0.5, 6.0)
+        world.at(at, lambda name=name: _replace(world, name, is_older=bool(older)))
+
+
+def _replace(world: World, name: str, *, is_older: bool) -> None:
+    world.older.discard(name)
+    if is_older:
+        world.older.add(name)
+    for process in [each for each in world.agents.processes if each.node == name]:
+        world.agents.replace(process)
+    _say_progress(world)
+
+
+def _say_progress(world: World) -> None:
+    """What the DaemonSet's controller writes beside the lock, with each pod that it replaces."""
+    world.server.change(
+        "daemonsets",
+        "careen",
+        lambda old: {**old, "status": {**old["status"], "updatedNumberScheduled": int(world.now)}},
+        actor="system:daemon-set-controller",
+        namespace="careen",
+        subresource="status",
+    )
+
+
+NETWORK: tuple[Act, ...] = (cut_off, forget_lists)
+MACHINES: tuple[Act, ...] = (boot_twice,)
+WORKLOADS: tuple[Act, ...] = (end_late, close_budget)
+SETTINGS: tuple[Act, ...] = (edit_config_map,)
+RELEASES: tuple[Act, ...] = (roll_out, roll_back)
+
+
+def calm(world: World) -> None:
+    """Everybody has a network, budgets are open, the ConfigMap is as it was and one release runs everywhere."""
+    world.agents.cut_off.clear()
+    world.fleet.workloads.ends_from.clear()
+    world.fleet.workloads.open_budgets()
+    world.fleet.workloads.remove_bare_pods()
+    world.live.clear()
+    for host in world.fleet.hosts.values():
+        host.more_boots = 0
+    for name in sorted(world.older):
+        _replace(world, name, is_older=False)
