@@ -127,7 +127,9 @@ def _reconcile(situation: Situation) -> Decision | None:
         if is_settled and not recovering.looks_like_ours(situation):
             return None
         if isinstance(seen.lock, NotAsked):
-            return want(situation, Evidence.LOCK) if memory.holders_not_before <= seen.uptime else None
+            # However short a time ago the lock was read: with the next write the Node would not tell of the reboot.
+            is_due = memory.holders_not_before <= seen.uptime or recovering.says_announced(situation.node)
+            return want(situation, Evidence.LOCK) if is_due else None
     found = recovering.decide(situation)
     return _looked_idle(situation) if found is None and situation.phase is Phase.IDLE else found
 

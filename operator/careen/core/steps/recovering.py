@@ -216,17 +216,18 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
 def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
     """Whether the host may have been asked under this claim: this process knows, or the Node still says that
     the reboot was announced."""
-    return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or _says_announced(situation.node))
+    return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or says_announced(situation.node))
 
 
-def _says_announced(node: NodeView) -> bool:
+def says_announced(node: NodeView) -> bool:
+    """Whether the Node says, with or without a record, that a reboot was announced and not yet proven."""
     return node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
 
 
 def _not_before_it_is_read(situation: Situation) -> Decision | None:
     """Without a record only the phase on the Node still tells of a reboot that may be under way: it is left
     alone until the claim is found. A cordoned node has no use for a soft taint meanwhile."""
-    if situation.phase is not Phase.IDLE or not _says_announced(situation.node):
+    if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
     sentence = "the record of an announced reboot is missing, and its claim cannot be looked up yet"
     return stay(situation, Code.LOCK_UNKNOWN, sentence, look=_UNREAD_LOOK_SECONDS, is_silent=True)

@@ -382,3 +382,11 @@ def test_a_node_that_says_a_reboot_was_announced_is_left_alone_until_its_claim_c
 ) -> None:
     decision = idle(node=ANNOUNCED, need=YES, **unread)
     assert (decision.phase, kinds(decision)) == (Phase.IDLE, [])
+
+
+def test_the_wiped_record_of_an_announced_reboot_is_missed_at_once_however_lately_the_lock_was_read() -> None:
+    """Written as a mere need, the Node would not tell of the reboot any more, and others would free its claim."""
+    has_looked = remembering(is_reconciled=True, holders_not_before=UPTIME + 20)
+    assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
+    decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)
+    assert (decision.phase, kinds(decision)) == (Phase.IDLE, [])
