@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -73,7 +73,9 @@ def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
 class World:
     """Build it inside a running (virtual) loop."""
 
-    def __init__(self, shape: Shape, *, plan: Plan = nothing_goes_wrong, seed: int = 0) -> None:
+    def __init__(
+        self, shape: Shape, *, plan: Plan = nothing_goes_wrong, seed: int = 0, older: Iterable[str] = ()
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.shape = shape
         self.seed = seed
@@ -86,7 +88,7 @@ class World:
         """What each agent was last told otherwise, by the names of the policy."""
         self.live: dict[str, LiveSettings] = {}
         """What agents hold of a ConfigMap that somebody edited."""
-        self.older: set[str] = set()
+        self.older = set(older)
         """Whose agents are of an older release."""
         self.forecasts: list[Any] = []
         """Of each agent process its real forecasts, where the shape has them."""

@@ -1,0 +1,166 @@
+"""Which storm a seed stands for. The weathers differ in what happens, and in which laws their own troubles break."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from careen.cluster.wire.transport import Request
+from tests.careen.chaos.fleet import operations, people
+from tests.careen.chaos.fleet.agents import Fault
+from tests.careen.chaos.storm.story import Event, Story
+
+STORM_SECONDS = 400.0
+_ACTING_SECONDS = 250.0
+
+Act = people.Act
+ACTS: Mapping[str, Act] = {
+    act.__name__: act
+    for act in (
+        *people.SETTINGS,
+        *people.NODES,
+        *people.LOCKS,
+        *people.OBJECTS,
+        *people.WORKLOADS,
+        *people.MACHINES,
+        *operations.NETWORK,
+        *operations.MACHINES,
+        *operations.WORKLOADS,
+        *operations.SETTINGS,
+        *operations.RELEASES,
+    )
+}
+
+REQUESTS: Mapping[str, Callable[[Request], bool]] = {
+    "request": lambda _: True,
+    "read": lambda request: request.method == "GET",
+    "write": lambda request: request.method != "GET" and not request.path.endswith("/events"),
+    "write of the lock": lambda request: request.method == "PATCH" and "/daemonsets/" in request.path,
+    "write of the Node": lambda request: request.method == "PATCH" and "/nodes/" in request.path,
+    "read of the lock": lambda request: request.method == "GET" and "/daemonsets/" in request.path,
+    "eviction": lambda request: request.path.endswith("/eviction"),
+    "page": lambda request: "continue" in request.query,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weather:
+    """One kind of trouble. `but` names the rules of the demo's judge and the laws that this trouble itself breaks."""
+
+    acts: Sequence[Act] = ()
+    most_acts: int = 8
+    faults_per_node: float = 2.0
+    has_crashing_daemons: bool = False
+    but: tuple[str, ...] = ()
+
+
+# What people do to claims and needs, the demo's judge would lay to the agents; `laws.py` judges these stories
+# by their instants.
+_HANDS = ("taint", "finished", "once", "loop")
+_LOCK_HANDS = (*_HANDS, "told", "claim", "claims", "release", "theft")
+_EVERYTHING = (*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained", "own-node", "nodes-down")
+
+WEATHER: Mapping[str, Weather] = {
+    "faults alone": Weather(faults_per_node=6.0, but=("taint",)),
+    "people at nodes": Weather(
+        acts=people.NODES, but=(*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained")
+    ),
+    "people at the lock": Weather(acts=people.LOCKS, but=_LOCK_HANDS),
+    "workloads": Weather(
+        acts=(
+            *people.WORKLOADS,
+            *operations.WORKLOADS,
+            *operations.WORKLOADS,
+            people.crash_agent,
+            people.freeze_agent,
+            people.touch,
+        ),
+        most_acts=12,
+        has_crashing_daemons=True,
+        but=("taint",),
+    ),
+    "machines": Weather(
+        acts=(*people.MACHINES, *operations.MACHINES, *operations.MACHINES),
+        but=(*_HANDS, "claim", "claims", "settled", "release", "nodes-down"),
+    ),
+    "lost objects": Weather(
+        acts=people.OBJECTS, most_acts=5, but=(*_LOCK_HANDS, "tidy", "settled", "explained", "own-node", "drained")
+    ),
+    "settings": Weather(
+        acts=(*people.SETTINGS, *operations.SETTINGS * 3, people.crash_agent, people.outage), but=("taint", "settled")
+    ),
+    "network": Weather(
+        acts=(*operations.NETWORK, operations.cut_off, people.freeze_agent, people.outage),
+        faults_per_node=4.0,
+        but=("taint",),
+    ),
+    "releases": Weather(acts=(*operations.RELEASES, people.crash_agent, operations.cut_off), but=("taint",)),
+    "everything": Weather(acts=tuple(ACTS.values()), most_acts=16, faults_per_node=3.0, but=_EVERYTHING),
+}
+
+
+def story_of(seed: int) -> Story:
+    """The storm of this seed: ten weathers in turn; every tenth round of ten seeds, and every tenth seed of a round,
+    has the real forecast."""
+    chance = random.Random(seed)
+    name = list(WEATHER)[seed % len(WEATHER)]
+    weather = WEATHER[name]
+    nodes = chance.randint(5, 8)
+    names = [f"n{number}" for number in range(1, nodes + 1)]
+    zones = chance.choice((0, 0, 2, 3))
+    return Story(
+        seed=seed,
+        weather=name,
+        nodes=nodes,
+        zones=zones,
+        control_planes=chance.choice((0, 0, 1, 3)),
+        concurrency=chance.choice((1, 2, 3)),
+        page_size=chance.choice((0, 0, 3, 10)),
+        has_real_forecast=seed // len(WEATHER) % 10 == seed % len(WEATHER),
+        older=tuple(each for each in names if chance.random() < 0.5) if name in ("releases", "everything") else (),
+        crashing_daemons=tuple(each for each in names if weather.has_crashing_daemons and chance.random() < 0.3),
+        events=tuple(
+            sorted(
+                [*_needs(names, chance), *_acts(weather, names, chance), *_faults(weather, names, chance)],
+                key=lambda event: event.at,
+            )
+        ),
+    )
+
+
+def _needs(names: list[str], chance: random.Random) -> list[Event]:
+    """Most nodes ask for a reboot; the others stand beside them."""
+    asking = [name for name in names if chance.random() < 0.8] or names[:1]
+    return [Event(at=_at(chance, 3.0, 60.0), node=name, what="need") for name in asking]
+
+
+def _acts(weather: Weather, names: list[str], chance: random.Random) -> list[Event]:
+    if not weather.acts:
+        return []
+    return [
+        Event(
+            at=_at(chance, 3.0, _ACTING_SECONDS),
+            node=chance.choice(names),
+            what=chance.choice(weather.acts).__name__,
+            seed=chance.getrandbits(32),
+        )
+        for _ in range(chance.randint(1, weather.most_acts))
+    ]
+
+
+def _faults(weather: Weather, names: list[str], chance: random.Random) -> list[Event]:
+    count = chance.randint(0, round(2 * weather.faults_per_node * len(names)))
+    return [
+        Event(
+            at=_at(chance, 0.0, _ACTING_SECONDS),
+            node=chance.choice(names),
+            what=(fault := chance.choice(list(Fault))).name,
+            of="page" if fault is Fault.EXPIRED else chance.choice([each for each in REQUESTS if each != "page"]),
+        )
+        for _ in range(count)
+    ]
+
+
+def _at(chance: random.Random, begin: float, end: float) -> float:
+    return round(chance.uniform(begin, end), 2)

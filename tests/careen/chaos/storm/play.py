@@ -1,0 +1,141 @@
+"""Plays a story to its end and judges it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from careen.cluster.wire.transport import Request
+from careen.core.facts.phases import MOVES
+from tests.careen.chaos.fleet import older, operations, people
+from tests.careen.chaos.fleet.agents import Fault, can_meet
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import World
+from tests.careen.chaos.storm.draw import ACTS, REQUESTS, STORM_SECONDS, WEATHER
+from tests.careen.chaos.storm.story import Event, Story
+
+_ROUNDS_HOME, _ROUND_SECONDS = 12, 250.0
+
+
+@dataclass
+class Tally:
+    """What storms came to, in numbers that can be added."""
+
+    storms: int = 0
+    virtual_seconds: float = 0.0
+    requests: int = 0
+    reboots: int = 0
+    real_forecasts: int = 0
+    lost_by_older: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    acts: Counter[str] = field(default_factory=Counter)
+    moves: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Tally) -> None:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    story: Story
+    broken: list[str]
+    tally: Tally
+    trace: tuple[str, ...] = ()
+
+    @property
+    def laws(self) -> frozenset[str]:
+        """The names of what was broken, without the instants."""
+        return frozenset(each.split(":", 1)[0] for each in self.broken)
+
+
+def play(story: Story) -> Outcome:
+    """What became of it. Whatever breaks in the harness is told like a broken law, so that it shrinks as well."""
+    before = older.dropped
+    with older.side_by_side():
+        world = run_virtually(_storm(story))
+    broken = world.verdict(but=WEATHER[story.weather].but)
+    tally = _tally(story, world)
+    tally.lost_by_older = older.dropped - before
+    return Outcome(story, broken, tally, tuple(world.agents.trace) if broken else ())
+
+
+async def _storm(story: Story) -> World:
+    waiting: dict[str, list[Event]] = defaultdict(list)
+    for event in sorted((each for each in story.events if each.is_fault), key=lambda each: each.at):
+        waiting[event.node].append(event)
+    is_calm = False
+
+    def plan(_number: int, node: str, request: Request) -> Fault | None:
+        if is_calm:
+            return None
+        for event in waiting[node]:
+            if event.at > world.now:
+                return None
+            fault = Fault[event.what]
+            if fault is Fault.STALE and world.agents.answered_before(request) is None:
+                continue
+            if REQUESTS[event.of or "request"](request) and can_meet(request, fault):
+                waiting[node].remove(event)
+                return fault
+        return None
+
+    world = World(story.shape, plan=plan, seed=story.seed, older=story.older)
+    for name in story.crashing_daemons:
+        world.fleet.add_crashing_daemon(name)
+    for event in story.events:
+        if not event.is_fault:
+            world.at(event.at, lambda event=event: _happen(world, event))
+    await asyncio.sleep(STORM_SECONDS)
+    is_calm = True
+    world.note("calm")
+    people.calm(world)
+    operations.calm(world)
+    for _ in range(_ROUNDS_HOME):
+        people.help_the_failed(world)
+        await world.until_home(_ROUND_SECONDS)
+        if world.is_home():
+            break
+    world.stop()
+    return world
+
+
+def _happen(world: World, event: Event) -> None:
+    world.note(f"{event.what} {event.node}")
+    if event.what == "need":
+        world.fleet.hosts[event.node].needs_reboot()
+        return
+    world.chance = random.Random(event.seed)
+    ACTS[event.what](world, event.node)
+
+
+def _tally(story: Story, world: World) -> Tally:
+    return Tally(
+        storms=1,
+        virtual_seconds=world.now,
+        requests=world.agents.requests,
+        reboots=sum(event.what == "booted" for event in world.fleet.log),
+        real_forecasts=sum(each.made for each in world.forecasts),
+        faults=Counter(world.agents.met),
+        acts=Counter(event.what for event in story.events if not event.is_fault),
+        moves=_moves(world),
+    )
+
+
+def _moves(world: World) -> Counter[str]:
+    """The moves between phases that agents' writes show, each of the table's."""
+    found: Counter[str] = Counter()
+    for change in world.server.store.journal:
+        if change.storage[1] != "nodes" or change.before is None or change.after is None:
+            continue
+        before, after = (_phase(each.content) for each in (change.before, change.after))
+        if (before, after) in MOVES and change.actor.startswith("careen-agent-"):
+            found[f"{before} → {after}"] += 1
+    return found
+
+
+def _phase(node: Any) -> str:
+    return str((node["metadata"].get("annotations") or {}).get("careen.dev/phase", "Idle"))

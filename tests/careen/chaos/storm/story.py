@@ -1,0 +1,83 @@
+"""A storm as data: the fleet, and what happens to it and when. Drawn from a seed, kept in a file, or shrunk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from careen.core.facts.policy import Budget, BudgetKind
+from tests.careen.chaos.fleet.agents import Fault
+from tests.careen.chaos.fleet.world import Shape
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that happens, `at` so many seconds into the story: a need, an act of `people.py` or `operations.py`, or a
+    fault of `agents.py`, which waits for the node's next request that can meet it."""
+
+    at: float
+    node: str
+    what: str
+    of: str = ""  # which requests a fault waits for: a name of `draw.REQUESTS`
+    seed: int = 0  # of whatever chance the act itself has
+
+    @property
+    def is_fault(self) -> bool:
+        return self.what in Fault.__members__
+
+    def told(self) -> str:
+        if self.is_fault:
+            return f"{self.at:7.2f} {self.node}: the next {self.of or 'request'}: {Fault[self.what].value}"
+        return f"{self.at:7.2f} {self.node}: {self.what}"
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything that decides how a storm goes."""
+
+    seed: int
+    weather: str
+    nodes: int
+    zones: int = 0
+    control_planes: int = 0
+    concurrency: int = 1
+    page_size: int = 0
+    has_real_forecast: bool = False
+    older: tuple[str, ...] = ()
+    crashing_daemons: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+    was_wrong: str = ""  # of a story that is kept: what it found
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(
+            nodes=self.nodes,
+            zones=self.zones,
+            control_planes=self.control_planes,
+            concurrency=self.concurrency,
+            zone_limit=1 if self.zones else 0,
+            budgets=(Budget(kind=BudgetKind.ZONE, limit=1),) if self.zones else (),
+            is_town=True,
+            page_size=self.page_size,
+            has_real_forecast=self.has_real_forecast,
+        )
+
+    def told(self) -> str:
+        """For whoever reads a failure."""
+        head = {
+            name: value
+            for name, value in msgspec.to_builtins(self).items()
+            if name not in ("events", "was_wrong", "seed", "weather")
+        }
+        return "\n".join([f"seed {self.seed}, {self.weather}: {head}", *(event.told() for event in self.events)])
+
+
+def to_line(story: Story) -> str:
+    return msgspec.json.encode(story).decode()
+
+
+def from_line(line: str | bytes) -> Story:
+    return msgspec.json.decode(line, type=Story)
+
+
+def with_events(story: Story, events: Any) -> Story:
+    return msgspec.structs.replace(story, events=tuple(events))
