@@ -1,0 +1,11 @@
+"""`python -m tests.careen.chaos.storm --seeds 500` plays many; `--seed N` plays one, tells it, and shrinks it if it breaks a
+law."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.careen.chaos.storm.many import main
+
+if __name__ == "__main__":
+    sys.exit(main())

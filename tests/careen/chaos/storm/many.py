@@ -1,0 +1,99 @@
+"""Many storms, one process for each core, and their report."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import multiprocessing
+import os
+import time
+import warnings
+from collections.abc import Iterator
+
+from tests.careen.chaos.storm import report
+from tests.careen.chaos.storm.draw import story_of
+from tests.careen.chaos.storm.play import Outcome, Tally, play
+from tests.careen.chaos.storm.shrink import shrink
+
+_MOST_FAILURES = 5
+"""More of them say no more, and each is shrunk."""
+_PROGRESS_SECONDS = 30.0
+_ENOUGH_TO_MISS_NOTHING = 500
+_STORMS_A_PROCESS = 200
+"""A process is replaced after so many: what libraries keep for good stays bounded."""
+
+
+def main() -> int:
+    """Exit code 1 when a law broke, or when hundreds of storms missed a fault."""
+    asked = _arguments()
+    _be_quiet()
+    if asked.seed is not None:
+        return _one(asked.seed)
+    total, failed = _all(range(asked.first, asked.first + asked.seeds), asked.jobs)
+    print(report.totals(total))
+    for outcome in failed:
+        print("\n" + report.failure(outcome, shrink(outcome)), flush=True)
+    missed = list(report.never(total)) if total.storms >= _ENOUGH_TO_MISS_NOTHING else []
+    if missed:
+        print(f"never happened: {', '.join(missed)}")
+    return 1 if failed or missed else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.careen.chaos.storm", description="Storms on virtual time; see CONTRIBUTING.md.")
+    parser.add_argument("--seeds", type=int, default=500, help="how many storms")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
+    parser.add_argument("--seed", type=int, help="this one alone, with its story")
+    return parser.parse_args()
+
+
+def _one(seed: int) -> int:
+    outcome = play(story_of(seed))
+    print(report.totals(outcome.tally))
+    print(report.failure(outcome, shrink(outcome)) if outcome.broken else outcome.story.told())
+    return 1 if outcome.broken else 0
+
+
+def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
+    """The sum of all, and the first few that broke a law; with so many, or Ctrl-C, the run ends early."""
+    total, failed = Tally(), list[Outcome]()
+    with contextlib.suppress(KeyboardInterrupt):
+        for outcome in _told(_outcomes(seeds, jobs), len(seeds)):
+            total.add(outcome.tally)
+            if outcome.broken:
+                failed.append(outcome)
+            if len(failed) >= _MOST_FAILURES:
+                print(f"{_MOST_FAILURES} storms broke a law: no more are tried", flush=True)
+                break
+    return total, failed
+
+
+def _told(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
+    """The same, with a line now and then, and one for each that broke a law."""
+    told_at = time.monotonic()
+    for done, outcome in enumerate(outcomes, start=1):
+        if outcome.broken:
+            print(f"seed {outcome.story.seed}: {outcome.broken[0]}", flush=True)
+        if time.monotonic() - told_at > _PROGRESS_SECONDS:
+            told_at = time.monotonic()
+            print(f"{done} of {number} storms", flush=True)
+        yield outcome
+
+
+def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
+    with multiprocessing.get_context("spawn").Pool(jobs, _be_quiet, maxtasksperchild=_STORMS_A_PROCESS) as pool:
+        yield from pool.imap_unordered(_play_seed, seeds)
+
+
+def _play_seed(seed: int) -> Outcome:
+    outcome = play(story_of(seed))
+    # The story alone would do for most; a trace is worth its way to us only where a law broke.
+    return outcome if outcome.broken else Outcome(story_of(seed), [], outcome.tally)
+
+
+def _be_quiet() -> None:
+    """Agents log what they meet; here the trace tells it. A warning is an error, as under pytest."""
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("error")

@@ -1,0 +1,62 @@
+"""What storms came to, for people: totals, what never happened, and failures as short stories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from careen.core.facts.phases import MOVES
+from tests.careen.chaos.fleet.agents import CutOff, Fault
+from tests.careen.chaos.storm.draw import ACTS
+from tests.careen.chaos.storm.play import Outcome, Tally
+from tests.careen.chaos.storm.story import to_line
+
+_LAST_LINES = 120
+
+
+def totals(tally: Tally) -> str:
+    """The figures of a run. What could have happened and did not is named."""
+    moves = {f"{before} → {after}" for before, after in MOVES}
+    reached = [move for move in tally.moves if move in moves]
+    unreached = ", ".join(sorted(moves - set(reached)))
+    lines = [
+        f"{tally.storms} storms, {tally.virtual_seconds / 3600:.1f} virtual hours, {tally.requests} requests, "
+        f"{tally.reboots} boots, {tally.real_forecasts} real forecasts",
+        f"faults: {_by_number(tally.faults)}",
+        f"acts: {_by_number(tally.acts)}",
+        f"locks that an agent of the older release read or wrote without the newer fields: {tally.lost_by_older}",
+        f"moves between phases: {_by_number(tally.moves)}",
+        f"moves reached: {len(reached)} of {len(moves)}" + (f"; not reached: {unreached}" if unreached else ""),
+    ]
+    return "\n".join(lines)
+
+
+def never(tally: Tally) -> Iterator[str]:
+    """Faults and acts that no storm has had: a run of hundreds that misses one tests less than it says."""
+    yield from (fault.name for fault in Fault if not tally.faults[fault.name])
+    yield from (way.name for way in CutOff if not tally.faults[way.name])
+    yield from (name for name in ACTS if not tally.acts[name])
+    if not tally.real_forecasts:
+        yield "the real forecast"
+    if not tally.lost_by_older:
+        yield "two releases side by side"
+
+
+def failure(first: Outcome, short: Outcome) -> str:
+    """What broke, the short story that still breaks it, the line to keep it by, and the end of its trace."""
+    return "\n".join(
+        [
+            f"seed {first.story.seed} ({first.story.weather}) broke:",
+            *(f"  {each}" for each in first.broken),
+            f"of {len(first.story.events)} events {len(short.story.events)} are needed to break:",
+            *(f"  {each}" for each in short.broken),
+            short.story.told(),
+            "to keep it, add this line to tests/careen/chaos/storm/kept.jsonl, with what was wrong:",
+            to_line(short.story),
+            *(line[:300] for line in short.trace[-_LAST_LINES:]),
+        ]
+    )
+
+
+def _by_number(counted: Counter[str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in counted.most_common()) or "none"

@@ -1,0 +1,47 @@
+"""A story that breaks a law, made short: events are taken away for as long as the same law still breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tests.careen.chaos.storm.play import Outcome, play
+from tests.careen.chaos.storm.story import Event, Story, with_events
+
+MOST_PLAYS = 200
+"""A story takes about a second: what is found within some minutes is short enough to be read."""
+
+
+def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[Story], Outcome] = play) -> Outcome:
+    """The shortest story that was found, with what it breaks. Each event of it is needed, unless the plays ran out."""
+    best, plays = outcome, 0
+
+    def still_breaks(events: Sequence[Event]) -> bool:
+        nonlocal best, plays
+        if plays >= most_plays:
+            return False
+        plays += 1
+        again = replay(with_events(outcome.story, events))
+        if not again.laws & outcome.laws:
+            return False
+        best = again
+        return True
+
+    _minimise(list(outcome.story.events), still_breaks)
+    return best
+
+
+def _minimise(events: list[Event], still_breaks: Callable[[Sequence[Event]], bool]) -> list[Event]:
+    """Zeller's ddmin without the subsets: halves, quarters and so on are left out, at last single events."""
+    size = max(1, len(events) // 2)
+    while events:
+        begin, is_shorter = 0, False
+        while begin < len(events):
+            shorter = [*events[:begin], *events[begin + size :]]
+            if still_breaks(shorter):
+                events, is_shorter = shorter, True
+            else:
+                begin += size
+        if size == 1 and not is_shorter:
+            break
+        size = size if is_shorter and size == 1 else max(1, size // 2)
+    return events
