@@ -233,13 +233,13 @@ async def storm_of_breaks(seed: int, faults: list[Fault]) -> World:
 
 
 PHASES = (Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.WAITING, Phase.FAILED)
-SEEDS = int(os.environ.get("CAREEN_CHAOS_SEEDS", "4"))
+SEEDS = int(os.environ.get("CHAOS_SEEDS", "4"))
 
 
 @pytest.mark.timeout(0)
 def test_faults_of_agents_and_of_the_server_together_break_no_law() -> None:
     """Each agent breaks in some phase for a while, and requests are lost meanwhile."""
-    first = int(os.environ.get("CAREEN_CHAOS_FIRST", "0"))
+    first = int(os.environ.get("CHAOS_FIRST", "0"))
     for seed in range(first, first + SEEDS):
         faults = [Fault("n1"), Fault("n2"), Fault("n3")]
         phases = (PHASES[seed % 6], PHASES[(seed // 6) % 6], Phase.DRAINING)

@@ -17,7 +17,7 @@ from tests.careen.chaos.fleet.laws import _holders, _writes
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
 
-SEEDS = range(int(os.environ.get("CAREEN_CHAOS_SEEDS", "4")) // 2)
+SEEDS = range(int(os.environ.get("CHAOS_SEEDS", "4")) // 2)
 _DEADLY = frozenset({*OF_PROCESSES, Fault.OUTAGE})
 
 

@@ -333,7 +333,8 @@ class Agents:
         if not any(each.node == process.node for each in self.processes):
             boot = self.fleet.hosts[process.node].boot
             self._loop.call_later(
-                self.chance_of(process.node).uniform(0.2, 4.0), lambda: self._start_again(self.fleet.hosts[process.node], boot)
+                self.chance_of(process.node).uniform(0.2, 4.0),
+                lambda: self._start_again(self.fleet.hosts[process.node], boot),
             )
 
     def replace(self, process: Process) -> None:

@@ -430,9 +430,7 @@ def _owner(kind: str, name: str) -> dict[str, Any]:
 
 def _serves(pod: Mapping[str, Any]) -> bool:
     conditions = pod["status"]["conditions"]
-    return (
-        "deletionTimestamp" not in pod["metadata"] and bool(conditions) and conditions[0]["status"] == "True"
-    )
+    return "deletionTimestamp" not in pod["metadata"] and bool(conditions) and conditions[0]["status"] == "True"
 
 
 def _status(*, is_ready: bool, phase: str = "Running") -> dict[str, Any]:

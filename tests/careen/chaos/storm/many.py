@@ -41,7 +41,9 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.careen.chaos.storm", description="Storms on virtual time; see CONTRIBUTING.md.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.careen.chaos.storm", description="Storms on virtual time; see CONTRIBUTING.md."
+    )
     parser.add_argument("--seeds", type=int, default=500, help="how many storms")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
