@@ -1,5 +1,5 @@
-"""Faults, people, networks and releases together, drawn from a seed: whatever they do, no law breaks, and when they stop
-the fleet comes home.
+"""Faults, people, networks and releases together, drawn from a seed: whatever they do, no law breaks, and when they
+stop the fleet comes home.
 
 A plain run plays the stories that failed once and a few seeds; `make storms SEEDS=…` plays as many as one likes."""
 

@@ -116,7 +116,7 @@ def story_of(seed: int) -> Story:
         zones=zones,
         control_planes=chance.choice((0, 0, 1, 3)),
         concurrency=chance.choice((1, 2, 3)),
-        page_size=chance.choice((0, 0, 3, 10)),
+        page_size=chance.choice((0, 0, 2, 5)),
         has_real_forecast=seed // len(WEATHER) % 10 == seed % len(WEATHER),
         older=tuple(each for each in names if chance.random() < 0.5) if name in ("releases", "everything") else (),
         crashing_daemons=tuple(each for each in names if weather.has_crashing_daemons and chance.random() < 0.3),

@@ -81,34 +81,44 @@ def _repeatable(seed: int) -> Iterator[None]:
         yield
 
 
-async def _storm(story: Story) -> World:
-    waiting: dict[str, list[Event]] = defaultdict(list)
-    for event in sorted((each for each in story.events if each.is_fault), key=lambda each: each.at):
-        waiting[event.node].append(event)
-    is_calm = False
+class _Faults:
+    """The faults of a story: each waits from its instant on for a request of its node that can meet it."""
 
-    def plan(_number: int, node: str, request: Request) -> Fault | None:
-        if is_calm:
+    def __init__(self, story: Story) -> None:
+        self.is_calm = False
+        self.world: World | None = None
+        self._waiting: dict[str, list[Event]] = defaultdict(list)
+        for event in sorted((each for each in story.events if each.is_fault), key=lambda each: each.at):
+            self._waiting[event.node].append(event)
+
+    def plan(self, _number: int, node: str, request: Request) -> Fault | None:
+        """What befalls this request."""
+        assert self.world is not None
+        due = [] if self.is_calm else [each for each in self._waiting[node] if each.at <= self.world.now]
+        met = next((each for each in due if self._is_for(each, request)), None)
+        if met is None:
             return None
-        for event in waiting[node]:
-            if event.at > world.now:
-                return None
-            fault = Fault[event.what]
-            if fault is Fault.STALE and world.agents.answered_before(request) is None:
-                continue
-            if REQUESTS[event.of or "request"](request) and can_meet(request, fault):
-                waiting[node].remove(event)
-                return fault
-        return None
+        self._waiting[node].remove(met)
+        return Fault[met.what]
 
-    world = World(story.shape, plan=plan, seed=story.seed, older=story.older)
+    def _is_for(self, event: Event, request: Request) -> bool:
+        fault = Fault[event.what]
+        if fault is Fault.STALE and self.world and self.world.agents.answered_before(request) is None:
+            return False
+        return REQUESTS[event.of or "request"](request) and can_meet(request, fault)
+
+
+async def _storm(story: Story) -> World:
+    faults = _Faults(story)
+    world = World(story.shape, plan=faults.plan, seed=story.seed, older=story.older)
+    faults.world = world
     for name in story.crashing_daemons:
         world.fleet.add_crashing_daemon(name)
     for event in story.events:
         if not event.is_fault:
             world.at(event.at, lambda event=event: _happen(world, event))
     await asyncio.sleep(STORM_SECONDS)
-    is_calm = True
+    faults.is_calm = True
     world.note("calm")
     people.calm(world)
     operations.calm(world)

@@ -20,8 +20,10 @@ def totals(tally: Tally) -> str:
     reached = [move for move in tally.moves if move in moves]
     unreached = ", ".join(sorted(moves - set(reached)))
     lines = [
-        f"{tally.storms} storms, {tally.virtual_seconds / 3600:.1f} virtual hours, {tally.requests} requests, "
-        f"{tally.reboots} boots, {tally.real_forecasts} real forecasts",
+        (
+            f"{tally.storms} storms, {tally.virtual_seconds / 3600:.1f} virtual hours, {tally.requests} requests, "
+            f"{tally.reboots} boots, {tally.real_forecasts} real forecasts"
+        ),
         f"faults: {_by_number(tally.faults)}",
         f"acts: {_by_number(tally.acts)}",
         f"locks that an agent of the older release read or wrote without the newer fields: {tally.lost_by_older}",

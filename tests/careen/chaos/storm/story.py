@@ -12,8 +12,8 @@ from tests.careen.chaos.fleet.world import Shape
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that happens, `at` so many seconds into the story: a need, an act of `people.py` or `operations.py`, or a
-    fault of `agents.py`, which waits for the node's next request that can meet it."""
+    """One thing that happens, `at` so many seconds into the story: a need, an act of `people.py` or `operations.py`,
+    or a fault of `agents.py`, which waits for the node's next request that can meet it."""
 
     at: float
     node: str
