@@ -7,6 +7,7 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import signal
 import time
 import warnings
 from collections.abc import Iterator
@@ -59,7 +60,10 @@ def _one(seed: int) -> int:
 
 
 def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
-    """The sum of all, and the first few that broke a law; with so many, or Ctrl-C, the run ends early."""
+    """The sum of all, and the first few that broke a law; with so many, or when it is told to stop, the run ends
+    early."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     total, failed = Tally(), list[Outcome]()
     with contextlib.suppress(KeyboardInterrupt):
         for outcome in _told(_outcomes(seeds, jobs), len(seeds)):
@@ -85,7 +89,7 @@ def _told(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
 
 
 def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
-    with multiprocessing.get_context("spawn").Pool(jobs, _be_quiet, maxtasksperchild=_STORMS_A_PROCESS) as pool:
+    with multiprocessing.get_context("spawn").Pool(jobs, _begin, maxtasksperchild=_STORMS_A_PROCESS) as pool:
         yield from pool.imap_unordered(_play_seed, seeds)
 
 
@@ -93,6 +97,11 @@ def _play_seed(seed: int) -> Outcome:
     outcome = play(story_of(seed))
     # The story alone would do for most; a trace is worth its way to us only where a law broke.
     return outcome if outcome.broken else Outcome(story_of(seed), [], outcome.tally)
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that reports
+    _be_quiet()
 
 
 def _be_quiet() -> None:
