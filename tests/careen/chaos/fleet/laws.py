@@ -35,6 +35,7 @@ def verdict(world: World, *, but: Collection[str] = (), taint_seconds: float = 1
     found += _reboots(world, evidence)
     found += _ends(world)
     found += _asked_twice(world)
+    found += _given_back_early(evidence)
     if "told" not in but:
         found += _told(world)
     if "once" not in but:
@@ -154,6 +155,30 @@ def _asked_twice(world: World) -> Iterator[str]:
         if last is not None and last.boot_id == event.boot_id and event.at - last.at < _ANNOUNCED_SECONDS:
             yield f"asked: {event.at:.2f}: {event.host} was asked to reboot twice within {event.at - last.at:.2f} s"
         before[event.host] = event
+
+
+def _given_back_early(evidence: Evidence) -> Iterator[str]:
+    """From the word to the host until its next boot no agent takes the claim out of the lock, while the Node that took
+    it is there. What a person takes out is the person's word."""
+    under_way: set[str] = set()
+    holders: set[str] = set()
+    for event in events(evidence):
+        if isinstance(event, HostEvent):
+            if event.what == "asked":
+                under_way.add(event.host)
+            elif event.what in ("booted", "ignored"):
+                under_way.discard(event.host)
+        elif event.plural == "nodes" and not event.after:
+            under_way.discard(event.key[1])
+        elif event.plural == "daemonsets":
+            before, holders = holders, _holders(event.after)
+            for name in (before - holders) & under_way:
+                under_way.discard(name)
+                if agent_node(event.actor):
+                    yield (
+                        f"early: {event.at:.2f}: the agent of {agent_node(event.actor)} took the claim of {name} out of "
+                        "the lock before the boot that the host was asked for"
+                    )
 
 
 def _told(world: World) -> Iterator[str]:

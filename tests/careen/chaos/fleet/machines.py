@@ -15,6 +15,7 @@ from tests.careen.chaos.fleet.small_server import SmallServer
 from tests.careen.chaos.fleet.workloads import Workloads, plain_apps, town_apps
 
 _KUBELET = "system:node"
+_LONG_SHUTDOWN = (20.0, 70.0)  # systemd waits 90 s for a service that does not stop
 
 
 @dataclass(kw_only=True)
@@ -31,6 +32,7 @@ class Host:
     need_survives: int = 0  # how many reboots the need outlives
     behaviour: str = "works"  # works, fails, silent: what the reboot command does
     more_boots: int = 0  # how often it boots once more by itself, soon after the next boots
+    takes_long_to_go_down: bool = False
     is_going_down: bool = False
     is_sentinel_readable: bool = True
 
@@ -137,8 +139,8 @@ class Fleet:
     def begin_reboot(self, host: Host) -> None:
         if not host.is_going_down and host.is_up:
             host.is_going_down = True
-            boot = host.boot
-            self.later(host.chance.uniform(*self.shutdown_seconds), lambda: self._go_down(host, boot))
+            boot, seconds = host.boot, _LONG_SHUTDOWN if host.takes_long_to_go_down else self.shutdown_seconds
+            self.later(host.chance.uniform(*seconds), lambda: self._go_down(host, boot))
 
     def lose_power(self, name: str) -> None:
         """Down without anybody having asked."""

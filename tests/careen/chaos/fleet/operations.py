@@ -26,6 +26,11 @@ def boot_twice(world: World, name: str) -> None:
     world.fleet.hosts[name].more_boots = 1
 
 
+def go_down_slowly(world: World, name: str) -> None:
+    """From now on the host takes its time between the word to reboot and its end."""
+    world.fleet.hosts[name].takes_long_to_go_down = True
+
+
 def end_late(world: World, name: str) -> None:
     """The kubelet ends no pod of this node for a while, whatever their grace."""
     world.fleet.workloads.ends_from[name] = world.now + world.chance.uniform(20.0, 120.0)
@@ -139,7 +144,7 @@ def _say_progress(world: World) -> None:
 
 
 NETWORK: tuple[Act, ...] = (cut_off, forget_lists)
-MACHINES: tuple[Act, ...] = (boot_twice,)
+MACHINES: tuple[Act, ...] = (boot_twice, go_down_slowly)
 WORKLOADS: tuple[Act, ...] = (end_late, close_budget)
 SETTINGS: tuple[Act, ...] = (edit_config_map,)
 RELEASES: tuple[Act, ...] = (roll_out, roll_back)
@@ -153,6 +158,6 @@ def calm(world: World) -> None:
     world.fleet.workloads.remove_bare_pods()
     world.live.clear()
     for host in world.fleet.hosts.values():
-        host.more_boots = 0
+        host.more_boots, host.takes_long_to_go_down = 0, False
     for name in sorted(world.older):
         _replace(world, name, is_older=False)
