@@ -158,8 +158,8 @@ def _asked_twice(world: World) -> Iterator[str]:
 
 
 def _given_back_early(evidence: Evidence) -> Iterator[str]:
-    """From the word to the host until its next boot no agent takes the claim out of the lock, while the Node that took
-    it is there. What a person takes out is the person's word."""
+    """From the word to the host until its next boot no agent takes the claim out of the lock, while the Node that
+    took it is there. What a person takes out is the person's word."""
     under_way: set[str] = set()
     holders: set[str] = set()
     for event in events(evidence):
