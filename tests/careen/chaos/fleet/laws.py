@@ -176,8 +176,8 @@ def _given_back_early(evidence: Evidence) -> Iterator[str]:
                 under_way.discard(name)
                 if agent_node(event.actor):
                     yield (
-                        f"early: {event.at:.2f}: the agent of {agent_node(event.actor)} took the claim of {name} out of "
-                        "the lock before the boot that the host was asked for"
+                        f"early: {event.at:.2f}: the agent of {agent_node(event.actor)} took the claim of {name} out "
+                        "of the lock before the boot that the host was asked for"
                     )
 
 
