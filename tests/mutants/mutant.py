@@ -51,7 +51,8 @@ class Mutant:
     @property
     def module(self) -> str:
         """The module's dotted name."""
-        return "careen." + self.at.partition(":")[0].removesuffix(".py").replace("/", ".")
+        path = self.at.partition(":")[0].removesuffix(".py").removesuffix("/__init__")
+        return "careen." + path.replace("/", ".")
 
     @property
     def function(self) -> str:

@@ -341,6 +341,26 @@ def test_late_evidence_is_asked_for() -> None:
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
+def test_the_reboot_delay_runs_once() -> None:
+    record = a_progress(Phase.DRAINING, drained=ago(5))
+    decision = decided(record, a_policy(reboot_delay_seconds=10.0))
+    assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)
+    assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
+
+
+def test_a_refusal_that_is_older_than_the_drain_does_not_use_up_the_patience_with_it() -> None:
+    """An agent that starts in the drain finds what was refused while the node waited, hours before."""
+    stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
+    decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
+    assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)
+
+
+def test_while_the_boot_cannot_be_told_nothing_is_evicted() -> None:
+    decision = draining(pods=(a_pod(),), boot_id=Unknown("permission denied"))
+    assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.BOOT_ID_UNKNOWN)
+    assert evicted(decision) == []
+
+
 def test_the_reboot_delay_runs_first_and_the_gates_are_asked_after_it() -> None:
     policy = a_policy(reboot_delay_seconds=60)
     first = draining(policy=policy, foreign=NOT_ASKED)
