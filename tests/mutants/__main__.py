@@ -10,21 +10,23 @@ import fnmatch
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from tests.mutants.catalogue import CATALOGUE
 from tests.mutants.mutant import ROOT, Mutant, NoLongerApplies, codes
-from tests.mutants.reach import PUT_TO, TESTS
+from tests.mutants.reach import LEFT_OUT, PUT_TO, RECORD, TESTS
 from tests.mutants.report import table, verdict
-from tests.mutants.runner import MutantRunner, Outcome
+from tests.mutants.runner import Limits, MutantRunner, Outcome
 
 RESULTS = ROOT / "tests" / "mutants" / "results.md"
 
 
-def main() -> int:
-    given = _options()
-    wanted = [mutant for mutant in CATALOGUE if _is_wanted(mutant, given.only)]
+def main(arguments: Sequence[str] | None = None, catalogue: Sequence[Mutant] = CATALOGUE) -> int:
+    given = _options(arguments)
+    wanted = [mutant for mutant in catalogue if _is_wanted(mutant, given.only)]
     if given.list:
         print("\n".join(f"{mutant.at}  {mutant.name}" for mutant in wanted))
         return 0
@@ -37,9 +39,10 @@ def main() -> int:
         outcomes[mutant] = outcome
         print(f"[{len(outcomes)}/{len(made)}] {verdict(mutant, outcome)}", flush=True)
 
-    runner = MutantRunner(made, processes=given.processes, most_seconds=given.most_seconds, told=told)
+    limits = Limits(processes=given.processes, most_seconds=given.most_seconds, least_seconds=given.least_seconds)
+    runner = MutantRunner(made, limits, record=given.record, told=told)
     flags = ["-qq", "-s", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    tests = [str(TESTS / part) for part in given.tests or PUT_TO]
+    tests = [str(TESTS / part) for part in given.tests or PUT_TO] + [f"--ignore={TESTS / part}" for part in LEFT_OUT]
     code = pytest.main([*flags, "-m", "not cluster", *tests], plugins=[runner])
     if len(outcomes) < len(made):
         print(f"the tests could not be run: pytest's exit code is {int(code)}", file=sys.stderr)
@@ -47,16 +50,16 @@ def main() -> int:
     return _summed_up(outcomes, gone, time.monotonic() - began, is_whole=not (given.only or given.tests))
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", action="append", default=[], help="a word of the name or place, or a pattern with *")
     parser.add_argument("--tests", action="append", help="only these tests of tests/careen, for example core/lock")
     parser.add_argument("--list", action="store_true", help="names the mutants and runs nothing")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument(
-        "--most-seconds", type=float, default=90.0, help="processor time of the tests that one mutant is put to"
-    )
-    return parser.parse_args()
+    parser.add_argument("--processes", type=int, default=Limits().processes)
+    parser.add_argument("--most-seconds", type=float, default=Limits().most_seconds)
+    parser.add_argument("--least-seconds", type=float, default=Limits().least_seconds)
+    parser.add_argument("--record", type=Path, default=RECORD, help="where it is kept which tests reach which lines")
+    return parser.parse_args(arguments)
 
 
 def _is_wanted(mutant: Mutant, patterns: list[str]) -> bool:

@@ -5,7 +5,6 @@ reformatted function still has its mutants. A mutant whose words are not there e
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast

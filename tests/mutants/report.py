@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.runner import Outcome
@@ -32,11 +32,11 @@ def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
         [
             "# Mistakes that tests find, measured",
             "",
-            "Written by `make mutants`. Each mutant is one mistake that a person could make, such as a release of a claim that",
-            "ignores the claim's id; it is *killed* when a test fails. The names are in `tests/mutants/catalogue/`.",
+            "Written by `make mutants`. Each mutant is one mistake that a person could make, such as a release of a",
+            "claim that ignores the claim's id; it is *killed* when a test fails. The names are in",
+            "`tests/mutants/catalogue/`.",
             "",
-            f"{len(outcomes) - len(survivors)} killed of {len(outcomes)} made, {len(survivors)} survive with a reason, "
-            f"0 no longer apply, in {seconds:.0f} s on two cores.",
+            _count(outcomes, survivors, seconds),
             "",
             "| part | mutants | killed |",
             "|---|---|---|",
@@ -44,6 +44,13 @@ def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
             "",
             *(["Those that survive, and why:", "", *reasons, ""] if reasons else []),
         ]
+    )
+
+
+def _count(outcomes: Mapping[Mutant, Outcome], survivors: Sequence[Mutant], seconds: float) -> str:
+    return (
+        f"{len(outcomes) - len(survivors)} killed of {len(outcomes)} made, {len(survivors)} survive with a reason, "
+        f"0 no longer apply, in {seconds:.0f} s with two processes."
     )
 
 

@@ -7,6 +7,7 @@ so most mutants die within a second.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import math
@@ -29,8 +30,7 @@ import pytest
 from tests.mutants.mutant import Mutant, codes
 from tests.mutants.reach import Reach, Record, record
 
-# A mutant that never ends is stopped by processor time, not by a clock: a busy machine kills nobody.
-_LEAST_SECONDS, _TIMES_AS_LONG = 15.0, 10.0
+_TIMES_AS_LONG = 10.0
 _MEMORY_BYTES = 2 * 2**30  # beyond what the process has: a mutant may collect for ever
 
 
@@ -44,13 +44,24 @@ class Outcome:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """`most_seconds`: processor time of the tests that one mutant is put to, the quickest first. A mutant that never
+    ends is stopped when a test has used ten times its own time and at least `least_seconds`: processor time again, so
+    that a busy machine kills nobody."""
+
+    processes: int = 2
+    most_seconds: float = 90.0
+    least_seconds: float = 15.0
+
+
 class MutantRunner:
     """The plugin. `told` hears of each outcome as it comes."""
 
     def __init__(
-        self, mutants: Sequence[Mutant], *, processes: int, most_seconds: float, told: Callable[[Mutant, Outcome], None]
+        self, mutants: Sequence[Mutant], limits: Limits, *, record: Path, told: Callable[[Mutant, Outcome], None]
     ) -> None:
-        self._mutants, self._processes, self._most_seconds, self._told = mutants, processes, most_seconds, told
+        self._mutants, self._limits, self._record, self._told = mutants, limits, record, told
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -70,42 +81,39 @@ class MutantRunner:
         items = {item.nodeid: item for item in session.items}
         reach = self._reach(items)
         jobs = (
-            (mutant, lambda mutant=mutant: _put_to_the_test(mutant, reach, items, self._most_seconds))
+            (mutant, functools.partial(_put_to_the_test, mutant, reach, items, self._limits))
             for mutant in self._mutants
         )
-        for mutant, found, seconds in _in_forks(jobs, self._processes):
+        for mutant, found, seconds in _in_forks(jobs, self._limits.processes):
             self._told(mutant, Outcome(**found, seconds=seconds))
         return True
 
     def _reach(self, items: Mapping[str, pytest.Item]) -> Reach:
-        known = Record()
+        known = Record(self._record)
         stale = known.stale({test.partition("::")[0] for test in items})
         todo = [item for item in items.values() if item.nodeid.partition("::")[0] in stale]
         if stale:
             print(f"recording what {len(todo)} tests reach", file=sys.stderr, flush=True)
-            shares = [todo[share :: self._processes] for share in range(self._processes)]
-            jobs = ((share, lambda share=share: record(share, _passes)) for share in shares)
-            known.merge(stale, [found for _, found, _ in _in_forks(jobs, self._processes)])
+            shares = [todo[share :: self._limits.processes] for share in range(self._limits.processes)]
+            jobs = ((share, functools.partial(record, share, _passes)) for share in shares)
+            known.merge(stale, [found for _, found, _ in _in_forks(jobs, self._limits.processes)])
         return known.reach()
 
 
-def _put_to_the_test(
-    mutant: Mutant, reach: Reach, items: Mapping[str, pytest.Item], most_seconds: float
-) -> dict[str, Any]:
+def _put_to_the_test(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.Item], limits: Limits) -> dict[str, Any]:
     """In a fork: the mistake is made, and the tests run until one fails."""
     tests = [test for test in reach.tests_of(mutant) if test in items]
     _make(mutant)
-    spent, count = 0.0, 0
-    for count, test in enumerate(tests, 1):
+    spent = 0.0
+    for run, test in enumerate(tests):
         spent += reach.seconds[test]
-        if spent > most_seconds and count > 1:
-            count -= 1
-            break
-        _bound_processor_time(max(_LEAST_SECONDS, _TIMES_AS_LONG * reach.seconds[test]))
+        if spent > limits.most_seconds and run:
+            return {"tests_run": run, "tests_reaching": len(tests)}
+        _bound_processor_time(max(limits.least_seconds, _TIMES_AS_LONG * reach.seconds[test]))
         _note(test)
         if not _passes(items[test]):
-            return {"killed_by": test, "tests_run": count, "tests_reaching": len(tests)}
-    return {"tests_run": count, "tests_reaching": len(tests)}
+            return {"killed_by": test, "tests_run": run + 1, "tests_reaching": len(tests)}
+    return {"tests_run": len(tests), "tests_reaching": len(tests)}
 
 
 def _make(mutant: Mutant) -> None:
@@ -197,7 +205,7 @@ def _fork(job: Callable[[], dict[str, Any]], folder: Path) -> int:
         (folder / "part").write_text(answer)
         (folder / "part").rename(folder / "answer")
         code = 0
-    except BaseException:  # noqa: BLE001 - whatever it was, the parent tells it
+    except BaseException:  # whatever it was, the parent tells it
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -217,6 +217,7 @@ MUTANTS = (
         _CLIENT + "ClientTransport._exchange",
         "redirect=False",
         "redirect=True",
+        survives="urllib3 follows none with retries=False either; the request says both, so that nobody has to know it",
     ),
     Mutant(
         "client: a request that was given up may still be sent",

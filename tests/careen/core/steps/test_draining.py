@@ -22,6 +22,7 @@ from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
+    DAEMONSET,
     NO,
     NOW,
     UNKNOWN_NEED,
@@ -68,6 +69,7 @@ def is_undone(decision: Decision) -> bool:
     assert patch.unschedulable is False
     assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}
     assert (record.is_giving_back, record.claim, record.is_cordoned_by_us) == (True, "c1", False)
+    assert (record.drain_started, record.drained, record.owners) == (None, None, ())
     assert kinds(decision)[0] is PatchNode
     return True
 
@@ -156,6 +158,8 @@ def test_the_claim_leaves_the_lock_after_the_patch() -> None:
     decision = draining(need=NO)
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
+    (write,) = [action for action in decision.actions if isinstance(action, WriteLock)]
+    assert (write.expected_resource_version, write.daemonset_uid) == ("42", DAEMONSET), "as they were read"
 
 
 def test_a_lock_that_is_garbage_is_not_written() -> None:
