@@ -147,11 +147,16 @@ def _passes(item: pytest.Item) -> bool:
 def _bound_processor_time(seconds: float) -> None:
     """The kernel ends this process with SIGXCPU when it has used so much more."""
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used + seconds), resource.RLIM_INFINITY))
+    _limit(resource.RLIMIT_CPU, math.ceil(used + seconds))
+
+
+def _limit(what: int, amount: int) -> None:
+    resource.setrlimit(what, (amount, resource.getrlimit(what)[1]))
 
 
 # ---- forks ----
 
+_OUT_OF_MEMORY = 3
 _NOTE = "note"  # the file in which a fork says which test it runs, should it be ended
 
 
@@ -160,18 +165,21 @@ def _in_forks(
 ) -> Iterator[tuple[Any, dict[str, Any], float]]:
     """Each job's answer and how long it took, as they come; so many at once."""
     waiting, running = iter(jobs), {}
-    while True:
-        while len(running) < processes and (job := next(waiting, None)) is not None:
-            folder = Path(tempfile.mkdtemp(prefix="careen-mutant-"))
-            running[_fork(job[1], folder)] = (job[0], folder, time.monotonic())
-        if not running:
-            return
-        process, status = os.wait()
-        if process not in running:
-            continue
-        key, folder, began = running.pop(process)
-        yield key, _answer(folder, status), time.monotonic() - began
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="careen-mutants-", ignore_cleanup_errors=True) as scratch:
+        try:
+            while True:
+                while len(running) < processes and (job := next(waiting, None)) is not None:
+                    folder = Path(tempfile.mkdtemp(dir=scratch))
+                    running[_fork(job[1], folder)] = (job[0], folder, time.monotonic())
+                if not running:
+                    return
+                process, status = os.wait()
+                key, folder, began = running.pop(process)
+                yield key, _answer(folder, status), time.monotonic() - began
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            for process in running:
+                os.kill(process, signal.SIGKILL)
 
 
 def _answer(folder: Path, status: int) -> dict[str, Any]:
@@ -179,8 +187,10 @@ def _answer(folder: Path, status: int) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads((folder / "answer").read_text())
         return answer
     test = (folder / _NOTE).read_text() if (folder / _NOTE).exists() else ""
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU and test:
-        return {"killed_by": f"{test} (never ends: stopped by the bound on processor time)", "tests_run": 0}
+    if test and (os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == _OUT_OF_MEMORY):
+        is_endless = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
+        why = "never ends: stopped by the bound on processor time" if is_endless else f"the process died: {status}"
+        return {"killed_by": f"{test} ({why})"}
     raise SystemExit(f"a process of the runner died with status {status} {test}:\n{(folder / 'output').read_text()}")
 
 
@@ -197,14 +207,15 @@ def _fork(job: Callable[[], dict[str, Any]], folder: Path) -> int:
         os.dup2(output, 2)
         os.environ["PYTEST_DEBUG_TEMPROOT"] = os.environ["TMPDIR"] = str(folder)
         tempfile.tempdir = None
-        os.chdir(Path.cwd())
-        resource.setrlimit(resource.RLIMIT_AS, (_used_bytes() + _MEMORY_BYTES, resource.RLIM_INFINITY))
+        _limit(resource.RLIMIT_AS, _used_bytes() + _MEMORY_BYTES)
         global _noted  # noqa: PLW0603 - one per process, known only after the fork
         _noted = folder / _NOTE
         answer = json.dumps(job())
         (folder / "part").write_text(answer)
         (folder / "part").rename(folder / "answer")
         code = 0
+    except MemoryError:
+        code = _OUT_OF_MEMORY
     except BaseException:  # whatever it was, the parent tells it
         traceback.print_exc()
     finally:

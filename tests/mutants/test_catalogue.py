@@ -31,7 +31,7 @@ def test_every_mutant_applies_and_dies_of_its_mistake_alone() -> None:
         # The running function takes the code, so it has to keep its closure.
         assert before.co_freevars == after.co_freevars, mutant.name
         assert unknown_names(mutant) == set(), mutant.name
-    assert wrong == []
+    assert wrong == [], "follow the source in tests/mutants/catalogue: the same mistake at its new place, or none"
 
 
 def test_there_are_enough_of_them_and_each_has_a_name_of_its_own() -> None:
