@@ -66,6 +66,7 @@ def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> 
         data_file=None, config_file=False, branch=False, include=[str(file) for file in target_files()]
     )
     seconds: dict[str, float] = {}
+    failed: list[str] = []
     measured.start()
     try:
         for item in items:
@@ -73,6 +74,8 @@ def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> 
             began = time.process_time()
             if run(item):
                 seconds[item.nodeid] = round(time.process_time() - began, 4)
+            else:
+                failed.append(item.nodeid)
             measured.switch_context("")
     finally:
         measured.stop()
@@ -83,7 +86,7 @@ def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> 
         }
         for file in data.measured_files()
     }
-    return {"seconds": seconds, "lines": lines}
+    return {"seconds": seconds, "lines": lines, "failed": failed}
 
 
 class Record:
@@ -101,11 +104,14 @@ class Record:
         now = {name: _digest([ROOT / name]) for name in files}
         return {name: digest for name, digest in now.items() if known.get(name) != digest}
 
-    def merge(self, stale: Mapping[str, str], recorded: Iterable[dict[str, Any]]) -> None:
-        """Puts what was recorded anew in place of what was known of these files."""
+    def merge(self, stale: Mapping[str, str], recorded: Sequence[dict[str, Any]]) -> None:
+        """Puts what was recorded anew in place of what was known of these files. A file with a test that fails
+        without any mistake is recorded again the next time."""
+        again = {test.partition("::")[0] for each in recorded for test in each["failed"]}
         is_same = self._stored.get("base") == self._base
         known = [_without(self._stored, stale)] if is_same else []
         files = (self._stored["files"] if is_same else {}) | dict(stale)
+        files = {name: digest for name, digest in files.items() if name not in again}
         seconds: dict[str, float] = {}
         lines: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for each in (*known, *recorded):
