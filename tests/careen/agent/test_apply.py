@@ -94,6 +94,7 @@ async def test_a_lock_that_cannot_be_read_confirms_nothing(shell: Shell) -> None
     shell.wire.after = lambda request: Unclear("down") if "daemonsets" in request.path else None
     applied = await do(shell, announce, CONFIRM, ASK)
     assert applied.stop is not None
+    assert "the claim cannot be confirmed" in applied.stop.why
     assert shell.host.reboots == 0
 
 
@@ -206,6 +207,32 @@ async def test_a_missing_right_is_told_as_something_for_a_person(shell: Shell) -
     assert stop is not None
     assert stop.is_refusal
     assert "403" in stop.why
+    hold_lock(shell)
+    reading = await shell.lock.read()
+    free = WriteLock(
+        purpose="release",
+        expected_resource_version=reading.resource_version,
+        daemonset_uid=reading.daemonset_uid,
+        content=None,
+    )
+    stop = (await do(shell, free)).stop
+    assert stop is not None
+    assert stop.is_refusal
+
+
+async def test_the_answer_of_a_write_is_as_old_as_its_question_and_after_a_cordon_is_no_view_at_all(
+    shell: Shell,
+) -> None:
+    """A hold that was set while the answer was under way must not be taken for seen; and the node controller follows
+    a cordon with a change of its own."""
+    shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)  # type: ignore[func-returns-value]
+    announce, began = patch(shell), shell.clock.monotonic()
+    applied = await do(shell, announce)
+    assert applied.node is not None
+    assert applied.node_written_at == began
+    for is_cordon in (True, False):
+        applied = await do(shell, patch(shell, unschedulable=is_cordon))
+        assert (applied.is_node_written, applied.node) == (True, None)
 
 
 async def test_evictions_go_out_together_up_to_the_limit_and_each_answer_is_remembered(shell: Shell) -> None:

@@ -85,6 +85,28 @@ async def test_an_idle_node_is_read_again_only_after_five_minutes(shell: Shell) 
     assert shell.requests == [NODE, NODE]
 
 
+async def test_the_age_of_the_node_counts_from_the_question(shell: Shell) -> None:
+    shell.put_node("n1")
+    shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)
+    observer = shell.observer()
+    await observer.begin(Memory(), Phase.IDLE, POLICY)
+    shell.clock.seconds = 300
+    await observer.begin(Memory(), Phase.IDLE, POLICY)
+    assert shell.requests == [NODE, NODE]
+
+
+async def test_a_view_of_before_a_read_that_failed_is_not_taken_for_new(shell: Shell) -> None:
+    shell.put_node("n1")
+    observer = shell.observer()
+    await observer.begin(Memory(), Phase.IDLE, POLICY)
+    shell.clock.seconds = 300
+    shell.wire.before = lambda _: Unclear("the network is down")
+    assert isinstance((await observer.begin(Memory(), Phase.IDLE, POLICY)).node, Unknown)
+    asked = len(shell.requests)
+    assert isinstance((await observer.begin(Memory(), Phase.IDLE, POLICY)).node, Unknown)
+    assert len(shell.requests) > asked
+
+
 async def test_with_a_need_the_node_is_read_at_once(shell: Shell) -> None:
     """The taint goes out with the version just read, not one of five minutes ago."""
     shell.put_node("n1")

@@ -43,6 +43,15 @@ async def test_a_kured_that_runs_nowhere_does_not_matter(cluster: Cluster) -> No
     assert await found(cluster) == ()
 
 
+@pytest.mark.parametrize("running", ["desiredNumberScheduled", "currentNumberScheduled"])
+async def test_a_kured_that_is_about_to_start_or_to_end_is_seen(cluster: Cluster, running: str) -> None:
+    cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=None)
+    daemonset = cluster.server.get("daemonsets", "kured", "kube-system")
+    assert daemonset is not None
+    cluster.server.seed({**daemonset, "status": {"desiredNumberScheduled": 0, "currentNumberScheduled": 0, running: 3}})
+    assert len(await found(cluster)) == 1
+
+
 async def test_a_lock_that_a_kured_left_behind_is_live_until_somebody_removes_it(cluster: Cluster) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: '{"nodeID":"n7"}'})
     (sentence,) = await found(cluster)

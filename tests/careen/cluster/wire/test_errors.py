@@ -60,6 +60,7 @@ def test_the_page_of_a_proxy_is_quoted_instead_of_a_reason() -> None:
         ("", None),
         ("-1", None),
         ("²", None),
+        ("61", 60.0),
         ("1000000000", 60.0),
         ("9" * 5000, 60.0),
         ("Fri, 31 Dec 2199 23:59:59 GMT", 60.0),

@@ -14,7 +14,7 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.gates import budgets
 from careen.core.gates.question import When
-from careen.core.lock.content import LockContent
+from careen.core.lock.content import LockContent, parse
 from tests.careen.core.builders import a_fleet, a_marked_node, a_node, a_policy, a_progress, a_situation, an_entry, held
 
 OWN = a_node("n1")
@@ -99,6 +99,13 @@ def test_holders_and_others_are_added_up_and_nobody_counts_twice(concurrency: in
     assert answer(*others, policy=a_policy(concurrency=concurrency), content=content) is expected
 
 
+def test_beside_a_claim_that_was_taken_under_a_smaller_limit_that_one_holds() -> None:
+    content = held(an_entry("n2", limit=2))
+    assert answer(a_node("n2"), a_node("n3", ready=False), policy=a_policy(concurrency=5), content=content) is (
+        Code.NODES_DOWN
+    )
+
+
 def test_a_holder_whose_node_does_not_exist_counts() -> None:
     assert answer(content=held(an_entry("gone"))) is Code.LIMIT_REACHED
 
@@ -129,6 +136,14 @@ def test_a_holders_groups_count_even_when_its_node_is_gone() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = held(an_entry("gone", groups=("zone=a",), limit=5))
     assert answer(own=a_node("n1", labels={keys.ZONE: "a"}), policy=policy, content=content) is Code.BUDGET_SPENT
+
+
+def test_a_claim_whose_node_cannot_be_read_may_be_of_any_group() -> None:
+    policy = a_policy(concurrency=5, budgets=(ZONE,))
+    content = parse('{"nodeID":"","maxOwners":5,"locks":[{"nodeID":7,"limit":5}]}')
+    assert isinstance(content, LockContent)
+    assert answer(own=a_node("n1", labels=IN_A), policy=policy, content=content) is Code.BUDGET_SPENT
+    assert answer(own=a_node("n1"), policy=policy, content=content) is None
 
 
 BY_ZONE = a_policy(order=Order.ZONE, concurrency=5)

@@ -334,6 +334,37 @@ def test_any_content_is_either_understood_or_garbage(text: str) -> None:
         assert again.is_paused == found.is_paused
 
 
+TWO_OF_ONE_NODE = held(an_entry("n1", "c1"), an_entry("n1", "c2"), an_entry("n2", "c1"))
+
+
+def claims(content: LockContent) -> list[tuple[str, str]]:
+    return [(entry.node, entry.id) for entry in content.entries]
+
+
+def test_a_claim_leaves_by_its_node_and_its_id() -> None:
+    assert claims(lock.remove(TWO_OF_ONE_NODE, "n1", "c1")) == [("n1", "c2"), ("n2", "c1")]
+    assert claims(lock.remove(TWO_OF_ONE_NODE, "n3", "c1")) == claims(TWO_OF_ONE_NODE)
+
+
+def test_a_ghost_takes_no_other_claim_of_its_node_along() -> None:
+    assert claims(lock.remove_all(TWO_OF_ONE_NODE, TWO_OF_ONE_NODE.entries[:1])) == [("n1", "c2"), ("n2", "c1")]
+
+
+def test_a_failure_marks_the_one_claim() -> None:
+    failed = lock.mark_failed(TWO_OF_ONE_NODE, "n1", "c2", "never-ready").failed
+    assert [(entry.node, entry.id, entry.failed) for entry in failed] == [("n1", "c2", "never-ready")]
+
+
+def test_the_lock_records_the_limit_that_holds_and_the_claim_the_one_of_its_writer() -> None:
+    """Under an older, smaller limit the others of kured's form must not see a larger one; once that claim is gone the
+    new one says what may be."""
+    added = lock.add(held(an_entry("n2", "c2", limit=3)), an_entry("n1"), 5)
+    assert added is not None
+    assert (added.max_owners, added.entries[-1].limit) == (3, 5)
+    put_back = lock.put_back(held(an_entry("n2", "c2", limit=3)), an_entry("n1", limit=0), 5)
+    assert (put_back.max_owners, put_back.entries[-1].limit) == (3, 5)
+
+
 def test_ghosts_leave_and_others_stay() -> None:
     ghost, living = an_entry("n1", "a"), an_entry("n2", "b")
     assert lock.remove_all(held(ghost, living), (ghost,)).entries == (living,)
@@ -430,6 +461,12 @@ def test_of_an_entry_that_is_read_in_parts_the_node_is_known(part: dict[str, Any
 
 def test_a_mark_of_failure_that_cannot_be_read_is_one() -> None:
     assert [entry.node for entry in understood(beside({"nodeID": "n2", "failed": {}})).failed] == ["n2"]
+
+
+def test_a_failure_is_written_into_an_entry_of_which_not_all_can_be_read() -> None:
+    content = understood(beside({"nodeID": "n2", "id": "c2", "boot": 5}))
+    written = understood(lock.render(lock.mark_failed(content, "n2", "c2", "never-ready")))
+    assert [(entry.node, entry.failed) for entry in written.failed] == [("n2", "never-ready")]
 
 
 def test_its_own_holder_mends_an_entry() -> None:

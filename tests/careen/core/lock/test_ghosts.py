@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from careen.core.facts import keys
 from careen.core.facts.observation import Holders, NodeView
 from careen.core.facts.phases import Phase
 from careen.core.lock import ghosts
-from careen.core.lock.content import Entry
-from tests.careen.core.builders import a_marked_node, a_node, a_progress, an_entry, held
+from careen.core.lock.content import Entry, Overdue
+from tests.careen.core.builders import (
+    UPTIME,
+    a_marked_node,
+    a_node,
+    a_policy,
+    a_progress,
+    a_situation,
+    an_entry,
+    held,
+)
 
 HOLDING = a_marked_node(a_progress(Phase.DRAINING))
 FREE = a_node()
 RECREATED = a_node(uid="uid-other")
+RESTORED = a_marked_node(a_progress(Phase.DRAINING), uid="uid-other")
+OTHER_CLAIM = a_marked_node(a_progress(Phase.DRAINING, claim="c2"))
+IN_PARTS = an_entry(unread='{"nodeID":"n1","id":"c1","groups":7}')
+LONG_AGO = {"n1/c1": 0.0, "n1/": 0.0}
 UNREADABLE = a_node(annotations={keys.PROGRESS: '{"version":99}'})
 
 
@@ -44,6 +59,42 @@ def test_a_missing_or_recreated_node_proves_something_only_after_the_reboot_dead
     node: NodeView | None, seen_for: float, expected: bool
 ) -> None:
     assert proven(an_entry(), node, since={"n1/c1": 1000.0 - seen_for}) is expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "node"),
+    [
+        pytest.param(an_entry(), RESTORED, id="the Node was made anew from a copy, with the claim in its record"),
+        pytest.param(an_entry(claim="", uid=""), FREE, id="kured's entry"),
+        pytest.param(an_entry(claim=""), OTHER_CLAIM, id="kured's entry, on a Node with a claim of ours"),
+        pytest.param(IN_PARTS, FREE, id="an entry of which not all can be read"),
+    ],
+)
+def test_however_long_it_lasts_it_proves_nothing(entry: Entry, node: NodeView) -> None:
+    assert not proven(entry, node, since=LONG_AGO, uptime=1e6)
+
+
+def test_a_node_that_was_never_read_proves_nothing_however_long_its_claim_stands() -> None:
+    watch = ghosts.watch(held(an_entry()), Holders(), LONG_AGO, uptime=1e6, deadline_seconds=900)
+    assert (watch.proven, watch.since) == ((), {})
+
+
+def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
+    """The watch of a process that has just started, of a Node that is gone and marked in the lock."""
+    content = held(an_entry("n2", "c2", created="2026-03-04T11:00:00Z", overdue=mark))
+    situation = a_situation(policy=a_policy(reboot_deadline_seconds=900.0, **policy), lock=content)
+    return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
+
+
+def test_only_the_mark_of_a_node_that_is_gone_lets_a_watch_outlive_its_process() -> None:
+    since = "2026-03-04T11:30:00Z"
+    assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
+    assert watched(Overdue(phase="Rebooting", since=since)).proven == ()
+    assert watched(Overdue(phase="Rebooting", since=since)).since == {"n2/c2": UPTIME}
+
+
+def test_a_lock_ttl_that_is_longer_than_the_reboot_deadline_holds_for_the_watch() -> None:
+    assert watched(Overdue(phase="", since="2026-03-04T11:30:00Z"), lock_ttl_seconds=3600.0).proven == ()
 
 
 def test_the_watch_begins_anew_when_the_node_comes_back() -> None:

@@ -117,6 +117,11 @@ def test_the_zone_at_work_is_finished_first_then_the_zone_with_the_oldest_need()
     assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "c1", "b1", "b2")
 
 
+def test_who_does_not_say_since_when_it_waits_goes_after_those_who_do() -> None:
+    silent = a_node("n1", labels={keys.REBOOT_LABEL: "ready", keys.ZONE: "a"})
+    assert next_names([silent, a_waiter("n2", "11:00")], FREE, a_policy()) == ("n2", "n1")
+
+
 def test_who_is_named_already_keeps_its_place() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00"), a_waiter("n3", "03:00")]
     assert next_names(waiters, LockContent(next=("n3", "n2")), a_policy()) == ("n3", "n2", "n1")
@@ -391,6 +396,7 @@ def test_when_nobody_is_named_the_order_has_to_be_looked_up() -> None:
 def test_whoever_comes_out_of_order_knows_who_did_not_come() -> None:
     assert turn("n3", NAMED, 120).passed == ("n1", "n2")
     assert turn("n1", NAMED, 0).passed == ()
+    assert turn("n2", NAMED, 120).passed == ("n1",), "whoever comes late is not one that did not come"
 
 
 LINE = LockContent(next=tuple(f"n{number}" for number in range(1, 14)), waiting=5000)

@@ -117,7 +117,7 @@ def test_a_failure_takes_the_mark_away() -> None:
     assert lock.mark_failed(marked, "n9", "c1", "reboot-not-happened").entries[0].overdue is None
 
 
-@pytest.mark.parametrize("since", ["", "yesterday", "2999-01-01T00:00:00Z"])
+@pytest.mark.parametrize("since", ["", "yesterday", "2026-12-01T00:00:00Z", "2999-01-01T00:00:00Z"])
 def test_a_since_that_says_nothing_is_replaced_by_the_claims(since: str) -> None:
     node = a_marked_node(a_progress(Phase.REBOOTING), name="n9", annotations={keys.SINCE: since})
     assert mark(node, replace(ENTRY, created=at(400))) == Overdue(phase="Rebooting", since=at(400))

@@ -15,7 +15,7 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, LockReading, NodeView, Unknown
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.policy import DrainPolicy
+from careen.core.facts.policy import DrainPolicy, Order
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.lock import content as lock
@@ -78,6 +78,13 @@ def test_the_entry_says_whether_the_node_was_cordoned_and_to_which_groups_it_bel
     node = {"unschedulable": True, "labels": {keys.CONTROL_PLANE: ""}}
     (entry,) = the_lock(decided(RECORD, node=node, lock=LockContent())).entries
     assert (entry.cordoned, entry.groups) == (True, ("control-plane",))
+
+
+@pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
+def test_by_zone_a_claim_does_not_enter_beside_one_of_another_zone(how: Order, phase: Phase) -> None:
+    policy = a_policy(order=how, concurrency=2)
+    content = held(an_entry("n2", "c2", zone="a", limit=2))
+    assert claiming(lock=content, policy=policy, node={"labels": {keys.ZONE: "b"}}).phase is phase
 
 
 def test_who_did_not_come_is_named_last_from_then_on() -> None:
@@ -225,6 +232,12 @@ def test_the_cordon_and_its_record_are_one_patch_that_must_not_be_sent_late() ->
     assert patch.labels == {keys.REBOOT_LABEL: "in-progress", "pool": "away", "x": "1"}
     assert (record.is_cordoned_by_us, record.prior_unschedulable, record.prior_labels) == (True, False, {"pool": "web"})
     assert (record.owners, record.displaced, record.boot_left) == ((an_owner(),), 2, "boot-1")
+    assert (record.drain_started, record.drain_started_at) == (ago(0), "2026-03-04T12:00:00Z")
+
+
+def test_the_beginning_of_the_drain_is_told_by_the_api_servers_clock() -> None:
+    """The pods' own instants come from there, and who came after the cordon is told by them."""
+    assert the_record(claiming(clock_skew_seconds=30.0)).drain_started_at == "2026-03-04T11:59:30Z"
 
 
 def test_the_record_keeps_which_daemon_sets_were_ready_here_and_the_cordon_says_which_were_not() -> None:

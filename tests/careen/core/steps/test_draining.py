@@ -22,6 +22,7 @@ from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
+    DAEMONSET,
     NO,
     NOW,
     UNKNOWN_NEED,
@@ -68,6 +69,7 @@ def is_undone(decision: Decision) -> bool:
     assert patch.unschedulable is False
     assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}
     assert (record.is_giving_back, record.claim, record.is_cordoned_by_us) == (True, "c1", False)
+    assert (record.drain_started, record.drained, record.owners) == (None, None, ())
     assert kinds(decision)[0] is PatchNode
     return True
 
@@ -156,6 +158,8 @@ def test_the_claim_leaves_the_lock_after_the_patch() -> None:
     decision = draining(need=NO)
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
+    (write,) = [action for action in decision.actions if isinstance(action, WriteLock)]
+    assert (write.expected_resource_version, write.daemonset_uid) == ("42", DAEMONSET), "as they were read"
 
 
 def test_a_lock_that_is_garbage_is_not_written() -> None:
@@ -339,6 +343,26 @@ def test_an_unknown_fact_about_the_host_stops_a_drained_node_whatever_the_late_p
 
 def test_late_evidence_is_asked_for() -> None:
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
+
+
+def test_the_reboot_delay_runs_once() -> None:
+    record = a_progress(Phase.DRAINING, drained=ago(5))
+    decision = decided(record, a_policy(reboot_delay_seconds=10.0))
+    assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)
+    assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
+
+
+def test_a_refusal_that_is_older_than_the_drain_does_not_use_up_the_patience_with_it() -> None:
+    """An agent that starts in the drain finds what was refused while the node waited, hours before."""
+    stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
+    decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
+    assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)
+
+
+def test_while_the_boot_cannot_be_told_nothing_is_evicted() -> None:
+    decision = draining(pods=(a_pod(),), boot_id=Unknown("permission denied"))
+    assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.BOOT_ID_UNKNOWN)
+    assert evicted(decision) == []
 
 
 def test_the_reboot_delay_runs_first_and_the_gates_are_asked_after_it() -> None:

@@ -147,6 +147,12 @@ def test_a_node_that_became_ready_after_all_goes_back_into_service(make: Any) ->
     assert the_record(decision).claim == record.claim
 
 
+def test_a_kubelet_that_still_reports_the_old_boot_does_not_prove_the_node_ready() -> None:
+    """Its Ready is the one from before the reboot."""
+    decision = decided(halted(Code.NEVER_READY, is_cordoned_by_us=True), node={"boot_id": "boot-0"})
+    assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
+
+
 def test_workloads_that_came_back_after_all_lead_to_the_release() -> None:
     record = halted(Code.SETTLE_TIMEOUT, owners=(an_owner(),))
     assert decided(record, owners=NOT_ASKED).wants == {Evidence.OWNERS}

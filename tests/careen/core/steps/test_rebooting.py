@@ -13,7 +13,7 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory, RebootMemory, RebootOutcome, StrangerMemory
 from careen.core.facts.observation import NOT_ASKED, Unknown
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.policy import Window
+from careen.core.facts.policy import LatePolicy, Window
 from careen.core.facts.progress import Announcement, Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
@@ -134,6 +134,23 @@ def test_a_host_that_was_surely_not_asked_can_still_be_called_off(changes: dict[
 def test_a_person_who_uncordons_before_the_host_was_asked_is_obeyed() -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, node={"unschedulable": False})
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.UNCORDONED_BY_HAND)
+
+
+def test_a_persons_hold_undoes_the_drain_before_the_host_was_asked_whatever_the_late_policy() -> None:
+    decision = rebooting(
+        RebootOutcome.NOT_ASKED,
+        policy=a_policy(late_policy=LatePolicy.REBOOT),
+        node={"annotations": {keys.HOLD: "people"}},
+    )
+    assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.HELD)
+
+
+@pytest.mark.parametrize("changes", [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}])
+def test_a_claim_is_not_put_back_when_the_reboot_is_called_off(changes: dict[str, Any]) -> None:
+    """Somebody released the claim and holds the node: the lock stays as that person left it."""
+    decision = rebooting(RebootOutcome.NOT_ASKED, lock=LockContent(), **changes)
+    assert decision.phase is Phase.WAITING
+    assert WriteLock not in kinds(decision)
 
 
 def test_a_host_that_was_surely_not_asked_is_announced_and_asked_again() -> None:
@@ -273,6 +290,22 @@ def test_a_missing_claim_is_put_back(outcome: RebootOutcome | None) -> None:
     decision = rebooting(outcome, lock=LockContent())
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert the_lock(decision).holders == ("n1",)
+
+
+@pytest.mark.parametrize("announced", [None, Announcement(boot="boot-9", uptime=UPTIME - 20)])
+@pytest.mark.parametrize("outcome", [None, RebootOutcome.ACCEPTED])
+def test_an_announcement_that_is_not_of_this_boot_is_not_waited_for(
+    announced: Announcement | None, outcome: RebootOutcome | None
+) -> None:
+    """Nobody can say how long ago it was: the roll-out halts rather than waits for ever."""
+    memory = having(outcome) if outcome else watching(0)
+    decision = decided(a_progress(Phase.REBOOTING, announced=announced), memory=memory)
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
+
+
+def test_what_the_old_boot_was_asked_says_nothing_about_the_new_one() -> None:
+    decision = decided(RECORD, boot_id="boot-2", memory=having(RebootOutcome.ACCEPTED))
+    assert (decision.phase, decision.memory.reboot) == (Phase.VERIFYING, None)
 
 
 def test_an_unreadable_lock_alone_is_no_word_to_call_it_off() -> None:

@@ -13,8 +13,9 @@ from careen.core.facts import keys
 from careen.core.facts.memory import ClaimMemory, Memory, RebootMemory, RebootOutcome
 from careen.core.facts.observation import NOT_ASKED, Holders, Unknown
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.progress import Announcement, Progress
+from careen.core.facts.progress import Announcement, Progress, to_annotation
 from careen.core.facts.reasons import Code
+from careen.core.lock.content import Entry
 from tests.careen.core.builders import (
     BOOT,
     LOCK_OBJECT,
@@ -59,6 +60,24 @@ def test_an_entry_that_nothing_stands_behind_is_removed() -> None:
 def test_a_claim_that_the_node_got_meanwhile_is_no_ghost() -> None:
     newer = a_marked_node(a_progress(Phase.CLAIMING))
     assert kinds(idle(holders=Holders(nodes=(newer,)))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        pytest.param(to_annotation(a_progress(Phase.VERIFYING)), an_entry(boot="boot-0"), id="it verifies already"),
+        pytest.param('{"version": 99, "claims": ["c1"]}', an_entry(boot="boot-0"), id="a newer release wrote it"),
+    ],
+)
+def test_a_newer_view_of_the_own_node_wins_over_the_one_this_turn_began_with(text: str, entry: Entry) -> None:
+    newer = a_node(annotations={keys.PROGRESS: text})
+    assert kinds(idle(lock=held(entry), holders=Holders(nodes=(newer,)))) == []
+
+
+def test_the_claim_of_a_former_node_is_not_taken_up_by_a_new_one_that_looks_like_it() -> None:
+    """Somebody made the Node anew from a copy: whether the host is on its way down is not known."""
+    content = held(an_entry(uid="uid-old"))
+    assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
 
 def test_unreadable_holders_prove_nothing() -> None:
@@ -175,6 +194,11 @@ def test_a_kured_that_still_runs_or_a_node_that_is_not_ready_is_left_alone(chang
 
 def test_whether_kured_still_runs_is_asked_first() -> None:
     assert idle(lock=KURED, foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
+
+
+def test_an_entry_of_which_not_all_can_be_read_is_removed_and_lifts_no_cordon() -> None:
+    in_parts = '{"nodeID":"n1","maxOwners":1,"locks":[{"nodeID":"n1","id":"c1","boot":5}]}'
+    assert kinds(idle(lock=in_parts, node={"unschedulable": True})) == [WriteLock]
 
 
 def test_another_nodes_kured_entry_is_nobodys_business() -> None:
@@ -314,6 +338,9 @@ def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> A
         pytest.param({"memory": remembering()}, False, id="the process was started afterwards"),
         pytest.param(
             {"lock": held(an_entry(claim="c2", uid="former"))}, False, id="it was not the claim that this process knows"
+        ),
+        pytest.param(
+            {"lock": held(an_entry(uid="former", boot=""))}, False, id="nobody knows which boot the claim was to end"
         ),
     ],
 )

@@ -56,6 +56,12 @@ def test_the_claim_leaves_the_lock_then_the_node_and_the_next_are_named() -> Non
     assert the_patch(decision).annotations[keys.PROGRESS] is None
 
 
+def test_a_list_that_is_a_little_old_does_not_name_the_released_node() -> None:
+    older = [a_marked_node(a_progress(Phase.WAITING), name=name, label="ready") for name in ("n1", "n2")]
+    content = the_lock(settling(waiters=tuple(older)))
+    assert (content.next, content.waiting) == (("n2",), 1)
+
+
 def test_without_a_list_of_who_waits_it_is_released_and_the_names_stay() -> None:
     decision = settling(lock=held(an_entry(), next=("n5",)), waiters=Unknown("503"))
     assert (the_lock(decision).holders, the_lock(decision).next) == ((), ("n5",))

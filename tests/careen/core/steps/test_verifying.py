@@ -44,6 +44,7 @@ RECORD = a_progress(
     displaced=4,
     prior_labels={"pool": "web"},
     reboots_for_need=1,
+    failures=3,
 )
 NODE = {"taints": (THEIRS, OURS), "labels": {"pool": "away"}}
 POLICY = {"pre_reboot_labels": {"pool": "away"}, "post_reboot_labels": {"checked": "yes"}}
@@ -62,6 +63,7 @@ def test_cordon_taint_and_labels_are_put_back_in_one_patch() -> None:
     assert patch.labels == {keys.REBOOT_LABEL: "in-progress", "pool": "web", "checked": "yes"}
     record = the_record(decision)
     assert (record.claim, record.is_cordoned_by_us, record.taint_key) == ("c1", False, "")
+    assert record.failures == 0, "the next failure is the first in a row"
     assert [action.occasion for action in decision.actions if isinstance(action, Notify)] == [Occasion.UNCORDON]
 
 

@@ -12,10 +12,17 @@ import pytest
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory
+from careen.core.facts.memory import (
+    ComerMemory,
+    EvictAnswer,
+    EvictionMemory,
+    Memory,
+    RebootMemory,
+    RebootOutcome,
+)
 from careen.core.facts.observation import NOT_ASKED, Alert, Chance, Holders, NodeView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, Policy, Window
+from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, Order, Policy, Window
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
@@ -40,6 +47,7 @@ from tests.careen.core.builders import (
     a_pod,
     a_policy,
     a_progress,
+    ago,
     an_entry,
     an_owner,
     decided,
@@ -179,6 +187,15 @@ def test_when_nobody_is_named_the_first_of_the_ready_goes() -> None:
     assert waiting(waiters=Unknown("503")).phase is Phase.WAITING
 
 
+@pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
+def test_by_zone_only_the_first_zone_begins_when_nobody_is_named(how: Order, phase: Phase) -> None:
+    zones = [{keys.ZONE: "a", keys.REBOOT_LABEL: "ready"}, {keys.ZONE: "b"}]
+    first = a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z")
+    in_a = a_marked_node(first, name="n2", label="ready", labels=zones[0])
+    policy = a_policy(order=how, concurrency=2)
+    assert waiting(node={"labels": zones[1]}, waiters=(in_a,), policy=policy).phase is phase
+
+
 def test_before_anybody_begins_others_are_given_time_to_show_themselves_ready() -> None:
     """Who has the fewest pods is known only when all have counted; nobody is named before that."""
     first = waiting(memory=remembering(turn_key="another hand-over"), waiters=NOT_ASKED)
@@ -283,6 +300,7 @@ def test_in_turn_the_claim_id_is_written_on_the_node_and_nothing_else_happens() 
     assert kinds(decision) == [PatchNode]
     record = the_record(decision)
     assert (record.claim, record.lock, record.boot_left, record.phase) == ("fresh", LOCK_OBJECT, BOOT, "Claiming")
+    assert record.claimed == ago(0), "--drain-delay and the patience under the claim count from here"
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "in-progress"}
     assert the_patch(decision).unschedulable is None
 
@@ -479,6 +497,12 @@ def test_a_process_that_has_just_started_knows_how_old_the_claims_are() -> None:
     assert waiting(lock=replace(LINE, next=("n1", *LINE.next[2:])), holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
 
+@pytest.mark.parametrize("created", ["", "yesterday", "2026-12-01T00:00:00Z"])
+def test_a_claim_that_does_not_tell_its_age_is_looked_behind(created: str) -> None:
+    content = held(an_entry("n9", created=created), next=("n1",))
+    assert waiting(lock=content, holders=NOT_ASKED).wants == {Evidence.HOLDERS}
+
+
 def behind(
     holders: Holders, uptime: float = UPTIME, memory: Memory | None = None, content: LockContent = LINE
 ) -> Decision:
@@ -608,9 +632,17 @@ def test_a_paused_lock_refuses_everybody(policy: Policy) -> None:
 
 
 def test_a_turn_begins_with_a_clean_memory() -> None:
-    memory: Memory = remembering(claimers={"x/1": 1.0}, unknown_since=3.0)
+    """What was refused, judged or asked under an earlier claim says nothing about this one."""
+    memory: Memory = remembering(
+        claimers={"x/1": 1.0},
+        unknown_since=3.0,
+        evictions={"uid-web-1": EvictionMemory(attempts=3, not_before=1.0, answer=EvictAnswer.DENIED)},
+        comers={"rs-web": ComerMemory(rounds=6, not_before=1.0, judgements=6)},
+        reboot=RebootMemory(claim="c0", announcement=1, outcome=RebootOutcome.ACCEPTED),
+    )
     after = waiting(lock=NAMED, memory=memory).memory
-    assert (after.claimers, after.unknown_since, after.evictions) == ({}, None, {})
+    assert (after.claimers, after.unknown_since) == ({}, None)
+    assert (after.evictions, after.comers, after.reboot) == ({}, {}, None)
 
 
 def test_the_view_of_the_own_node_wins_over_an_older_list() -> None:

@@ -1,0 +1,17 @@
+"""The catalogue: each mutant is one mistake, named by what would be wrong."""
+
+from __future__ import annotations
+
+from tests.mutants.catalogue import after_the_cordon, before_the_cordon, cluster, drain, gates, lock, records, shell
+from tests.mutants.mutant import Mutant
+
+CATALOGUE: tuple[Mutant, ...] = (
+    *lock.MUTANTS,
+    *gates.MUTANTS,
+    *drain.MUTANTS,
+    *before_the_cordon.MUTANTS,
+    *after_the_cordon.MUTANTS,
+    *records.MUTANTS,
+    *shell.MUTANTS,
+    *cluster.MUTANTS,
+)

@@ -1,0 +1,371 @@
+"""Mistakes on the way to the cordon: idle, waiting, the line, the claim."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_IDLE, _WAITING, _LINE, _CLAIMING = (f"core/steps/{name}.py:" for name in ("idle", "waiting", "line", "claiming"))
+_BEHIND = "core/steps/shared/looking_behind.py:"
+
+MUTANTS = (
+    # ---- idle ----
+    Mutant(
+        "idle: a need that cannot be told begins to wait",
+        _IDLE + "decide",
+        "if need.answer is NeedAnswer.YES:",
+        "if need.answer is not NeedAnswer.NO:",
+    ),
+    Mutant(
+        "idle: what an earlier agent left stays on the node",
+        _IDLE + "decide",
+        "if _has_leftovers(situation):",
+        "if False:",
+    ),
+    Mutant(
+        "_begin_waiting: a taint that somebody else set is recorded as ours",
+        _IDLE + "_begin_waiting",
+        'tainted_at=now if owned else "", taint_key=owned',
+        'tainted_at=now, taint_key=situation.policy.taint_key or ""',
+    ),
+    Mutant(
+        "tidy_line: takes everybody out of the line when the waiting nodes cannot be listed",
+        _IDLE + "tidy_line",
+        "if isinstance(waiters, tuple) else set(content.next)",
+        "if isinstance(waiters, tuple) else set()",
+    ),
+    Mutant(
+        "tidy_line: writes into a paused lock",
+        _IDLE + "tidy_line",
+        "or content.is_paused",
+        "",
+    ),
+    Mutant(
+        "_for_its_moment: a thousand nodes taint themselves in the same second",
+        _IDLE + "_for_its_moment",
+        "if left <= 0:",
+        "if True:",
+    ),
+    # ---- waiting ----
+    Mutant(
+        "waiting: a claim on its way back is forgotten",
+        _WAITING + "decide",
+        "if situation.progress.is_giving_back or situation.progress.claim:",
+        "if False:",
+    ),
+    Mutant(
+        "waiting: goes home although the need cannot be told",
+        _WAITING + "decide",
+        "if situation.seen.need.answer is NeedAnswer.NO:",
+        "if situation.seen.need.answer is not NeedAnswer.YES:",
+    ),
+    Mutant(
+        "_halted: a node loses its watch of the turn for another node's failure, and is not shown ready",
+        _WAITING + "_halted",
+        "label=order.READY",
+        'label="required"',
+    ),
+    Mutant(
+        "_refused: a node that cannot come keeps its place in the line",
+        _WAITING + "_refused",
+        "actions=leave_line(situation)",
+        "actions=()",
+    ),
+    Mutant(
+        "leave_line: writes into a paused lock",
+        _WAITING + "leave_line",
+        "or content.is_paused",
+        "",
+    ),
+    Mutant(
+        "_forgive: reboots that were counted against the node still count after a retry",
+        _WAITING + "_forgive",
+        "reboots_for_need=0, tries=0",
+        "tries=0",
+    ),
+    Mutant(
+        "_mend_taint: a taint that somebody removed stays away",
+        _WAITING + "_mend_taint",
+        "if taints is None and owned == situation.progress.taint_key:",
+        "if owned == situation.progress.taint_key:",
+    ),
+    # ---- looking behind the lock ----
+    Mutant(
+        "_is_due: looks behind the lock at every look",
+        _BEHIND + "_is_due",
+        "if situation.memory.behind_at > situation.seen.uptime:",
+        "if False:",
+    ),
+    Mutant(
+        "_age_seconds: a claim whose age cannot be read is never looked behind",
+        _BEHIND + "_age_seconds",
+        "if seconds >= 0 else OTHERS_LOOK_SECONDS",
+        "",
+    ),
+    Mutant(
+        "look: the watch of absent Nodes is not remembered",
+        _BEHIND + "look",
+        "ghosts=watch.since",
+        "ghosts={}",
+    ),
+    Mutant("look: frees ghosts in a paused lock", _BEHIND + "look", "or content.is_paused", ""),
+    Mutant(
+        "_mark: marks by a clock that was never compared",
+        _BEHIND + "_mark",
+        "if isinstance(situation.seen.clock_skew_seconds, Unknown):",
+        "if False:",
+    ),
+    # ---- the line ----
+    Mutant(
+        "_in_line: comes although it is not its turn",
+        _LINE + "_in_line",
+        "if turn.is_ours:",
+        "if turn.is_ours or turn.places > 0:",
+    ),
+    Mutant(
+        "_first_of_all: everybody comes when nobody is named",
+        _LINE + "_first_of_all",
+        "situation.node.name in line.next[:places]",
+        "situation.node.name in line.next",
+    ),
+    Mutant(
+        "_first_of_all: the first of a roll-out by zone brings nodes of another zone",
+        _LINE + "_first_of_all",
+        "turn.places if line.abreast is None else min(turn.places, line.abreast)",
+        "turn.places",
+    ),
+    Mutant(
+        "_first_of_all: claims when the waiting nodes cannot be listed",
+        _LINE + "_first_of_all",
+        "return turn",
+        "return replace(turn, is_ours=True)",
+    ),
+    Mutant(
+        "_our_turn: claims although a costly gate refuses",
+        _LINE + "_our_turn",
+        "return _pass_on(situation, content, refused)",
+        "break",
+    ),
+    Mutant(
+        "_claim: the claim id is one that was used before",
+        _LINE + "_claim",
+        "claim=situation.seen.chance.claim_id",
+        'claim=situation.progress.claim or "claim"',
+    ),
+    Mutant(
+        "_claim: nothing says when the claim was taken",
+        _LINE + "_claim",
+        "claimed=situation.mark()",
+        "claimed=None",
+    ),
+    Mutant(
+        "_claim: nothing says for which lock the claim is",
+        _LINE + "_claim",
+        "lock=situation.reading.object_id",
+        'lock=""',
+    ),
+    Mutant(
+        "_claim: nothing says which boot the claim is to end",
+        _LINE + "_claim",
+        "boot_left=situation.boot",
+        'boot_left=""',
+    ),
+    Mutant(
+        "_claim: what the host answered under an earlier claim still counts",
+        _LINE + "_claim",
+        "reboot=None,",
+        "",
+    ),
+    Mutant(
+        "_claim: evictions that were refused under an earlier claim earn the force",
+        _LINE + "_claim",
+        "evictions={},",
+        "",
+    ),
+    Mutant(
+        "_pass_on: the turn is handed on although the next node would be refused as well",
+        _LINE + "_pass_on",
+        "refused.code in _CLUSTER_WIDE",
+        "False",
+    ),
+    Mutant(
+        "_pass_on: the same costly question is asked at every look",
+        _LINE + "_pass_on",
+        "costly_not_before=situation.seen.uptime + pause",
+        "costly_not_before=0.0",
+    ),
+    Mutant(
+        "costly_pause_seconds: the pause after a costly refusal never grows",
+        _LINE + "costly_pause_seconds",
+        "2.0 ** min(situation.memory.costly_refusals, 10)",
+        "1.0",
+    ),
+    Mutant(
+        "_handed_on: a node that was refused stays first in the line",
+        _LINE + "_handed_on",
+        "content = lock.pass_over(content, (name,))",
+        "content = content",
+    ),
+    # ---- claiming ----
+    Mutant(
+        "claiming: goes on although the host no longer asks",
+        _CLAIMING + "decide",
+        "if situation.seen.need.answer is NeedAnswer.NO:",
+        "if False:",
+    ),
+    Mutant(
+        "claiming: the cheap gates are not asked again",
+        _CLAIMING + "decide",
+        "if refused := refusals(situation, cheap, When.CLAIMED):",
+        "if refused := ():",
+    ),
+    Mutant(
+        "claiming: goes on with another lock than the claim was meant for",
+        _CLAIMING + "decide",
+        "if situation.reading.object_id != situation.progress.lock:",
+        "if False:",
+    ),
+    Mutant(
+        "claiming: goes on to the cordon without an entry in the lock",
+        _CLAIMING + "decide",
+        "if situation.own_entry is None:",
+        "if not content.entries_of(situation.node.name) and not content.entries:",
+    ),
+    Mutant(
+        "claiming: --drain-delay is ignored",
+        _CLAIMING + "decide",
+        "(left := _delay_left(situation)) > 0",
+        "(left := _delay_left(situation)) > 1e9",
+    ),
+    Mutant(
+        "_enter: --order=zone does not hold for the claim",
+        _CLAIMING + "_enter",
+        "in_one_zone=is_by_zone",
+        "in_one_zone=False",
+    ),
+    Mutant(
+        "_wait_a_little: one answer that did not come costs the claim",
+        _CLAIMING + "_wait_a_little",
+        "if refused.code not in _PASSING:",
+        "if True:",
+    ),
+    Mutant(
+        "_wait_a_little: an answer that never comes keeps the claim for ever",
+        _CLAIMING + "_wait_a_little",
+        ">= _UNKNOWN_PATIENCE_SECONDS",
+        ">= 1e9",
+    ),
+    Mutant(
+        "_ask_everything: the budgets are not asked under the claim",
+        _CLAIMING + "_ask_everything",
+        "if refused := budgets.ask(situation, When.CLAIMED):",
+        "if refused := None:",
+    ),
+    Mutant(
+        "_ask_everything: cordons on a list of nodes that is old",
+        _CLAIMING + "_ask_everything",
+        "or (isinstance(fleet, Fleet) and _is_old(situation, fleet))",
+        "",
+    ),
+    Mutant(
+        "_ask_everything: the other nodes at work are not asked after again with a fresh list",
+        _CLAIMING + "_ask_everything",
+        "want(situation, Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)",
+        "want(situation, Evidence.FLEET)",
+    ),
+    Mutant(
+        "_ask_everything: cordons although nobody knows how healthy the workloads are",
+        _CLAIMING + "_ask_everything",
+        "if isinstance(situation.seen.owners, Unknown):",
+        "if False:",
+    ),
+    Mutant(
+        "_ask_everything: cordons beside another node that works in another lock",
+        _CLAIMING + "_ask_everything",
+        "_others_first(situation) or _cordon(situation, fleet)",
+        "_cordon(situation, fleet)",
+    ),
+    Mutant(
+        "_with_fresh_forecast: a forecast counts although others hold claims since",
+        _CLAIMING + "_with_fresh_forecast",
+        "is_old or memory.forecast_holders != line.others_holding(situation, content)",
+        "is_old",
+    ),
+    Mutant(
+        "_with_fresh_forecast: a forecast counts for ever",
+        _CLAIMING + "_with_fresh_forecast",
+        "if is_old or",
+        "if",
+    ),
+    Mutant(
+        "_others_first: a list that did not come has no other node at work",
+        _CLAIMING + "_others_first",
+        "return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)",
+        "return None",
+    ),
+    Mutant(
+        "_others_first: nodes at work without an entry in this lock do not count",
+        _CLAIMING + "_others_first",
+        "len(content.holders) + len(working)",
+        "len(content.holders)",
+    ),
+    Mutant(
+        "_others_first: another node that claims is not waited for",
+        _CLAIMING + "_others_first",
+        "_wait_for(situation, claiming) if claiming else None",
+        "None",
+    ),
+    Mutant(
+        "_wait_for: a node that claims in another lock is outwaited",
+        _CLAIMING + "_wait_for",
+        "isinstance(progress, UnreadableProgress) or progress.lock != mine",
+        "isinstance(progress, UnreadableProgress)",
+    ),
+    Mutant(
+        "_wait_for: a node that claims is not waited for long enough to see its cordon",
+        _CLAIMING + "_wait_for",
+        "uptime - since > _CLAIMER_PATIENCE_SECONDS",
+        "uptime - since >= 0",
+    ),
+    Mutant(
+        "_wait_for: a Node that changes is watched from its first version on",
+        _CLAIMING + "_wait_for",
+        'situation.memory.claimers.get(\n            f"{node.name}/{node.resource_version}", uptime\n        )',
+        "min(situation.memory.claimers.values(), default=uptime)",
+    ),
+    Mutant(
+        "_cordon: a cordon that stood there is taken for ours",
+        _CLAIMING + "_cordon",
+        "is_cordoned_by_us=not node.unschedulable",
+        "is_cordoned_by_us=True",
+    ),
+    Mutant(
+        "_cordon: the cordon may land long after the list of nodes it rests on",
+        _CLAIMING + "_cordon",
+        "send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds",
+        "send_before=None",
+    ),
+    Mutant(
+        "_cordon: labels that stood there already are removed afterwards",
+        _CLAIMING + "_cordon",
+        "if node.labels.get(key) != value",
+        "",
+    ),
+    Mutant(
+        "_cordon: nothing is recorded of the health of the displaced workloads",
+        _CLAIMING + "_cordon",
+        "owners=baseline.taken(situation, leaving)",
+        "owners=()",
+    ),
+    Mutant(
+        "_cordon: nothing says when the drain began",
+        _CLAIMING + "_cordon",
+        "drain_started=situation.mark()",
+        "drain_started=None",
+    ),
+    Mutant(
+        "_cordon: the beginning of the drain by the host's clock, which may be wrong",
+        _CLAIMING + "_cordon",
+        "drain_started_at=rfc3339(situation.server_now)",
+        "drain_started_at=rfc3339(situation.seen.now)",
+    ),
+)

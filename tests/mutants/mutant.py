@@ -1,0 +1,183 @@
+"""A mutant: one mistake that a person could make, as a change of one place in one function.
+
+The place is named by file, function and a few words of its text. White space and line breaks do not count, so a
+reformatted function still has its mutants. A mutant whose words are not there exactly once no longer applies.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import builtins
+import dis
+import importlib
+import io
+import re
+import textwrap
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import CodeType
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "operator" / "careen"
+
+
+class NoLongerApplies(Exception):
+    """The source has changed under a mutant; the message says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`name` says what would be wrong. `at` is `core/lock/content.py:remove` or `…:Class.method`.
+
+    `survives`: why no test can or should tell the mutant from the program. Such a mutant that dies is told as well.
+    """
+
+    name: str
+    at: str
+    old: str
+    new: str
+    survives: str = ""
+
+    @property
+    def file(self) -> Path:
+        """The module's file."""
+        return PACKAGE / self.at.partition(":")[0]
+
+    @property
+    def module(self) -> str:
+        """The module's dotted name."""
+        path = self.at.partition(":")[0].removesuffix(".py").removesuffix("/__init__")
+        return "careen." + path.replace("/", ".")
+
+    @property
+    def function(self) -> str:
+        """The function's name within the module."""
+        return self.at.partition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the file a mutant's words stand, and the lines of the function around them."""
+
+    start: int
+    end: int
+    lines: range
+    function_lines: range
+
+
+def place_of(mutant: Mutant) -> Place:
+    """Raises `NoLongerApplies` unless the words stand exactly once in the function."""
+    text = _text(mutant.file) if mutant.file.exists() else ""
+    first, last = _function_lines(text, mutant)
+    offsets = _line_offsets(text)
+    begin, end = offsets[first - 1], offsets[last]
+    found = list(_pattern(mutant.old).finditer(text, begin, end))
+    if len(found) != 1:
+        raise NoLongerApplies(f"{mutant.at}: its text stands there {len(found)} times: {mutant.old}")
+    start, stop = found[0].span()
+    lines = range(text.count("\n", 0, start) + 1, text.count("\n", 0, stop) + 2)
+    return Place(start, stop, lines, range(first, last + 1))
+
+
+def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
+    """The function's code as it is, and with the mistake. Raises `NoLongerApplies` when the result is no Python, or
+    means the same."""
+    place = place_of(mutant)
+    try:
+        before, after = (_code_of(text, mutant) for text in _with_and_without(mutant, place))
+    except SyntaxError as error:
+        raise NoLongerApplies(f"{mutant.at}: the mutant is no Python: {error}") from error
+    if _meaning(before) == _meaning(after):
+        raise NoLongerApplies(f"{mutant.at}: the mutant means the same as the program")
+    return before, after
+
+
+def _with_and_without(mutant: Mutant, place: Place) -> tuple[str, str]:
+    """The function alone, on its lines of the file: compiling all of the file would take half a minute for all
+    mutants."""
+    text = _text(mutant.file)
+    offsets = _line_offsets(text)
+    begin, end = offsets[place.function_lines[0] - 1], offsets[place.function_lines[-1]]
+    mutated = text[begin : place.start] + mutant.new + text[place.end : end]
+    above = "\n" * (place.function_lines[0] - 1)
+    return above + textwrap.dedent(text[begin:end]), above + textwrap.dedent(mutated)
+
+
+@cache
+def _text(file: Path) -> str:
+    return file.read_text()
+
+
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@cache
+def _line_offsets(text: str) -> list[int]:
+    offsets = [0]
+    for line in text.splitlines(keepends=True):
+        offsets.append(offsets[-1] + len(line))
+    return offsets
+
+
+def _function_lines(text: str, mutant: Mutant) -> tuple[int, int]:
+    scope: list[ast.stmt] = _parsed(text).body
+    found: ast.stmt | None = None
+    for name in mutant.function.split("."):
+        found = next((each for each in scope if getattr(each, "name", None) == name), None)
+        scope = getattr(found, "body", [])
+    if not isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef) or found.end_lineno is None:
+        raise NoLongerApplies(f"{mutant.at}: there is no such function")
+    return found.lineno, found.end_lineno
+
+
+@cache
+def _pattern(words: str) -> re.Pattern[str]:
+    """The same tokens with any white space and comments between them; a formatter's comma before a closing bracket is
+    let pass."""
+    gap, found = r"(?:\s|#[^\n]*\n)*", ""
+    for token in _tokens(words):
+        found += ((r",?" + gap if token in ")]}" else gap) if found else "") + re.escape(token)
+    return re.compile(found)
+
+
+def _tokens(words: str) -> Iterator[str]:
+    """The tokens of a fragment: brackets need not be closed in it."""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(words).readline):
+            if token.string.strip() and token.type not in (tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT):
+                yield token.string
+    except tokenize.TokenError:
+        return
+
+
+def _code_of(function: str, mutant: Mutant) -> CodeType:
+    flags = __future__.annotations.compiler_flag
+    code = compile(function, str(mutant.file), "exec", flags=flags, dont_inherit=True)
+    return next(each for each in code.co_consts if isinstance(each, CodeType))
+
+
+def unknown_names(mutant: Mutant) -> set[str]:
+    """Global names that only the mutant uses and its module does not have: it would die for the wrong reason."""
+    before, after = codes(mutant)
+    known = vars(importlib.import_module(mutant.module)).keys() | vars(builtins).keys()
+    return _globals_of(after) - _globals_of(before) - known
+
+
+def _globals_of(code: CodeType) -> set[str]:
+    inner = [_globals_of(each) for each in code.co_consts if isinstance(each, CodeType)]
+    own = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*inner)
+
+
+def _meaning(code: CodeType) -> object:
+    """What a code does, without where it stands."""
+    constants = tuple(
+        _meaning(each) if isinstance(each, CodeType) else (type(each), repr(each)) for each in code.co_consts
+    )
+    return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars

@@ -1,0 +1,162 @@
+"""Which tests reach which lines, and what processor time each takes: recorded once for a state of source and tests.
+
+The record lies in `.cache/mutants`. A test file that has changed is recorded anew; a change of the source or of what
+tests share makes the whole record anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import coverage
+import pytest
+
+from tests.mutants.mutant import PACKAGE, ROOT, Mutant, place_of
+
+RECORD = ROOT / ".cache" / "mutants" / "reach.json"
+TESTS = ROOT / "tests" / "careen"
+# The tests that name what they expect. Left out are those that start processes or another server, where the mistake is
+# not made, and whole fleets: what only a fleet notices has no test that says what is wrong.
+PUT_TO = (
+    "core",
+    "cluster",
+    *(f"agent/test_{name}.py" for name in ("apply", "observe", "turn", "rescue", "told_once", "messages", "loop")),
+)
+LEFT_OUT = ("core/test_model.py", "core/test_planned_courses.py", "cluster/wire/test_lean_imports.py")
+_AREAS = ("core", "agent/apply.py", "agent/observe.py", "cluster")
+
+
+@dataclass
+class Reach:
+    """`seconds` of processor time by test id, and test ids by file and line of the package."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """The tests that run the mutant's lines, those of the module's own test file first, then the quickest."""
+        place, by_line = place_of(mutant), self.lines.get(mutant.at.partition(":")[0], {})
+        found = {test for line in place.lines for test in by_line.get(line, ())} or {
+            test for line in place.function_lines for test in by_line.get(line, ())
+        }
+        own = f"/test_{mutant.file.name}::"
+        return sorted(found, key=lambda test: (self.seconds[test] * (0.1 if own in test else 1.0), test))
+
+
+def target_files() -> list[Path]:
+    """The files of the package that mutants are made of."""
+    return [
+        file
+        for area in _AREAS
+        for file in sorted([PACKAGE / area, *(PACKAGE / area).rglob("*.py")])
+        if file.suffix == ".py"
+    ]
+
+
+def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> dict[str, Any]:
+    """Runs these tests under coverage; what each took and reached. `run` answers whether the test passed."""
+    measured = coverage.Coverage(
+        data_file=None, config_file=False, branch=False, include=[str(file) for file in target_files()]
+    )
+    seconds: dict[str, float] = {}
+    failed: list[str] = []
+    measured.start()
+    try:
+        for item in items:
+            measured.switch_context(item.nodeid)
+            began = time.process_time()
+            if run(item):
+                seconds[item.nodeid] = round(time.process_time() - began, 4)
+            else:
+                failed.append(item.nodeid)
+            measured.switch_context("")
+    finally:
+        measured.stop()
+    data = measured.get_data()
+    lines = {
+        Path(file).relative_to(PACKAGE).as_posix(): {
+            str(line): sorted(set(tests) & seconds.keys()) for line, tests in data.contexts_by_lineno(file).items()
+        }
+        for file in data.measured_files()
+    }
+    return {"seconds": seconds, "lines": lines, "failed": failed}
+
+
+class Record:
+    """The record on disk."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        self._base = _digest([*target_files(), *(file for file in _python(TESTS) if not _is_test(file))])
+
+    def stale(self, files: Iterable[str]) -> dict[str, str]:
+        """Those of the test files, named from the top of the repository, that have to be recorded, with what they are
+        now."""
+        known = self._stored.get("files", {}) if self._stored.get("base") == self._base else {}
+        now = {name: _digest([ROOT / name]) for name in files}
+        return {name: digest for name, digest in now.items() if known.get(name) != digest}
+
+    def merge(self, stale: Mapping[str, str], recorded: Sequence[dict[str, Any]]) -> None:
+        """Puts what was recorded anew in place of what was known of these files. A file with a test that fails
+        without any mistake is recorded again the next time."""
+        again = {test.partition("::")[0] for each in recorded for test in each["failed"]}
+        is_same = self._stored.get("base") == self._base
+        known = [_without(self._stored, stale)] if is_same else []
+        files = (self._stored["files"] if is_same else {}) | dict(stale)
+        files = {name: digest for name, digest in files.items() if name not in again}
+        seconds: dict[str, float] = {}
+        lines: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for each in (*known, *recorded):
+            seconds |= each["seconds"]
+            for file, by_line in each["lines"].items():
+                for line, tests in by_line.items():
+                    lines[file][line] += tests
+        self._stored = {"base": self._base, "files": files, "seconds": seconds, "lines": lines}
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(self._stored))
+
+    def reach(self) -> Reach:
+        """What is on record."""
+        return Reach(
+            seconds=self._stored["seconds"],
+            lines={
+                file: {int(line): tests for line, tests in by_line.items()}
+                for file, by_line in self._stored["lines"].items()
+            },
+        )
+
+
+def _without(stored: dict[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+    def is_kept(test: str) -> bool:
+        return test.partition("::")[0] not in files
+
+    return {
+        "seconds": {test: taken for test, taken in stored["seconds"].items() if is_kept(test)},
+        "lines": {
+            file: {line: [test for test in tests if is_kept(test)] for line, tests in by_line.items()}
+            for file, by_line in stored["lines"].items()
+        },
+    }
+
+
+def _python(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+def _is_test(file: Path) -> bool:
+    return file.name.startswith("test_")
+
+
+def _digest(files: Iterable[Path]) -> str:
+    found = hashlib.sha256()
+    for file in files:
+        found.update(file.as_posix().encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()

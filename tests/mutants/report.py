@@ -1,0 +1,62 @@
+"""The outcomes in words: a line for each mutant, and the page that the documentation quotes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.runner import Outcome
+
+
+def verdict(mutant: Mutant, outcome: Outcome) -> str:
+    """One line."""
+    told = f"{mutant.at}  {mutant.name}"
+    if outcome.killed_by:
+        word = "DIED, said to survive" if mutant.survives else "killed"
+        return f"{word} in {outcome.seconds:.1f} s: {told}  by {outcome.killed_by}"
+    word = "survives, as said" if mutant.survives else "SURVIVES"
+    return f"{word} {outcome.tests_run} of {outcome.tests_reaching} tests, {outcome.seconds:.1f} s: {told}"
+
+
+def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
+    """The page."""
+    survivors = [mutant for mutant, outcome in outcomes.items() if not outcome.killed_by]
+    parts = sorted({_part(mutant) for mutant in outcomes})
+    rows = [
+        f"| `{part}` | {sum(_part(each) == part for each in outcomes)} "
+        f"| {sum(_part(each) == part for each in outcomes if outcomes[each].killed_by)} |"
+        for part in parts
+    ]
+    reasons = [f"* `{mutant.at}`: {mutant.name}. {mutant.survives}" for mutant in survivors]
+    return "\n".join(
+        [
+            "# Mistakes that tests find, measured",
+            "",
+            "Written by `make mutants`. Each mutant is one mistake that a person could make, such as a release of a",
+            "claim that ignores the claim's id; it is *killed* when a test fails. The names are in",
+            "`tests/mutants/catalogue/`.",
+            "",
+            _count(outcomes, survivors, seconds),
+            "",
+            "| part | mutants | killed |",
+            "|---|---|---|",
+            *rows,
+            "",
+            *(["Those that survive, and why:", "", *reasons, ""] if reasons else []),
+        ]
+    )
+
+
+def _count(outcomes: Mapping[Mutant, Outcome], survivors: Sequence[Mutant], seconds: float) -> str:
+    return (
+        f"{len(outcomes) - len(survivors)} killed of {len(outcomes)} made, {len(survivors)} survive with a reason, "
+        f"0 no longer apply, in {seconds:.0f} s with two processes."
+    )
+
+
+def _part(mutant: Mutant) -> str:
+    return (
+        mutant.at.partition(":")[0].rpartition("/")[0]
+        if mutant.at.startswith(("core/", "cluster/"))
+        else (mutant.at.partition(":")[0])
+    )

@@ -1,0 +1,239 @@
+"""Runs the tests against one mutant after another, each in a fork of a process that has everything loaded.
+
+A pytest plugin: pytest collects the tests, and instead of running them once this forks for each mutant, puts the
+mutated code into the function, and runs the tests that reach it until one fails. A fork costs some ten milliseconds,
+so most mutants die within a second.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import math
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+from tests.mutants.mutant import Mutant, codes
+from tests.mutants.reach import Reach, Record, record
+
+_TIMES_AS_LONG = 10.0
+_MEMORY_BYTES = 2 * 2**30  # beyond what the process has: a mutant may collect for ever
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a mutant: the test that failed (empty: it survived), how many tests ran and reach it."""
+
+    killed_by: str = ""
+    tests_run: int = 0
+    tests_reaching: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """`most_seconds`: processor time of the tests that one mutant is put to, the quickest first. A mutant that never
+    ends is stopped when a test has used ten times its own time and at least `least_seconds`: processor time again, so
+    that a busy machine kills nobody."""
+
+    processes: int = 2
+    most_seconds: float = 90.0
+    least_seconds: float = 15.0
+
+
+class MutantRunner:
+    """The plugin. `told` hears of each outcome as it comes."""
+
+    def __init__(
+        self, mutants: Sequence[Mutant], limits: Limits, *, record: Path, told: Callable[[Mutant, Outcome], None]
+    ) -> None:
+        self._mutants, self._limits, self._record, self._told = mutants, limits, record, told
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self) -> None:
+        """No shrinking: the first example that fails is enough. No chance: the same mutants die every time."""
+        from hypothesis import Phase, settings  # pytest warns when it is there before its own configuration
+
+        settings.register_profile(
+            "mutants", settings(derandomize=True, database=None, phases=(Phase.explicit, Phase.generate))
+        )
+        settings.load_profile("mutants")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In place of pytest's own loop."""
+        if session.testsfailed:
+            raise session.Interrupted("the tests cannot be collected")
+        items = {item.nodeid: item for item in session.items}
+        reach = self._reach(items)
+        jobs = (
+            (mutant, functools.partial(_put_to_the_test, mutant, reach, items, self._limits))
+            for mutant in self._mutants
+        )
+        for mutant, found, seconds in _in_forks(jobs, self._limits.processes):
+            self._told(mutant, Outcome(**found, seconds=seconds))
+        return True
+
+    def _reach(self, items: Mapping[str, pytest.Item]) -> Reach:
+        known = Record(self._record)
+        stale = known.stale({test.partition("::")[0] for test in items})
+        todo = [item for item in items.values() if item.nodeid.partition("::")[0] in stale]
+        if stale:
+            print(f"recording what {len(todo)} tests reach", file=sys.stderr, flush=True)
+            shares = [todo[share :: self._limits.processes] for share in range(self._limits.processes)]
+            jobs = ((share, functools.partial(record, share, _passes)) for share in shares)
+            found = [answer for _, answer, _ in _in_forks(jobs, self._limits.processes)]
+            known.merge(stale, found)
+            for test in (test for each in found for test in each["failed"]):
+                print(f"left out, because it fails without any mistake: {test}", file=sys.stderr, flush=True)
+        return known.reach()
+
+
+def _put_to_the_test(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.Item], limits: Limits) -> dict[str, Any]:
+    """In a fork: the mistake is made, and the tests run until one fails."""
+    tests = [test for test in reach.tests_of(mutant) if test in items]
+    _make(mutant)
+    spent = 0.0
+    for run, test in enumerate(tests):
+        spent += reach.seconds[test]
+        if spent > limits.most_seconds and run:
+            return {"tests_run": run, "tests_reaching": len(tests)}
+        _bound_processor_time(max(limits.least_seconds, _TIMES_AS_LONG * reach.seconds[test]))
+        _note(test)
+        if not _passes(items[test]):
+            return {"killed_by": test, "tests_run": run + 1, "tests_reaching": len(tests)}
+    return {"tests_run": len(tests), "tests_reaching": len(tests)}
+
+
+def _make(mutant: Mutant) -> None:
+    """Puts the mutated code into the function that everybody has imported already."""
+    found: Any = importlib.import_module(mutant.module)
+    for name in mutant.function.split("."):
+        found = vars(found)[name]
+    found = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+    assert isinstance(found, FunctionType), f"{mutant.at} is no plain function"
+    _, found.__code__ = codes(mutant)
+
+
+def _passes(item: pytest.Item) -> bool:
+    """Runs one test with its fixtures; those of modules and sessions end with it."""
+    reports = []
+
+    class Heard:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            reports.append(report)
+
+    heard = Heard()
+    item.config.pluginmanager.register(heard)
+    try:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    finally:
+        item.config.pluginmanager.unregister(heard)
+    item.session.shouldfail = item.session.shouldstop = False
+    return not any(report.failed for report in reports)
+
+
+def _bound_processor_time(seconds: float) -> None:
+    """The kernel ends this process with SIGXCPU when it has used so much more."""
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    _limit(resource.RLIMIT_CPU, math.ceil(used + seconds))
+
+
+def _limit(what: int, amount: int) -> None:
+    resource.setrlimit(what, (amount, resource.getrlimit(what)[1]))
+
+
+# ---- forks ----
+
+_OUT_OF_MEMORY = 3
+_NOTE = "note"  # the file in which a fork says which test it runs, should it be ended
+
+
+def _in_forks(
+    jobs: Iterable[tuple[Any, Callable[[], dict[str, Any]]]], processes: int
+) -> Iterator[tuple[Any, dict[str, Any], float]]:
+    """Each job's answer and how long it took, as they come; so many at once."""
+    waiting, running = iter(jobs), {}
+    with tempfile.TemporaryDirectory(prefix="careen-mutants-", ignore_cleanup_errors=True) as scratch:
+        try:
+            while True:
+                while len(running) < processes and (job := next(waiting, None)) is not None:
+                    folder = Path(tempfile.mkdtemp(dir=scratch))
+                    running[_fork(job[1], folder)] = (job[0], folder, time.monotonic())
+                if not running:
+                    return
+                process, status = os.wait()
+                key, folder, began = running.pop(process)
+                yield key, _answer(folder, status), time.monotonic() - began
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            for process in running:
+                os.kill(process, signal.SIGKILL)
+
+
+def _answer(folder: Path, status: int) -> dict[str, Any]:
+    if (folder / "answer").exists():
+        answer: dict[str, Any] = json.loads((folder / "answer").read_text())
+        return answer
+    test = (folder / _NOTE).read_text() if (folder / _NOTE).exists() else ""
+    if test and (os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == _OUT_OF_MEMORY):
+        is_endless = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
+        why = "never ends: stopped by the bound on processor time" if is_endless else f"the process died: {status}"
+        return {"killed_by": f"{test} ({why})"}
+    raise SystemExit(f"a process of the runner died with status {status} {test}:\n{(folder / 'output').read_text()}")
+
+
+def _fork(job: Callable[[], dict[str, Any]], folder: Path) -> int:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if process:
+        return process
+    code = 1
+    try:
+        output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT, 0o600)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = os.environ["TMPDIR"] = str(folder)
+        tempfile.tempdir = None
+        _limit(resource.RLIMIT_AS, _used_bytes() + _MEMORY_BYTES)
+        global _noted  # noqa: PLW0603 - one per process, known only after the fork
+        _noted = folder / _NOTE
+        answer = json.dumps(job())
+        (folder / "part").write_text(answer)
+        (folder / "part").rename(folder / "answer")
+        code = 0
+    except MemoryError:
+        code = _OUT_OF_MEMORY
+    except BaseException:  # whatever it was, the parent tells it
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+_noted = Path(os.devnull)
+
+
+def _note(test: str) -> None:
+    _noted.write_text(test)
+
+
+def _used_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 2**18
+    return pages * resource.getpagesize()

@@ -1,0 +1,63 @@
+"""Every mutant applies: cheap enough for each run, so that nobody finds out weeks later. What they show is
+`make mutants`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.mutants.catalogue import CATALOGUE
+from tests.mutants.mutant import Mutant, NoLongerApplies, codes, unknown_names
+
+PARTS = ("core/", "agent/apply.py", "agent/observe.py", "cluster/")
+SAMPLE = Mutant(
+    "remove: takes away an entry with another claim id",
+    "core/lock/content.py:remove",
+    "(each.node == node and each.id == claim)",
+    "(each.node == node)",
+)
+
+
+def test_every_mutant_applies_and_dies_of_its_mistake_alone() -> None:
+    wrong = []
+    for mutant in CATALOGUE:
+        try:
+            before, after = codes(mutant)
+        except NoLongerApplies as error:
+            wrong.append(f"{mutant.name}: {error}")
+            continue
+        # The running function takes the code, so it has to keep its closure.
+        assert before.co_freevars == after.co_freevars, mutant.name
+        assert unknown_names(mutant) == set(), mutant.name
+    assert wrong == [], "follow the source in tests/mutants/catalogue: the same mistake at its new place, or none"
+
+
+def test_there_are_enough_of_them_and_each_has_a_name_of_its_own() -> None:
+    assert [name for name, count in Counter(mutant.name for mutant in CATALOGUE).items() if count > 1] == []
+    assert len(CATALOGUE) >= 150
+    assert [mutant.at for mutant in CATALOGUE if not mutant.at.startswith(PARTS)] == []
+
+
+def test_a_mutant_survives_a_reformatted_function() -> None:
+    over_lines = replace(SAMPLE, old="(  each.node\n  ==  node and  # said otherwise\n each.id == claim,\n)")
+    with pytest.raises(NoLongerApplies):  # a comma that the function does not have is another text
+        codes(over_lines)
+    assert codes(replace(SAMPLE, old="( each.node\n ==  node and  # said otherwise\n each.id == claim\n)"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"at": "core/lock/content.py:gone"}, "there is no such function"),
+        ({"at": "core/lock/gone.py:remove"}, "there is no such function"),
+        ({"old": "each.id == claims"}, "0 times"),
+        ({"old": "each"}, "4 times"),
+        ({"new": "(each.node == "}, "no Python"),
+        ({"new": "(each.node == node and (each.id == claim))"}, "means the same"),
+    ],
+)
+def test_a_mutant_whose_place_has_changed_says_so(changes: dict[str, str], why: str) -> None:
+    with pytest.raises(NoLongerApplies, match=why):
+        codes(replace(SAMPLE, **changes))

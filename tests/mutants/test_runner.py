@@ -1,0 +1,42 @@
+"""What `make mutants` says of a mutant that dies, one that survives, one that never ends, and one that no longer
+applies."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.mutants.mutant import ROOT
+from tests.patience import run
+
+_MARK, _CLAUSES = "core/lock/overdue.py:_mark", "core/lock/overdue.py:clauses"
+_KILLED = ("killed", _MARK, "mark == before or", "")
+_ENDLESS = ("endless", _MARK, "before = entry.overdue", "while True:\n        pass\n    before = entry.overdue")
+_SAME = ("same", _CLAUSES, "found[:3]", "found[0:3]")
+_GONE = ("gone", _MARK, "no such words", "")
+
+
+def made(record: Path, *mutants: tuple[str, ...]) -> tuple[int, str]:
+    """The exit code and the output, with a catalogue of these and one file of tests."""
+    program = (
+        "import sys\nfrom tests.mutants.__main__ import main\nfrom tests.mutants.mutant import Mutant\n"
+        f"sys.exit(main(sys.argv[1:], [Mutant(*each) for each in {mutants!r}]))"
+    )
+    options = ["--tests", "core/lock/test_overdue.py", "--record", record, "--least-seconds", "1"]
+    done = run([sys.executable, "-c", program, *options], cwd=ROOT)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_what_becomes_of_a_mutant_is_said_and_what_must_not_be_is_a_failure(tmp_path: Path) -> None:
+    reason = "a slice from the first is the same slice"
+    code, said = made(tmp_path / "reach.json", _KILLED, _ENDLESS, (*_SAME, reason))
+    assert code == 0, said
+    assert "recording what" in said
+    assert "2 killed of 3 made, 1 survive with a reason" in said
+    assert "never ends: stopped by the bound on processor time" in said
+
+    code, said = made(tmp_path / "reach.json", _SAME, (*_KILLED, "nobody would notice"), _GONE)
+    assert code == 1, said
+    assert "recording what" not in said
+    for words in ("SURVIVES", "DIED, said to survive", "no longer applies: gone"):
+        assert words in said
