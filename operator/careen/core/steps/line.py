@@ -344,19 +344,21 @@ def _turn_look(situation: Situation, content: LockContent) -> float:
         return order.NEXT_LOOK_SECONDS * (
             0.75 + 0.5 * situation.seen.chance.jitter
         )  # somebody of few is about to claim
-    return pause(
-        situation,
-        order.look_again_seconds(situation.node.name, content, situation.policy, situation.seen.chance.jitter),
-    )
+    name, jitter = situation.node.name, situation.seen.chance.jitter
+    return order.look_again_seconds(name, content, situation.policy, jitter, waiting=how_many_wait(situation))
 
 
-def pause(situation: Situation, seconds: float) -> float:
-    """The pause between looks, longer where many nodes wait."""
+def refused_look(situation: Situation) -> float:
+    """The pause of a node that a gate refuses, longer where many may wait. Those in line are few, and the first
+    to go when what refuses them ends: a person who resumes the roll-out sees them start."""
     content = situation.lock
-    return paced(seconds, content.waiting if isinstance(content, LockContent) else 0)
+    if isinstance(content, LockContent) and situation.node.name in content.next:
+        return LOOK_SECONDS
+    return order.paced(LOOK_SECONDS, how_many_wait(situation), situation.seen.chance.jitter)
 
 
-def paced(seconds: float, waiting: int) -> float:
-    """A pause, as long as so many waiting nodes need so that all of them together look only so often. No short
-    pause becomes longer: it may not sleep through the end of a passing-over or of a back-off."""
-    return max(seconds, waiting / order.LOOKS_PER_SECOND) if seconds >= LOOK_SECONDS else seconds
+def how_many_wait(situation: Situation) -> int:
+    """How many nodes may be waiting, as far as this one knows."""
+    content = situation.lock
+    known = content if isinstance(content, LockContent) else None
+    return order.how_many_wait(known, situation.memory.agents, situation.seen.now)
