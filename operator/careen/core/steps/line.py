@@ -231,16 +231,17 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
     """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against
     itself, so it may come."""
-    waiters = situation.seen.waiters
+    waiters, waiting = situation.seen.waiters, content.waiting
     if isinstance(waiters, tuple):
-        content = lock.stay_in_line(content, {node.name for node in _with_own(situation, waiters)})
+        names_waiting = {node.name for node in _with_own(situation, waiters)}
+        content, waiting = lock.stay_in_line(content, names_waiting), len(names_waiting)
     first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
     names = (*first, *(name for name in content.next if name not in first))[
         : order.line_length(content, situation.policy)
     ]
     # Who comes first now may be of another zone than those after it.
     abreast = content.abreast if not first or content.abreast is None else 1
-    return lock.name_next(content, names, content.waiting, rfc3339(situation.seen.now), abreast=abreast)
+    return lock.name_next(content, names, waiting, rfc3339(situation.seen.now), abreast=abreast)
 
 
 def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str, ...]:

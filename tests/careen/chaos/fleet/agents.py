@@ -14,7 +14,7 @@ from typing import Any
 from careen.agent.apply import Hands
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
-from careen.agent.observe import Observer, Senses
+from careen.agent.observe import AlertSource, Observer, Senses
 from careen.agent.self_test import SelfTests
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import Place
@@ -205,6 +205,8 @@ class Agents:
         self.deaths: list[tuple[float, str]] = []
         self.latency: Latency = no_latency
         """How much longer a request takes on its way."""
+        self.alerts: AlertSource | None = None
+        """Whom the agents ask for alerts."""
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []
@@ -239,7 +241,7 @@ class Agents:
                     lock=lock,
                     self_tests=SelfTests(host, clock),
                     forecaster=Fine(),
-                    alerts=lambda: None,
+                    alerts=lambda: self.alerts,
                     chance=self._chance.random,
                 )
             ),

@@ -238,6 +238,39 @@ def test_nonsense_in_the_number_of_the_waiting_breaks_no_turn(number: int) -> No
     ).look_again_seconds == pytest.approx(100_000 / order.LOOKS_PER_SECOND)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"lock": LockContent(is_paused=True)}, id="paused"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="held"),
+        pytest.param({"need": UNKNOWN_NEED}, id="the need is unknown"),
+        pytest.param({"lock": "{"}, id="the lock cannot be understood"),
+        pytest.param({"lock": Unknown("503")}, id="the lock cannot be read"),
+        pytest.param({"lock": held(an_entry("n9", failed="never-ready"))}, id="halted"),
+    ],
+)
+@pytest.mark.parametrize(("agents", "look"), [(None, 30.0), (100, 30.0), (5000, 5000 / 6)])
+def test_whatever_refuses_a_large_fleet_looks_rarely(agents: int | None, look: float, changes: dict[str, Any]) -> None:
+    decision = waiting(memory=remembering(agents=agents, behind_at=UPTIME + 1), **changes)
+    assert decision.reason.code is Code.REFUSED
+    assert decision.look_again_seconds == pytest.approx(look)
+
+
+def test_whoever_is_in_the_line_of_a_paused_lock_looks_as_always() -> None:
+    """There are few of them, and they start when it is resumed."""
+    paused = replace(NAMED, is_paused=True)
+    assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
+
+
+def test_a_cluster_wide_refusal_counts_the_waiting_anew() -> None:
+    """Or the count would be that of the moment in which the line was filled, and get no older."""
+    late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
+    decision = waiting(
+        lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
+    )
+    assert (the_lock(decision).next, the_lock(decision).waiting) == (("n1", "n2"), 9)
+
+
 def test_a_large_fleet_that_looks_rarely_is_awake_when_the_window_opens() -> None:
     opening = timedelta(minutes=9)
     shut = Window(start=(NOW + opening).time(), end=(NOW + timedelta(hours=1)).time())
