@@ -34,6 +34,7 @@ LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests a look, 5,000 no
 COUNT_SECONDS = 120.0  # how long the count of a hand-over holds; a roll-out that moves counts at each of them
 SPARE_NAMES = 12  # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
 SPARE_LOOKERS = 1  # of those who look every three seconds: more than there can be places at once
+GATHER_LOOKS_PER_SECOND = 100  # over all nodes that gather; 300 of them look as often as those next in line
 GATHER_SECONDS = 6.0  # hosts are looked at every five seconds; taint, count and label take their agents one more
 
 READY = "ready"
@@ -271,6 +272,11 @@ def gather_seconds(agents: int | None) -> float:
     if agents is not None and agents <= 1:
         return 0.0
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
+
+
+def gather_look_seconds(agents: int | None) -> float:
+    """How often a node that gathers looks whether somebody has begun meanwhile."""
+    return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
 def turn_key(content: LockContent) -> str:

@@ -90,7 +90,8 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
     if gathers_for > 0 and not stored_costly(
         situation
     ):  # or an agent started anew would forget since when it is refused
-        return _say_waiting(situation, turn.memory, look=min(gathers_for, order.NEXT_LOOK_SECONDS))
+        look = min(gathers_for, order.gather_look_seconds(turn.memory.agents))
+        return _say_waiting(situation, turn.memory, look=look)
     if not turn.is_ours and turn.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
             return want(situation, Evidence.WAITERS, memory=turn.memory)

@@ -193,6 +193,17 @@ def test_before_anybody_begins_others_are_given_time_to_show_themselves_ready() 
     assert later(order.GATHER_SECONDS).wants == {Evidence.WAITERS}
 
 
+@pytest.mark.parametrize(("agents", "look"), [(None, 3.0), (300, 3.0), (5000, 50.0)])
+def test_while_a_large_fleet_gathers_each_node_looks_rarely_and_is_awake_at_the_end(
+    agents: int | None, look: float
+) -> None:
+    first = waiting(memory=remembering(turn_key="another hand-over", agents=agents), waiters=NOT_ASKED)
+    assert first.look_again_seconds == look
+    last = order.gather_seconds(agents) - 2.0
+    assert waiting(memory=first.memory, uptime=UPTIME + last, waiters=NOT_ASKED).look_again_seconds == 2.0
+    assert look < order.PASSED_OVER_SECONDS, "or a node that is named meanwhile would lose its place"
+
+
 def test_whoever_was_refused_meanwhile_gathers_anew() -> None:
     """Or all who were refused together would count the time of the refusal, and all claim at once."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.turn_key == ""
