@@ -122,7 +122,8 @@ def main() -> int:
     print(f"{used / given.nodes:.2f} MiB a node.\n", flush=True)
     if not given.fleet_only:
         cost_of_waiting()
-    broken = world.verdict(taint_seconds=75.0)
+    # Where several drain at once, another drain may evict a replica between the last look at it and the release.
+    broken = world.verdict(taint_seconds=75.0, but=("settled",) if given.concurrency > 1 else ())
     print("\nlaws broken: " + ("none" if not broken else "; ".join(broken[:20])))
     return 1 if broken else 0
 
