@@ -14,13 +14,12 @@ from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
-from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import GATES
 from careen.core.gates.question import Cost
 from careen.core.lock import order
 from careen.core.lock.content import Garbage, LockContent
-from careen.core.steps import draining, failed, idle, line, rebooting, settling, verifying, waiting
+from careen.core.steps import draining, failed, idle, line, rebooting, settling, verifying
 from careen.core.steps.shared import failing
 from careen.core.writing import stored_refusals
 
@@ -69,22 +68,23 @@ _LOOKS = {
     Phase.FAILED: failing.LOOK_SECONDS,
 }
 
+_ANY_NUMBER = int(order.LONGEST_LOOK_SECONDS * order.LOOKS_PER_SECOND)  # of waiting nodes: no pause gets longer
 _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 
 def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy, agents: int | None) -> float:
     content, refused = lock if isinstance(lock, LockContent) else LockContent(), stored_refusals(node)
-    if any(each.code is Code.OUTSIDE_WINDOW for each in refused):
-        look = (
-            order.LONGEST_LOOK_SECONDS if agents is None else waiting.shut_look_seconds(agents, 1.0)
-        )  # the agent may know how many
-    elif any(each.gate in _COSTLY for each in refused):
+    # The agent may have looked when more waited than now, and it may know how many agents there are.
+    waiting = _ANY_NUMBER if agents is None else max(content.waiting, agents)
+    if any(each.gate in _COSTLY for each in refused):
         look = line.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
-    elif node.labels.get(keys.REBOOT_LABEL) != order.READY:
-        look = line.LOOK_SECONDS
+    elif node.labels.get(keys.REBOOT_LABEL) == order.READY:
+        look = order.look_again_seconds(node.name, content, policy, 1.0, waiting=waiting)
     else:
-        look = order.look_again_seconds(node.name, content, policy, 1.0)
-    return min(line.paced(look, content.waiting), order.LONGEST_LOOK_SECONDS)
+        look = line.LOOK_SECONDS
+    if node.name not in content.next:
+        look = order.paced(look, waiting, 1.0)
+    return min(look, order.LONGEST_LOOK_SECONDS)
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:

@@ -22,7 +22,6 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.lock import order
-from careen.core.steps.waiting import shut_look_seconds
 from tests.careen.agent.conftest import FakeHost
 from tests.careen.virtual_shell import VirtualClock
 
@@ -114,7 +113,7 @@ async def test_at_once_still_leaves_the_server_a_breath() -> None:
 
 async def test_the_pause_of_a_large_fleet_is_not_cut() -> None:
     """Or those who began together would look together for ever."""
-    longest = shut_look_seconds(5000, 1.0)
+    longest = order.paced(30.0, 5000, 1.0)
     assert await Stage(longest, 1.0).run() == [0, longest]
 
 

@@ -112,10 +112,15 @@ async def wiped(seed: int, phase: str) -> World:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_record_that_is_removed_in_any_phase_costs_no_law_and_everybody_comes_home(seed: int, phase: str) -> None:
     world = run_virtually(wiped(seed, phase))
+    # The boot is proven in Settling: without the record anybody frees the claim, and there is nothing left to tell.
+    untold = ("told",) if phase == "Settling" else ()
     broken = [
         *given_back_early(world),
         *world.verdict(
-            but=("taint", "finished", "once", "tidy", "claim", "claims", "settled", "release", "drained", "explained")
+            but=(
+                *("taint", "finished", "once", "tidy", "claim", "claims", "settled", "release", "drained", "explained"),
+                *untold,
+            )
         ),
     ]
     assert not broken, world.told(broken)

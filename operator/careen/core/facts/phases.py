@@ -161,7 +161,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.SETTLING,
         Phase.IDLE,
-    ): "the displaced workloads are as well as before and the release delay is over: the claim is given back",
+    ): "the displaced workloads are as well as before, the boot is 30 seconds old and the release delay is over: the "
+    "claim is given back",
     (Phase.SETTLING, Phase.WAITING): "given back, but the host wants a reboot again: it counts as a repeat",
     (
         Phase.SETTLING,

@@ -149,6 +149,9 @@ class Policy:
     settle_policy: SettlePolicy = SettlePolicy.HALT
     settle_timeout_seconds: float = 600.0
     lock_release_delay_seconds: float = 0.0
+    stable_boot_seconds: float = (
+        30.0  # how old the boot must be at the release: a host that reboots once more keeps its claim
+    )
     pre_reboot_labels: Mapping[str, str] = field(default_factory=dict)
     post_reboot_labels: Mapping[str, str] = field(default_factory=dict)
     failure_backoff_seconds: float = 60.0  # doubles with each failure in a row

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
@@ -30,8 +31,10 @@ PASSED_OVER_SECONDS = 60.0  # a named node that has not come by then loses its p
 OTHERS_LOOK_SECONDS = 30.0
 LONGEST_LOOK_SECONDS = 1200.0  # however many wait: a person's wish on the Node is seen by then
 LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
+COUNT_SECONDS = 120.0  # how long the count of a hand-over holds; a roll-out that moves counts at each of them
 SPARE_NAMES = 12  # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
 SPARE_LOOKERS = 1  # of those who look every three seconds: more than there can be places at once
+GATHER_LOOKS_PER_SECOND = 100  # over all nodes that gather; 300 of them look as often as those next in line
 GATHER_SECONDS = 6.0  # hosts are looked at every five seconds; taint, count and label take their agents one more
 
 READY = "ready"
@@ -271,6 +274,11 @@ def gather_seconds(agents: int | None) -> float:
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
 
 
+def gather_look_seconds(agents: int | None) -> float:
+    """How often a node that gathers looks whether somebody has begun meanwhile."""
+    return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
+
+
 def turn_key(content: LockContent) -> str:
     """The hand-over that is being watched: another one begins the watch anew."""
     return f"{content.next_at} {' '.join(content.next)} {' '.join(content.holders)}"
@@ -287,8 +295,29 @@ def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tu
     return free, free + minutes
 
 
-def look_again_seconds(name: str, content: LockContent, policy: Policy, jitter: float) -> float:
-    """How long a waiting node may sleep before it looks at the lock again.
+def how_many_wait(content: LockContent | None, agents: int | None, now: datetime) -> int:
+    """How many nodes may be waiting: as counted at the last hand-over, while that is recent; all there are, once
+    more may have come than were counted. Nobody counts while the lock is paused, or every node refused.
+
+    `content`: None where the lock cannot be read. `agents`: how many nodes should run an agent, if known."""
+    if content is None:
+        return agents or 0
+    counted_at = from_rfc3339(content.next_at)
+    is_recent = counted_at is not None and abs((now - counted_at).total_seconds()) < COUNT_SECONDS
+    return content.waiting if is_recent and not content.is_paused else max(content.waiting, agents or 0)
+
+
+def paced(seconds: float, waiting: int, jitter: float) -> float:
+    """A waiting node's pause: as it would be for a few, or as long as so many need so that all of them together
+    look only so often."""
+    return max(seconds, waiting / LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
+
+
+def look_again_seconds(
+    name: str, content: LockContent, policy: Policy, jitter: float, *, waiting: int | None = None
+) -> float:
+    """How long a node that passes its gates may sleep before it looks at the lock again. `waiting`: see
+    `how_many_wait`; None: as many as the lock says.
 
     Those whom the next release can call look every few seconds; the others of the line by their place in it, or
     a roll-out would cost more looks than work."""
@@ -300,7 +329,7 @@ def look_again_seconds(name: str, content: LockContent, policy: Policy, jitter: 
             if places_to_go > 0
             else NEXT_LOOK_SECONDS
         )
-    return max(OTHERS_LOOK_SECONDS, content.waiting / LOOKS_PER_SECOND) * (0.75 + 0.5 * jitter)
+    return paced(OTHERS_LOOK_SECONDS * (0.75 + 0.5 * jitter), content.waiting if waiting is None else waiting, jitter)
 
 
 def _named_look_seconds(policy: Policy, rounds: int) -> float:

@@ -36,7 +36,8 @@ def usual_seconds(phase: str, policy: Policy) -> float:
         case Phase.VERIFYING:
             return policy.verify_timeout_seconds + some
         case Phase.SETTLING:
-            return max(policy.settle_timeout_seconds, policy.lock_release_delay_seconds) + some
+            slowest = (policy.settle_timeout_seconds, policy.lock_release_delay_seconds, policy.stable_boot_seconds)
+            return max(slowest) + some
         case _:
             return some
 

@@ -90,7 +90,8 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
     if gathers_for > 0 and not stored_costly(
         situation
     ):  # or an agent started anew would forget since when it is refused
-        return _say_waiting(situation, turn.memory, look=min(gathers_for, order.NEXT_LOOK_SECONDS))
+        look = min(gathers_for, order.gather_look_seconds(turn.memory.agents))
+        return _say_waiting(situation, turn.memory, look=look)
     if not turn.is_ours and turn.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
             return want(situation, Evidence.WAITERS, memory=turn.memory)
@@ -231,16 +232,17 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
     """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against
     itself, so it may come."""
-    waiters = situation.seen.waiters
+    waiters, waiting = situation.seen.waiters, content.waiting
     if isinstance(waiters, tuple):
-        content = lock.stay_in_line(content, {node.name for node in _with_own(situation, waiters)})
+        names_waiting = {node.name for node in _with_own(situation, waiters)}
+        content, waiting = lock.stay_in_line(content, names_waiting), len(names_waiting)
     first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
     names = (*first, *(name for name in content.next if name not in first))[
         : order.line_length(content, situation.policy)
     ]
     # Who comes first now may be of another zone than those after it.
     abreast = content.abreast if not first or content.abreast is None else 1
-    return lock.name_next(content, names, content.waiting, rfc3339(situation.seen.now), abreast=abreast)
+    return lock.name_next(content, names, waiting, rfc3339(situation.seen.now), abreast=abreast)
 
 
 def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str, ...]:
@@ -344,19 +346,21 @@ def _turn_look(situation: Situation, content: LockContent) -> float:
         return order.NEXT_LOOK_SECONDS * (
             0.75 + 0.5 * situation.seen.chance.jitter
         )  # somebody of few is about to claim
-    return pause(
-        situation,
-        order.look_again_seconds(situation.node.name, content, situation.policy, situation.seen.chance.jitter),
-    )
+    name, jitter = situation.node.name, situation.seen.chance.jitter
+    return order.look_again_seconds(name, content, situation.policy, jitter, waiting=how_many_wait(situation))
 
 
-def pause(situation: Situation, seconds: float) -> float:
-    """The pause between looks, longer where many nodes wait."""
+def refused_look(situation: Situation) -> float:
+    """The pause of a node that a gate refuses, longer where many may wait. Those in line are few, and the first
+    to go when what refuses them ends: a person who resumes the roll-out sees them start."""
     content = situation.lock
-    return paced(seconds, content.waiting if isinstance(content, LockContent) else 0)
+    if isinstance(content, LockContent) and situation.node.name in content.next:
+        return LOOK_SECONDS
+    return order.paced(LOOK_SECONDS, how_many_wait(situation), situation.seen.chance.jitter)
 
 
-def paced(seconds: float, waiting: int) -> float:
-    """A pause, as long as so many waiting nodes need so that all of them together look only so often. No short
-    pause becomes longer: it may not sleep through the end of a passing-over or of a back-off."""
-    return max(seconds, waiting / order.LOOKS_PER_SECOND) if seconds >= LOOK_SECONDS else seconds
+def how_many_wait(situation: Situation) -> int:
+    """How many nodes may be waiting, as far as this one knows."""
+    content = situation.lock
+    known = content if isinstance(content, LockContent) else None
+    return order.how_many_wait(known, situation.memory.agents, situation.seen.now)

@@ -23,9 +23,12 @@ from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_
 LOOK_SECONDS = 1.0
 SLOW_LOOK_SECONDS = 5.0  # once it has lasted a while, a workload's recovery is a matter of minutes
 
+# The same words at every look, so that it is one patch.
+_UNPROVEN_BOOT = "all is well; the claim is kept a moment longer, in case the host reboots once more"
+
 
 def decide(situation: Situation) -> Decision:
-    """Wait for the workloads, then for the release delay, then release."""
+    """Wait for the workloads, then until the boot is stable and the release delay is over, then release."""
     if working.is_released(situation):
         return _finish(situation)
     if (found := working.put_back(situation)) is not None:
@@ -42,6 +45,8 @@ def decide(situation: Situation) -> Decision:
         return stay(
             situation, Code.SETTLING, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS)
         )
+    if (left := situation.policy.stable_boot_seconds - situation.seen.uptime) > 0:
+        return stay(situation, Code.SETTLING, _UNPROVEN_BOOT, look=min(left, SLOW_LOOK_SECONDS))
     return _release(situation)
 
 

@@ -66,7 +66,7 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
         situation,
         Code.REFUSED,
         line.with_overdue(situation, refused.sentence),
-        look=line.pause(situation, line.LOOK_SECONDS),
+        look=line.refused_look(situation),
         refusals=(refused,),
         memory=memory,
         label=order.READY,
@@ -90,22 +90,15 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
 
 
 def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
-    """As always; in a large fleet more rarely while the window is shut, and awake when it opens: whoever is
-    ready a few seconds later is counted before the first goes."""
-    usual, jitter = line.pause(situation, line.LOOK_SECONDS), situation.seen.chance.jitter
+    """As always; and awake when a window opens: whoever is ready a few seconds later is counted before the
+    first goes."""
+    usual, jitter = line.refused_look(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
-    usual = max(usual, shut_look_seconds(situation.memory.agents, jitter))
     opening = maintenance_window.opens_within(situation.policy.window, situation.seen.now, usual)
     if opening is None:
         return usual
     return min(usual, opening + (OPENING_SECONDS + taint_spread.longest_seconds(situation.memory.agents)) * jitter)
-
-
-def shut_look_seconds(agents: int | None, jitter: float) -> float:
-    """How long a waiting node may sleep while the window is shut: nobody is in line then, no lock tells how
-    many wait, and all may."""
-    return max(line.LOOK_SECONDS, (agents or 0) / order.LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
 
 
 def _go_home(situation: Situation) -> Decision:

@@ -15,7 +15,7 @@ from typing import Any
 from careen.agent.apply import Hands
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
-from careen.agent.observe import Forecaster, Observer, Senses
+from careen.agent.observe import AlertSource, Forecaster, Observer, Senses
 from careen.agent.self_test import SelfTests
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import Place
@@ -249,6 +249,8 @@ class Agents:
         self.forecaster: Callable[[ApiServer, str], Forecaster] = lambda _api, _node: Fine()
         self.is_older: Callable[[str], bool] = lambda _node: False
         """Whether the node's agent is of an older release when it starts."""
+        self.alerts: AlertSource | None = None
+        """Whom the agents ask for alerts."""
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []
@@ -289,7 +291,7 @@ class Agents:
                     lock=lock,
                     self_tests=SelfTests(host, clock),
                     forecaster=self.forecaster(api, node),
-                    alerts=lambda: None,
+                    alerts=lambda: self.alerts,
                     chance=chance,
                 )
             ),

@@ -26,7 +26,7 @@ class Host:
     fleet: Fleet
     chance: random.Random
     boot: int = 1
-    booted_at: float = 0.0
+    booted_at: float = -100.0
     is_up: bool = True
     has_need: bool = False
     need_survives: int = 0  # how many reboots the need outlives
@@ -49,7 +49,7 @@ class Host:
         return self.boot_id
 
     def uptime(self) -> float:
-        return 100.0 + self.fleet.now - self.booted_at
+        return self.fleet.now - self.booted_at
 
     async def test_reboot(self) -> SelfTest:
         return SelfTest()

@@ -20,7 +20,7 @@ from careen.core.facts.selectors import Selector
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.steps.shared import counting
-from tests.careen.core.builders import a_node, a_policy, an_entry, held
+from tests.careen.core.builders import NOW, a_node, a_policy, an_entry, held
 
 
 def a_waiter(name: str, since: str = "12:00", zone: str = "a", label: str = "ready", **changes: Any) -> NodeView:
@@ -430,6 +430,30 @@ def test_whom_the_next_releases_can_call_looks_often_and_the_others_of_the_line_
 @pytest.mark.parametrize(("waiting", "seconds"), [(0, 30.0), (180, 30.0), (6000, 1000.0)])
 def test_whom_nobody_named_looks_rarely(waiting: int, seconds: float) -> None:
     assert order.look_again_seconds("other", LockContent(next=("n1",), waiting=waiting), a_policy(), 0.5) == seconds
+
+
+RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
+
+
+@pytest.mark.parametrize(
+    ("content", "agents", "number"),
+    [
+        pytest.param(LockContent(next=("n1",), next_at=RECENT, waiting=20), 5000, 20, id="counted a moment ago"),
+        pytest.param(LockContent(next=("n1",), next_at=OLD, waiting=20), 5000, 5000, id="more may have come since"),
+        pytest.param(LockContent(next=("n1",), next_at="2026-03-04T13:00:00Z", waiting=20), 5000, 5000, id="to come"),
+        pytest.param(LockContent(next=("n1",), next_at="soon", waiting=20), 5000, 5000, id="no instant"),
+        pytest.param(LockContent(is_paused=True, next_at=RECENT, waiting=20), 5000, 5000, id="paused: nobody counts"),
+        pytest.param(LockContent(), 5000, 5000, id="nobody is in line"),
+        pytest.param(LockContent(next=("n1",), next_at=OLD, waiting=20), None, 20, id="nobody knows how many agents"),
+        pytest.param(LockContent(next=("n1",), next_at=OLD, waiting=60), 20, 60, id="more than there are agents"),
+        pytest.param(None, 5000, 5000, id="the lock cannot be read"),
+        pytest.param(None, None, 0, id="nothing is known"),
+    ],
+)
+def test_as_many_may_wait_as_were_counted_a_moment_ago_or_as_there_are_agents(
+    content: LockContent | None, agents: int | None, number: int
+) -> None:
+    assert order.how_many_wait(content, agents, NOW) == number
 
 
 @given(st.integers(1, 20), st.integers(0, 40))

@@ -13,13 +13,14 @@ from careen.core.actions import PostEvent, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NOT_ASKED, Holders, NodeView, Unknown
-from careen.core.facts.phases import Phase
+from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock import overdue
 from careen.core.lock.content import Entry, LockContent, Overdue
+from careen.core.steps.shared import looking_behind
 from tests.careen.core.builders import (
     NO,
     NOW,
@@ -303,6 +304,15 @@ def test_idle_nodes_that_know_of_an_overdue_holder_look_again_six_times_a_second
     over = idle(LockContent(), memory=knows.memory, uptime=UPTIME + pause + 1)
     assert over.memory.overdue == ()
     assert over.memory.lock_due == UPTIME + pause + 1 + max(300, 60 * agents)
+
+
+@pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (5000, 5000)])
+def test_where_nobody_is_named_all_nodes_together_look_behind_once_a_second(agents: int | None, pause: float) -> None:
+    """And a claim need not be older for it: the first to look sees a dead holder as soon as in a small fleet."""
+    assert looking_behind.pause_seconds("n1", LockContent(), agents) == pause
+    young = replace(ENTRY, created=at(looking_behind.LOOK_SECONDS + 1))
+    memory = replace(remembering(), agents=agents)
+    assert idle(held(young), memory=replace(memory, is_reconciled=False), holders=NOT_ASKED).wants >= {Evidence.HOLDERS}
 
 
 def test_beside_an_overdue_holder_an_idle_node_lists_no_waiting_nodes() -> None:

@@ -13,9 +13,11 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NOT_ASKED, OwnerHealth, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
+from careen.core.facts.progress import Mark
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
+    BOOT,
     NO,
     UNKNOWN_NEED,
     YES,
@@ -142,6 +144,36 @@ def test_after_the_timeout_the_roll_out_halts_or_goes_on(policy: SettlePolicy, p
 def test_the_release_delay_runs_with_the_node_in_service(waited: float, is_released: bool) -> None:
     decision = settling(replace(RECORD, settle_started=ago(waited)), policy=a_policy(lock_release_delay_seconds=60))
     assert (decision.phase is Phase.IDLE) is is_released
+
+
+@pytest.mark.parametrize(
+    ("uptime", "look"),
+    [
+        pytest.param(0.5, 5.0, id="just booted"),
+        pytest.param(28.0, 2.0, id="it looks again when the boot is old enough, not later"),
+        pytest.param(30.0, None, id="stable"),
+    ],
+)
+def test_the_claim_is_kept_until_the_boot_is_stable(uptime: float, look: float | None) -> None:
+    just_seen = Mark(boot=BOOT, uptime=min(uptime, 0.3))
+    decision = settling(replace(RECORD, verify_started=just_seen, settle_started=just_seen), uptime=uptime)
+    if look is None:
+        assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.RELEASED)
+        return
+    assert (decision.phase, decision.reason.code, decision.look_again_seconds) == (
+        Phase.SETTLING,
+        Code.SETTLING,
+        pytest.approx(look),
+    )
+    assert WriteLock not in kinds(decision)
+
+
+def test_a_host_that_boots_again_before_its_boot_is_stable_is_verified_anew_under_the_same_claim() -> None:
+    record = replace(RECORD, verify_started=Mark(boot=BOOT, uptime=0.3), settle_started=Mark(boot=BOOT, uptime=1.0))
+    decision = settling(record, uptime=4.0, boot_id="boot-2")
+    assert (decision.phase, kinds(decision)) == (Phase.VERIFYING, [PatchNode])
+    again = the_record(decision)
+    assert (again.claim, again.verify_started, again.settle_started) == ("c1", Mark(boot="boot-2", uptime=4.0), None)
 
 
 @pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])

@@ -210,6 +210,17 @@ def test_before_anybody_begins_others_are_given_time_to_show_themselves_ready() 
     assert later(order.GATHER_SECONDS).wants == {Evidence.WAITERS}
 
 
+@pytest.mark.parametrize(("agents", "look"), [(None, 3.0), (300, 3.0), (5000, 50.0)])
+def test_while_a_large_fleet_gathers_each_node_looks_rarely_and_is_awake_at_the_end(
+    agents: int | None, look: float
+) -> None:
+    first = waiting(memory=remembering(turn_key="another hand-over", agents=agents), waiters=NOT_ASKED)
+    assert first.look_again_seconds == look
+    last = order.gather_seconds(agents) - 2.0
+    assert waiting(memory=first.memory, uptime=UPTIME + last, waiters=NOT_ASKED).look_again_seconds == 2.0
+    assert look < order.PASSED_OVER_SECONDS, "or a node that is named meanwhile would lose its place"
+
+
 def test_whoever_was_refused_meanwhile_gathers_anew() -> None:
     """Or all who were refused together would count the time of the refusal, and all claim at once."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.turn_key == ""
@@ -253,6 +264,39 @@ def test_nonsense_in_the_number_of_the_waiting_breaks_no_turn(number: int) -> No
     assert waiting(
         policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}'
     ).look_again_seconds == pytest.approx(100_000 / order.LOOKS_PER_SECOND)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"lock": LockContent(is_paused=True)}, id="paused"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="held"),
+        pytest.param({"need": UNKNOWN_NEED}, id="the need is unknown"),
+        pytest.param({"lock": "{"}, id="the lock cannot be understood"),
+        pytest.param({"lock": Unknown("503")}, id="the lock cannot be read"),
+        pytest.param({"lock": held(an_entry("n9", failed="never-ready"))}, id="halted"),
+    ],
+)
+@pytest.mark.parametrize(("agents", "look"), [(None, 30.0), (100, 30.0), (5000, 5000 / 6)])
+def test_whatever_refuses_a_large_fleet_looks_rarely(agents: int | None, look: float, changes: dict[str, Any]) -> None:
+    decision = waiting(memory=remembering(agents=agents, behind_at=UPTIME + 1), **changes)
+    assert decision.reason.code is Code.REFUSED
+    assert decision.look_again_seconds == pytest.approx(look)
+
+
+def test_whoever_is_in_the_line_of_a_paused_lock_looks_as_always() -> None:
+    """There are few of them, and they start when it is resumed."""
+    paused = replace(NAMED, is_paused=True)
+    assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
+
+
+def test_a_cluster_wide_refusal_counts_the_waiting_anew() -> None:
+    """Or the count would be that of the moment in which the line was filled, and get no older."""
+    late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
+    decision = waiting(
+        lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
+    )
+    assert (the_lock(decision).next, the_lock(decision).waiting) == (("n1", "n2"), 9)
 
 
 def test_a_large_fleet_that_looks_rarely_is_awake_when_the_window_opens() -> None:

@@ -31,7 +31,8 @@ def look(situation: Situation) -> Decision | Situation:
         return situation
     if situation.seen.lacks(Evidence.HOLDERS):
         return want(situation, Evidence.HOLDERS)
-    memory = replace(situation.memory, behind_at=situation.seen.uptime + pause_seconds(situation.node.name, content))
+    pause = pause_seconds(situation.node.name, content, situation.memory.agents)
+    memory = replace(situation.memory, behind_at=situation.seen.uptime + pause)
     situation, holders = replace(situation, memory=memory), situation.seen.holders
     if not isinstance(holders, Holders):
         return situation
@@ -40,10 +41,11 @@ def look(situation: Situation) -> Decision | Situation:
     return _free(situation, content, watch.proven) if watch.proven else _mark(situation, content, holders)
 
 
-def pause_seconds(name: str, content: LockContent) -> float:
-    """How often this node looks. Where nobody is named, nobody else may look."""
+def pause_seconds(name: str, content: LockContent, agents: int | None) -> float:
+    """How often this node looks. Where nobody is named, nobody else may look, or all `agents` do: then so often
+    that together they look once a second."""
     if not content.next:
-        return LOOK_SECONDS
+        return max(LOOK_SECONDS, agents or 0)
     return LOOK_SECONDS * (1 + content.next.index(name)) if name in content.next else OTHERS_LOOK_SECONDS
 
 
@@ -52,10 +54,9 @@ def _is_due(situation: Situation, content: LockContent) -> bool:
     tell their age themselves, so a process that has just started knows as much as one that watched."""
     if situation.memory.behind_at > situation.seen.uptime:
         return False
-    pause = pause_seconds(situation.node.name, content)
-    return any(
-        _age_seconds(situation, entry) >= pause for entry in content.entries if entry.node != situation.node.name
-    )
+    name = situation.node.name
+    old = LOOK_SECONDS if not content.next else pause_seconds(name, content, situation.memory.agents)
+    return any(_age_seconds(situation, entry) >= old for entry in content.entries if entry.node != name)
 
 
 def _age_seconds(situation: Situation, entry: Entry) -> float:

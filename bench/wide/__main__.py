@@ -1,0 +1,139 @@
+"""A large fleet on virtual time, one real agent's shell per node: memory, and requests per second in each part of a
+roll-out; and what 5,000 waiting nodes cost.
+
+    python -m bench.wide [--nodes 500] [--concurrency 25] [--wait-minutes 60]
+
+The API server, the hosts and the pods' controllers are simulated; the agents are not. Ends with code 1 when the
+roll-out breaks a law of the simulation."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+
+from careen.cluster.wire.transport import Request
+from tests.careen.chaos.fleet.agents import Fault
+from tests.careen.chaos.fleet.thousands import STORIES, pause, resume, waiting
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
+
+IDLE_SECONDS = 600.0
+SPAN_SECONDS = 10.0
+
+
+@dataclass
+class Part:
+    """One part of the story: its length, and its requests by kind and by span of ten seconds."""
+
+    name: str
+    began: float
+    seconds: float = 0.0
+    kinds: Counter[str] = field(default_factory=Counter)
+    spans: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def row(self) -> str:
+        number = self.kinds.total()
+        most = max(self.spans.values(), default=0) / SPAN_SECONDS
+        often = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.most_common(4))
+        return (
+            f"| {self.name} | {self.seconds:,.0f} | {number:,} | {number / self.seconds:.1f} | {most:.1f} | {often} |"
+        )
+
+
+class Counted:
+    """Counts every request of every agent in the part that the story is in."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+
+    def begin(self, name: str) -> None:
+        self.end()
+        self.parts.append(Part(name, self._now()))
+
+    def end(self) -> None:
+        if self.parts:
+            self.parts[-1].seconds = self._now() - self.parts[-1].began
+
+    def plan(self, _number: int, _node: str, request: Request) -> Fault | None:
+        part = self.parts[-1]
+        part.kinds[kind_of(request)] += 1
+        part.spans[int(self._now() // SPAN_SECONDS)] += 1
+        return None
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def kind_of(request: Request) -> str:
+    """`GET nodes`, `LIST pods`: the verb and what it is about."""
+    words = request.path.strip("/").split("/")
+    words = words[words.index("v1") + 1 :]
+    words = words[2:] if words[0] == "namespaces" and len(words) > 2 else words
+    verb = "LIST" if request.method == "GET" and len(words) == 1 else request.method
+    return f"{verb} {words[2] if len(words) > 2 else words[0]}"
+
+
+async def story(shape: Shape, counted: Counted, wait_seconds: float) -> World:
+    counted.begin("idle")
+    world = World(shape, plan=counted.plan)
+    await asyncio.sleep(IDLE_SECONDS)
+    pause(world)
+    counted.begin("all need a reboot, paused: the first five minutes")
+    await world.all_need_a_reboot()
+    await asyncio.sleep(300.0)
+    counted.begin("paused")
+    await asyncio.sleep(wait_seconds)
+    counted.begin("resumed: the roll-out")
+    resume(world)
+    await world.until_home(100.0 * shape.nodes)
+    counted.end()
+    world.stop()
+    return world
+
+
+def memory_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.wide", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--concurrency", type=int, default=25)
+    parser.add_argument("--wait-minutes", type=float, default=60.0)
+    parser.add_argument("--fleet-only", action="store_true", help="leave out what 5,000 waiting nodes cost")
+    given = parser.parse_args()
+    before, counted = memory_mib(), Counted()
+    shape = Shape(nodes=given.nodes, zones=5, control_planes=3, concurrency=given.concurrency)
+    world = run_virtually(story(shape, counted, given.wait_minutes * 60.0))
+    print(f"{given.nodes} agents, concurrency {given.concurrency}\n")
+    print("| part | virtual seconds | requests | per second | most in 10 s, per second | most often |")
+    print("|---|---|---|---|---|---|")
+    print(*(part.row for part in counted.parts), sep="\n")
+    booted = sum(1 for event in world.fleet.log if event.what == "booted")
+    used = memory_mib() - before
+    print(f"\n{booted} reboots. Memory of all agents, the server and its whole journal: {used:.0f} MiB at most,")
+    print(f"{used / given.nodes:.2f} MiB a node.\n", flush=True)
+    if not given.fleet_only:
+        cost_of_waiting()
+    # Where several drain at once, another drain may evict a replica between the last look at it and the release.
+    broken = world.verdict(taint_seconds=75.0, but=("settled",) if given.concurrency > 1 else ())
+    print("\nlaws broken: " + ("none" if not broken else "; ".join(broken[:20])))
+    return 1 if broken else 0
+
+
+def cost_of_waiting() -> None:
+    print("| 5,000 nodes wait | requests per second |\n|---|---|")
+    for reason, each in STORIES.items():
+        cost = run_virtually(waiting(each.first, later=each.later))
+        print(f"| {reason} | {cost.of(each.waiting):.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""What keeps thousands of nodes waiting, and what that costs the API server, counted on the agents' wire.
+
+A few real agents that are told of 5,000: each sleeps as one of 5,000 would, and what it asks for is multiplied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import time
+from typing import Any
+
+from careen.cluster.wire.transport import Request
+from careen.core.facts.observation import Alert
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import AlertPolicy, Window
+from careen.core.facts.progress import to_annotation
+from careen.core.facts.selectors import Selector
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.agents import Fault
+from tests.careen.chaos.fleet.world import Shape, World
+from tests.careen.core.builders import a_progress, an_entry
+
+THOUSANDS = 5000
+MOST_REQUESTS_PER_SECOND = 20
+REAL = 20  # agents that run: the line with its thirteen names, and some that nobody named
+LATE = 1000
+SETTLED_SECONDS, WATCHED_SECONDS = 1800.0, 3600.0
+
+Obstacle = Callable[[World], None]
+
+
+def nothing(world: World) -> None:
+    """For whoever only waits."""
+
+
+def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:
+    def anew(_old: dict[str, Any]) -> str | None:
+        found = world.server.get("daemonsets", "careen", "careen")
+        assert found is not None
+        content = lock.parse((found["metadata"].get("annotations") or {}).get(people.LOCK))
+        assert isinstance(content, LockContent)
+        return lock.render(change(content))
+
+    people.edit_lock(world, anew)
+
+
+def pause(world: World) -> None:
+    edit(world, lambda content: lock.pause(content, "the network is rebuilt", 1))
+
+
+def resume(world: World) -> None:
+    edit(world, lock.resume)
+
+
+def hold_all(world: World) -> None:
+    for name in world.shape.names:
+        people.hold(world, name)
+
+
+def let_all_go(world: World) -> None:
+    for name in world.shape.names:
+        people.let_go(world, name)
+
+
+def settings(world: World, **changes: Any) -> None:
+    for name in world.shape.names:
+        world.settings[name] = {**world.settings.get(name, {}), **changes}
+
+
+def block_by_pods(world: World) -> None:
+    settings(world, blocking_pod_selectors=(Selector.parse("app=web"),))
+
+
+def allow_pods(world: World) -> None:
+    settings(world, blocking_pod_selectors=())
+
+
+def shut_window(world: World) -> None:
+    settings(world, window=Window(days=frozenset(), start=time(1), end=time(2)))
+
+
+class Firing:
+    async def active_alerts(self) -> tuple[Alert, ...]:
+        return (Alert(name="DiskFull"),)
+
+
+def fire_an_alert(world: World) -> None:
+    settings(world, alerts=AlertPolicy())
+    world.agents.alerts = Firing()
+
+
+def spoil_the_lock(world: World) -> None:
+    people.edit_lock(world, lambda _: "{")
+
+
+def put_node(world: World, name: str, **metadata: Any) -> None:
+    """One without an agent."""
+    status = {"conditions": [{"type": "Ready", "status": "True"}]}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}, "spec": {}, "status": status}
+    world.server.put(node, actor="seed")
+
+
+def others_hold(world: World) -> None:
+    """A claim that stays: kured's, whose holder keeps no record on its Node."""
+    put_node(world, "elsewhere")
+    people.edit_lock(world, lambda _: {"nodeID": "elsewhere", "created": "2026-03-04T12:00:00Z"})
+
+
+def another_failed(world: World) -> None:
+    record = a_progress(Phase.FAILED, claim="c9", failed="never-ready")
+    put_node(world, "elsewhere", annotations={"careen.dev/progress": to_annotation(record)})
+    failed = an_entry("elsewhere", "c9", uid="", failed="never-ready")
+    edit(world, lambda content: lock.put_back(content, failed, 1))
+
+
+def many_come_late(world: World) -> None:
+    """Nodes that wait behind a blocking pod: whoever counts the waiting counts them."""
+    for number in range(LATE):
+        put_node(world, f"late-{number}", labels={"careen.dev/reboot": "required"})
+
+
+def both(*obstacles: Obstacle) -> Obstacle:
+    def stand(world: World) -> None:
+        for each in obstacles:
+            each(world)
+
+    return stand
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Requests per second of one node: of each in the line, and of each other."""
+
+    named: tuple[float, ...]
+    others: tuple[float, ...]
+
+    def of(self, nodes: int) -> float:
+        """Of a fleet of so many: those in line once, everybody else like the others."""
+        return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
+
+
+async def waiting(obstacle: Obstacle, *, later: Obstacle = nothing) -> Cost:
+    counted: Counter[str] = Counter()
+
+    def plan(_number: int, node: str, _request: Request) -> Fault | None:
+        counted[node] += 1
+        return None
+
+    world = World(Shape(nodes=REAL), plan=plan, seed=7)
+    told_of(world, THOUSANDS)
+    obstacle(world)
+    await world.all_need_a_reboot()
+    await asyncio.sleep(SETTLED_SECONDS / 2)
+    later(world)
+    await asyncio.sleep(SETTLED_SECONDS / 2)
+    counted.clear()
+    await asyncio.sleep(WATCHED_SECONDS)
+    line = world.lock().get("next") or ()
+    world.stop()
+    assert not [event for event in world.fleet.log if event.what == "asked"], "somebody may go: nobody waits here"
+    rates = {name: counted[name] / WATCHED_SECONDS for name in world.shape.names}
+    return Cost(
+        named=tuple(rate for name, rate in rates.items() if name in line),
+        others=tuple(rate for name, rate in rates.items() if name not in line),
+    )
+
+
+def told_of(world: World, agents: int) -> None:
+    """The status of the DaemonSet, where an agent reads how many there are."""
+    world.server.change(
+        "daemonsets",
+        "careen",
+        lambda old: {**old, "status": {**old["status"], "desiredNumberScheduled": agents}},
+        actor="controller",
+        namespace="careen",
+        subresource="status",
+    )
+
+
+@dataclass(frozen=True)
+class Story:
+    first: Obstacle
+    later: Obstacle = nothing
+    waiting: int = THOUSANDS  # how many wait, as far as anybody can know
+
+
+STORIES = {
+    "paused": Story(pause),
+    "paused in the middle, with a line": Story(others_hold, pause),
+    "held": Story(hold_all),
+    "blocked by pods": Story(block_by_pods),
+    "blocked by pods while another works": Story(both(others_hold, block_by_pods)),
+    "blocked by an alert": Story(fire_an_alert, many_come_late, waiting=LATE + REAL),
+    "outside the window": Story(shut_window),
+    "the lock cannot be understood": Story(spoil_the_lock),
+    "halted by a failure": Story(another_failed),
+    "in line behind a long drain": Story(others_hold),
+}

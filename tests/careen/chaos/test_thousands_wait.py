@@ -1,0 +1,92 @@
+"""What thousands of waiting nodes cost the API server, and how soon they notice that they may go."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from careen.core.lock import content as lock
+from careen.core.lock import order
+from tests.careen.chaos.fleet.thousands import (
+    MOST_REQUESTS_PER_SECOND,
+    REAL,
+    SETTLED_SECONDS,
+    STORIES,
+    THOUSANDS,
+    Obstacle,
+    allow_pods,
+    block_by_pods,
+    edit,
+    hold_all,
+    let_all_go,
+    nothing,
+    others_hold,
+    pause,
+    resume,
+    told_of,
+    waiting,
+)
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
+
+
+@pytest.mark.parametrize("reason", STORIES)
+def test_thousands_that_wait_cost_less_than_twenty_requests_a_second(reason: str) -> None:
+    story = STORIES[reason]
+    cost = run_virtually(waiting(story.first, later=story.later))
+    assert len(cost.others) >= REAL - 13 - 1
+    assert 0 < cost.of(story.waiting) < MOST_REQUESTS_PER_SECOND
+
+
+async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle, *, agents: int) -> float:
+    """From the moment the obstacle goes until somebody takes a claim."""
+    told_of(world, agents)
+    obstacle(world)
+    await world.all_need_a_reboot()
+    await asyncio.sleep(SETTLED_SECONDS)
+    end(world)
+    began = world.now
+    while not (holders := {row["nodeID"] for row in world.lock().get("locks", [])} & set(world.shape.names)):
+        assert world.now < began + 2 * order.LONGEST_LOOK_SECONDS, "nobody comes"
+        await asyncio.sleep(0.5)
+    world.stop()
+    assert len(holders) == 1
+    return world.now - began
+
+
+def release(world: World) -> None:
+    """The one that held all up is through, and the pause ends."""
+    edit(world, lambda content: lock.release_by_hand(lock.resume(content), "elsewhere"))
+
+
+BY_THEN = order.OTHERS_LOOK_SECONDS + order.GATHER_SECONDS + 5.0
+
+
+@pytest.mark.parametrize(
+    ("agents", "obstacle", "end", "seconds"),
+    [
+        pytest.param(100, pause, resume, BY_THEN, id="a hundred nodes, resumed"),
+        pytest.param(100, hold_all, let_all_go, BY_THEN, id="a hundred nodes, let go"),
+        pytest.param(100, block_by_pods, allow_pods, BY_THEN, id="a hundred nodes, no blocking pods any more"),
+        pytest.param(5000, others_hold, release, BY_THEN, id="five thousand nodes, the first in line"),
+        pytest.param(5000, hold_all, let_all_go, order.LONGEST_LOOK_SECONDS, id="five thousand nodes, let go"),
+    ],
+)
+def test_when_the_obstacle_goes_somebody_starts(agents: int, obstacle: Obstacle, end: Obstacle, seconds: float) -> None:
+    async def story() -> float:
+        return await seconds_until_a_claim(World(Shape(nodes=4), seed=3), obstacle, end, agents=agents)
+
+    assert run_virtually(story()) <= seconds
+
+
+async def paused_with_a_line() -> float:
+    """The line stands when a person pauses; the claim that it waited for goes meanwhile."""
+    world = World(Shape(nodes=4), seed=3)
+    others_hold(world)
+    world.at(600.0, lambda: pause(world))
+    return await seconds_until_a_claim(world, nothing, release, agents=THOUSANDS)
+
+
+def test_in_a_paused_fleet_of_thousands_those_in_line_start_at_once_when_it_is_resumed() -> None:
+    assert run_virtually(paused_with_a_line()) <= BY_THEN

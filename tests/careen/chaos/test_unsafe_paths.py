@@ -1,0 +1,180 @@
+"""Unsafe paths of reboot coordinators that need a whole story to show; `docs/safety.md` lists them all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from careen.cluster.wire.transport import Request
+from careen.core.facts.policy import DrainPolicy
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.agents import Fault, slow_evictions
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
+
+UNREADABLE_SECONDS = 300.0
+
+
+def settings(world: World, **changes: Any) -> None:
+    for name in world.shape.names:
+        world.settings[name] = changes
+
+
+def node(world: World, name: str) -> Mapping[str, Any]:
+    found = world.server.get("nodes", name)
+    assert found is not None
+    return found
+
+
+def is_cordoned(world: World, name: str) -> bool:
+    return bool(node(world, name)["spec"].get("unschedulable"))
+
+
+def holders(world: World) -> list[str]:
+    return [row["nodeID"] for row in world.lock().get("locks", [])]
+
+
+async def until(condition: Any) -> None:
+    while not condition():
+        await asyncio.sleep(0.05)
+
+
+async def the_lock_is_unreadable_after_the_boot() -> World:
+    """For five minutes from the moment the first host is down, no read of the lock is answered."""
+    unreadable_until = 0.0
+
+    def plan(_number: int, _node: str, request: Request) -> Fault | None:
+        is_lock = request.method == "GET" and request.path.endswith("/daemonsets/careen")
+        return Fault.FAILED if is_lock and world.now < unreadable_until else None
+
+    world = World(Shape(nodes=2), plan=plan)
+    await world.all_need_a_reboot()
+    await until(lambda: any(event.what == "down" for event in world.fleet.log))
+    first, unreadable_until = world.fleet.log[-1].host, world.now + UNREADABLE_SECONDS
+    await until(lambda: not is_cordoned(world, first) and world.fleet.hosts[first].boot == 2)
+    world.booted.append(f"{first} is back in service, the lock unreadable: {world.now < unreadable_until}")
+    await world.until_home(900.0)
+    world.stop()
+    return world
+
+
+def test_a_lock_that_cannot_be_read_for_minutes_after_the_boot_leaves_no_cordon_and_no_claim() -> None:
+    world = run_virtually(the_lock_is_unreadable_after_the_boot())
+    assert world.booted[0].endswith("the lock unreadable: True")
+    assert world.verdict() == [], world.told(world.verdict())
+
+
+async def a_claim_older_than_its_ttl() -> World:
+    """Every drain takes longer than `--lock-ttl`."""
+    world = World(Shape(nodes=3))
+    settings(world, lock_ttl_seconds=2.0)
+    world.agents.latency = slow_evictions
+    await world.all_need_a_reboot()
+    await world.until_home(1200.0)
+    world.stop()
+    return world
+
+
+def test_a_drain_that_outlasts_the_ttl_keeps_its_claim() -> None:
+    world = run_virtually(a_claim_older_than_its_ttl())
+    assert world.verdict() == [], world.told(world.verdict())
+
+
+async def the_lock_is_lost_while_a_host_is_down() -> World:
+    world = World(Shape(nodes=3))
+    await world.all_need_a_reboot()
+    await until(lambda: any(event.what == "down" for event in world.fleet.log))
+    people.edit_lock(world, lambda _: None)
+    await world.until_home(1200.0)
+    world.stop()
+    return world
+
+
+def test_a_node_whose_claim_is_lost_while_it_is_down_comes_home_and_nobody_goes_beside_it() -> None:
+    world = run_virtually(the_lock_is_lost_while_a_host_is_down())
+    lenient = world.verdict(but=("claim", "claims", "release"))  # the person took the claim away, not an agent
+    assert lenient == [], world.told(lenient)
+
+
+async def a_lock_without_a_ttl_of_a_node_that_is_gone() -> World:
+    world = World(Shape(nodes=2))
+    people.edit_lock(world, lambda _: {"nodeID": "gone", "created": "2024-07-17T12:40:44Z", "TTL": 0})
+    await world.all_need_a_reboot()
+    await world.until_home(900.0)
+    world.stop()
+    return world
+
+
+def test_the_immortal_lock_of_a_node_that_is_gone_is_freed() -> None:
+    world = run_virtually(a_lock_without_a_ttl_of_a_node_that_is_gone())
+    broken = world.verdict(but=("theft",))  # the journal never saw the Node, so the judge takes it for alive
+    assert broken == [], world.told(broken)
+
+
+async def a_drain_that_cannot_end(release_delay_seconds: float) -> tuple[float, float]:
+    """How long the node was cordoned, and how long its claim was held."""
+
+    def plan(_number: int, _node: str, request: Request) -> Fault | None:
+        is_eviction = request.path.endswith("/eviction") and b"dryRun" not in (request.body or b"")
+        return Fault.FAILED if is_eviction and "dryRun" not in request.query else None
+
+    world = World(Shape(nodes=1), plan=plan)
+    settings(
+        world, lock_release_delay_seconds=release_delay_seconds, drain=DrainPolicy(timeout_seconds=30.0), reboot_tries=1
+    )
+    await world.all_need_a_reboot()
+    await until(lambda: is_cordoned(world, "n1"))
+    cordoned_at = world.now
+    await until(lambda: not is_cordoned(world, "n1"))
+    uncordoned_at = world.now
+    await until(lambda: not holders(world))
+    world.stop()
+    return uncordoned_at - cordoned_at, world.now - cordoned_at
+
+
+def test_after_a_failed_drain_the_release_delay_keeps_neither_the_cordon_nor_the_claim() -> None:
+    cordoned, held = run_virtually(a_drain_that_cannot_end(release_delay_seconds=1800.0))
+    assert 30.0 <= cordoned <= held < 60.0
+
+
+async def taints_during_the_release_delay() -> set[bool]:
+    """Whether the soft taint stands on the node while it is in service after its boot and still holds its claim."""
+    world = World(Shape(nodes=1))
+    settings(world, lock_release_delay_seconds=120.0)
+    await world.all_need_a_reboot()
+    await until(lambda: world.fleet.hosts["n1"].boot == 2 and not is_cordoned(world, "n1"))
+    seen: set[bool] = set()
+    while holders(world):
+        seen.add(any(taint["key"].startswith("careen.dev/") for taint in node(world, "n1")["spec"].get("taints") or ()))
+        await asyncio.sleep(0.05)
+    world.stop()
+    return seen
+
+
+def test_a_rebooted_node_carries_no_soft_taint_while_its_release_delay_runs() -> None:
+    assert run_virtually(taints_during_the_release_delay()) == {False}
+
+
+async def nodes_without_annotations() -> World:
+    world = World(Shape(nodes=2))
+    settings(world, annotate_nodes=True)
+    for name in world.shape.names:
+        bare = {**node(world, name)["metadata"]}
+        bare.pop("annotations", None)
+        world.server.change("nodes", name, lambda old, bare=bare: {**old, "metadata": bare}, actor="person")
+    world.initial = {each["metadata"]["name"]: each for each in world.server.all("nodes")}
+    await world.all_need_a_reboot()
+    await world.until_home(600.0)
+    world.stop()
+    return world
+
+
+def test_nodes_without_annotations_are_annotated_and_the_mark_of_the_reboot_goes_with_it() -> None:
+    world = run_virtually(nodes_without_annotations())
+    for name in world.shape.names:
+        annotations = node(world, name)["metadata"]["annotations"]
+        assert "weave.works/kured-most-recent-reboot-needed" in annotations
+        assert "weave.works/kured-reboot-in-progress" not in annotations
+    broken = [each for each in world.verdict() if "kured-most-recent-reboot-needed" not in each]
+    assert broken == [], world.told(broken)

@@ -1,0 +1,39 @@
+"""A hundred agents in one simulation: the laws hold, and who has nothing to do costs next to nothing. `make wide`
+is the long form, with five hundred."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from careen.cluster.wire.transport import Request
+from tests.careen.chaos.fleet.agents import Fault
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
+
+NODES, ASKING = 100, 20
+IDLE_REQUESTS = 8  # at the start the Node, and the lock; then once in five minutes; the first of all ask a little more
+
+
+async def some_of_many() -> tuple[World, Counter[str]]:
+    counted: Counter[str] = Counter()
+
+    def plan(_number: int, node: str, _request: Request) -> Fault | None:
+        counted[node] += 1
+        return None
+
+    world = World(Shape(nodes=NODES, zones=5, control_planes=3, concurrency=5), plan=plan)
+    await asyncio.sleep(6.0)
+    for name in world.shape.names[:ASKING]:
+        world.fleet.hosts[name].needs_reboot()
+    await world.until_home(900.0)
+    world.stop()
+    return world, counted
+
+
+def test_twenty_of_a_hundred_nodes_reboot_by_every_law_and_the_others_hardly_ask() -> None:
+    world, counted = run_virtually(some_of_many())
+    assert world.verdict() == [], world.told(world.verdict())
+    booted = [event.host for event in world.fleet.log if event.what == "booted"]
+    assert sorted(booted) == sorted(world.shape.names[:ASKING])
+    assert max(counted[name] for name in world.shape.names[ASKING:]) <= IDLE_REQUESTS
