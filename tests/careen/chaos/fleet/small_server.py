@@ -22,6 +22,7 @@ from drydock.server.requests.patches import merge_patch
 from drydock.server.requests.selectors import object_selector
 from drydock.server.store import Store, Stored
 from drydock.server.verbs import DeleteOptions, Verbs
+from tests.careen.chaos.fleet.other_questions import other_answer
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,6 +34,8 @@ class SmallServer:
         self.store = Store(clock=clock)
         self.verbs = Verbs(self.store, wall_clock=wall_clock, chance=random.Random(seed))
         self._wall_clock = wall_clock
+        self.page_size = 500
+        """A list has at most so many items, whatever limit is asked for: the API allows a server to give fewer."""
         for name in ("careen", "shop"):
             self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": name}}, actor="seed")
 
@@ -63,6 +66,8 @@ class SmallServer:
         )
 
     def _act(self, request: Request, actor: str) -> tuple[int, bytes]:
+        if (other := other_answer(request)) is not None:
+            return other
         info = request_info(request.method, request.path, request.query)
         assert isinstance(info, RequestInfo)
         if info.verb == "get":
@@ -94,11 +99,13 @@ class SmallServer:
         selected = object_selector(
             request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""), info.resource.storage
         )
-        page = self.verbs.page(info.resource, info.namespace, selected=selected)
+        limit = min(int(request.query.get("limit", self.page_size)), self.page_size)
+        token = request.query.get("continue", "")
+        page = self.verbs.page(info.resource, info.namespace, selected=selected, limit=limit, token=token)
         head = {
             "kind": f"{info.resource.kind}List",
             "apiVersion": info.resource.api_version,
-            "metadata": {"resourceVersion": str(page.version)},
+            "metadata": {"resourceVersion": str(page.version), "continue": page.next_token},
         }
         return _encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
 

@@ -67,14 +67,23 @@ def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
 class World:
     """Build it inside a running (virtual) loop."""
 
-    def __init__(self, shape: Shape, *, plan: Plan = nothing_goes_wrong, seed: int = 0) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        *,
+        plan: Plan = nothing_goes_wrong,
+        seed: int = 0,
+        agents: type[Agents] = Agents,
+        prepare: Callable[[World], None] = lambda _: None,
+    ) -> None:
+        """`prepare` is called when machines and workloads stand, and no agent has started."""
         loop = asyncio.get_running_loop()
         self.shape = shape
         self.seed = seed
         self.chance = random.Random(seed)
         self.server = SmallServer(clock=loop.time, wall_clock=lambda: START + timedelta(seconds=loop.time()), seed=seed)
         self.fleet = Fleet(self.server, loop, random.Random(seed + 1))
-        self.agents = Agents(self.fleet, self.policy, plan, random.Random(seed + 2))
+        self.agents = agents(self.fleet, self.policy, plan, random.Random(seed + 2))
         self.persons = Persons()
         self.settings: dict[str, dict[str, Any]] = {}
         """What each agent was last told otherwise, by the names of the policy."""
@@ -91,6 +100,7 @@ class World:
         for name in shape.names:
             self.fleet.add_host(name, shape.labels(name))
         self.fleet.add_workloads(shape.nodes * shape.replicas_per_node)
+        prepare(self)
         self.initial = {node["metadata"]["name"]: node for node in self.server.all("nodes")}
         for name in shape.names:
             self.agents.start(name)
