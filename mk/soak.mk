@@ -1,8 +1,8 @@
 # The long form of the tests that look for what nobody thought of: a fleet on virtual time, one real shell per agent.
 
-# How many seeds of each weather, and each so many-th pair of request and fault (1: all of them, about half an hour).
+# How many seeds of each weather, and each so many-th pair of request and fault: all of them, every night.
 SEEDS ?= 200
-EVERY ?= 10
+EVERY ?= 1
 
 .PHONY: soak
 soak: $(INSTALLED) ## faults, deaths and people at every moment, with SEEDS=200 storms of each kind

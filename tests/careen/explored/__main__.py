@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 
+from tests.careen.explored.fleet import SmallFleet
 from tests.careen.explored.rows import rows
 from tests.careen.explored.search import explore
-from tests.careen.explored.fleet import SmallFleet
 
 
 def main() -> int:

@@ -16,14 +16,11 @@ from typing import Any, NamedTuple
 
 from careen.core.actions import Action, AskReboot, ConfirmClaim, Evict, PatchNode, WriteLock
 from careen.core.decide import decide
-from careen.core.facts import memory as memories
 from careen.core.facts import keys
+from careen.core.facts import memory as memories
 from careen.core.facts.memory import Memory, RebootOutcome
 from careen.core.facts.observation import (
     Chance,
-    Fleet as FleetReading,
-)
-from careen.core.facts.observation import (
     Gone,
     Holders,
     LockReading,
@@ -32,6 +29,9 @@ from careen.core.facts.observation import (
     NodeView,
     Observation,
     SelfTest,
+)
+from careen.core.facts.observation import (
+    Fleet as FleetReading,
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
@@ -105,9 +105,11 @@ class Bounds:
     """Everybody is home by then, whatever happened."""
 
     def __str__(self) -> str:
-        kinds = "any" if self.kinds == tuple(Kind) else ", ".join(kind.name.lower() for kind in self.kinds)
-        orders = "every order" if self.delays is None else f"{self.delays} delays"
-        faults = f"{self.faults} faults ({kinds})" if self.faults else "no faults"
+        kinds = (
+            "of any kind" if self.kinds == tuple(Kind) else f"({', '.join(kind.name.lower() for kind in self.kinds)})"
+        )
+        orders = "every order" if self.delays is None else f"at most {_number(self.delays, 'delay')}"
+        faults = f"at most {_number(self.faults, 'fault')} {kinds}" if self.faults else "no faults"
         return f"{self.agents} agents, concurrency {self.concurrency}, {faults}, {orders}"
 
 
@@ -550,6 +552,10 @@ class SmallFleet:
                 raise BrokenRule(f"given back: {by} gives its claim back while it goes down")
         elif node is not None and not node.is_ready:
             raise BrokenRule(f"given back: {by} gives its claim back and is not ready")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _policy(name: str, concurrency: int) -> Policy:

@@ -17,8 +17,8 @@ SIGNS = {
     Kind.CRASH: "the process dies",
     Kind.STALE: "looks (stale lock)",
     Kind.FROZEN: "frozen for 60 s",
-    Kind.PAUSED: "Node: Rebooting: reboot-announced",
-    Kind.DELETED: "Node: Verifying: adopted",
+    Kind.PAUSED: "Node: Waiting: paused",
+    Kind.DELETED: "Node: Verifying: entry-adopted",
     Kind.SCRAPPED: "lock: free the claim of n1",
 }
 """What shows that faults of the kind were met where they matter."""

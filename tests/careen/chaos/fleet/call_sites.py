@@ -68,7 +68,8 @@ def _sites_of(path: Path) -> tuple[tuple[CallSite, range], ...]:
         return ()
     found: list[tuple[CallSite, range]] = []
     for function, call in _calls(ast.parse(path.read_text(encoding="utf-8")), ""):
-        assert isinstance(call.func, ast.Attribute) and call.end_lineno is not None
+        assert isinstance(call.func, ast.Attribute)
+        assert call.end_lineno is not None
         number = 1 + sum((site.function, site.method) == (function, call.func.attr) for site, _ in found)
         site = CallSite(_relative(path), function, call.func.attr, number)
         found.append((site, range(call.lineno, call.end_lineno + 1)))

@@ -73,9 +73,10 @@ class WholeAgent(wiring.Agent):
     def __init__(self, agents: WholeAgents, process: Process) -> None:
         self._process = process
         wire, clock = Wire(agents, process), agents.clock_of(process)
-        with patch.multiple(
-            wiring, connect=lambda *_, **__: wire, SystemClock=lambda: clock, Metrics=agents.metrics_of
-        ), patch.object(wiring.logs, "set_up", lambda *, node, **_: Place(node)):
+        with (
+            patch.multiple(wiring, connect=lambda *_, **__: wire, SystemClock=lambda: clock, Metrics=agents.metrics_of),
+            patch.object(wiring.logs, "set_up", lambda *, node, **_: Place(node)),
+        ):
             super().__init__(_given(process.node))
 
     async def work(self) -> None:
@@ -148,5 +149,3 @@ def on_virtual_hosts(worlds: list[World]) -> Iterator[None]:
         patch.object(starting, "_NAMESPACE_FILE", _NamespaceFile()),
     ):
         yield
-
-
