@@ -22,6 +22,7 @@ from drydock.server.requests.patches import merge_patch
 from drydock.server.requests.selectors import object_selector
 from drydock.server.store import Store, Stored
 from drydock.server.verbs import DeleteOptions, Verbs
+from tests.careen.chaos.fleet.other_questions import other_answer
 
 _encode = msgspec.json.Encoder().encode
 
@@ -65,6 +66,8 @@ class SmallServer:
         )
 
     def _act(self, request: Request, actor: str) -> tuple[int, bytes]:
+        if (other := other_answer(request)) is not None:
+            return other
         info = request_info(request.method, request.path, request.query)
         assert isinstance(info, RequestInfo)
         if info.verb == "get":

@@ -74,15 +74,23 @@ class World:
     """Build it inside a running (virtual) loop."""
 
     def __init__(
-        self, shape: Shape, *, plan: Plan = nothing_goes_wrong, seed: int = 0, older: Iterable[str] = ()
+        self,
+        shape: Shape,
+        *,
+        plan: Plan = nothing_goes_wrong,
+        seed: int = 0,
+        older: Iterable[str] = (),
+        agents: type[Agents] = Agents,
+        prepare: Callable[[World], None] = lambda _: None,
     ) -> None:
+        """`prepare` is called when machines and workloads stand, and no agent has started."""
         loop = asyncio.get_running_loop()
         self.shape = shape
         self.seed = seed
         self.chance = random.Random(seed)
         self.server = SmallServer(clock=loop.time, wall_clock=lambda: START + timedelta(seconds=loop.time()), seed=seed)
         self.fleet = Fleet(self.server, loop, random.Random(seed + 1))
-        self.agents = Agents(self.fleet, self.policy, plan, random.Random(seed + 2))
+        self.agents = agents(self.fleet, self.policy, plan, random.Random(seed + 2))
         self.persons = Persons()
         self.settings: dict[str, dict[str, Any]] = {}
         """What each agent was last told otherwise, by the names of the policy."""
@@ -112,6 +120,7 @@ class World:
         self.agents.is_older = self.older.__contains__
         if shape.has_real_forecast:
             self.agents.forecaster = self._real_forecaster
+        prepare(self)
         self.initial = {node["metadata"]["name"]: node for node in self.server.all("nodes")}
         for name in shape.names:
             self.agents.start(name)

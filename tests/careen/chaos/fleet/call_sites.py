@@ -1,0 +1,96 @@
+"""Every place of careen that asks the API server, read from its source, and the place that a request comes from.
+
+The two lists are made in different ways, so each tells what the other has missed."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import careen
+from careen.cluster.wire.api import ApiServer
+
+_SOURCE = Path(careen.__file__).parent
+_WIRE = "cluster/wire/"
+"""What carries a request is no place that asks."""
+_RECEIVERS = frozenset({"api", "_api", "transport"})
+QUESTIONS = frozenset(
+    name for name, each in inspect.getmembers(ApiServer, inspect.isfunction) if not name.startswith("_")
+) | {"send"}
+"""The methods that send a request."""
+
+
+class CallSite(NamedTuple):
+    """One call in the source."""
+
+    file: str  # below careen/
+    function: str  # with the functions and classes around it
+    method: str
+    number: int  # of the calls of this method in the function, from 1
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.function}, {self.method} {self.number}"
+
+
+@functools.cache
+def all_call_sites() -> frozenset[CallSite]:
+    """Every call in careen's source that sends a request."""
+    return frozenset(site for path in _SOURCE.rglob("*.py") for site, _ in _sites_of(path))
+
+
+def current_call_site() -> CallSite | str:
+    """Where the request that is being sent comes from; a description of the frame where no call is known there."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(_SOURCE) and not _relative(path).startswith(_WIRE):
+            return _site_at(path, frame.f_lineno)
+        frame = frame.f_back
+    return "a request that no file of careen sends"
+
+
+def _site_at(path: Path, line: int) -> CallSite | str:
+    for site, lines in _sites_of(path):
+        if line in lines:
+            return site
+    return f"{_relative(path)}:{line}"
+
+
+@functools.cache
+def _sites_of(path: Path) -> tuple[tuple[CallSite, range], ...]:
+    if _relative(path).startswith(_WIRE):
+        return ()
+    found: list[tuple[CallSite, range]] = []
+    for function, call in _calls(ast.parse(path.read_text(encoding="utf-8")), ""):
+        assert isinstance(call.func, ast.Attribute)
+        assert call.end_lineno is not None
+        number = 1 + sum((site.function, site.method) == (function, call.func.attr) for site, _ in found)
+        site = CallSite(_relative(path), function, call.func.attr, number)
+        found.append((site, range(call.lineno, call.end_lineno + 1)))
+    return tuple(found)
+
+
+def _calls(node: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
+    for child in ast.iter_child_nodes(node):
+        inside = function
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inside = f"{function}.{child.name}".removeprefix(".")
+        if isinstance(child, ast.Call) and _sends(child):
+            yield inside, child
+        yield from _calls(child, inside)
+
+
+def _sends(call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in QUESTIONS:
+        return False
+    return ast.unparse(call.func.value).rpartition(".")[2] in _RECEIVERS
+
+
+def _relative(path: Path) -> str:
+    return path.relative_to(_SOURCE).as_posix()

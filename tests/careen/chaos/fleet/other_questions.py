@@ -1,0 +1,30 @@
+"""What an agent asks besides objects: the release of the server, and its own rights."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from careen.cluster.access import REVIEWS, RULES
+from careen.cluster.wire.transport import Request
+from drydock.server.kinds.discovery import discovery_answer
+
+_SOME_RULES: list[dict[str, Any]] = [
+    {"verbs": ["get", "list", "watch", "patch", "create"], "apiGroups": ["", "apps"], "resources": ["*"]},
+]
+"""As where RBAC is not the only authorizer: for the other rights the agent asks one by one."""
+
+
+def other_answer(request: Request) -> tuple[int, bytes] | None:
+    """The answer; None to a question about objects."""
+    if request.path == "/version":
+        return 200, msgspec.json.encode(discovery_answer(request.path))
+    status = {
+        RULES: {"resourceRules": _SOME_RULES, "nonResourceRules": [], "incomplete": True},
+        REVIEWS: {"allowed": True},
+    }.get(request.path)
+    if status is None:
+        return None
+    return 201, msgspec.json.encode({**json.loads(request.body or b"{}"), "status": status})

@@ -1,0 +1,194 @@
+"""The roll-outs in which every request is spoilt once: of several shapes, one with the whole start of an agent, one
+with a lost answer, one with broken turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from careen.cluster.wire.transport import Request
+from careen.core import decide
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import Budget, BudgetKind
+from careen.core.situation import Situation
+from tests.careen.chaos.fleet.agents import Agents, Fault, Plan
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.whole_agents import SETTINGS, WholeAgents, on_virtual_hosts
+from tests.careen.chaos.fleet.world import Shape, World, nothing_goes_wrong
+
+LOST_ANSWERS = (
+    lambda request: request.method == "PATCH" and b'"unschedulable":true' in (request.body or b""),
+    lambda request: request.method == "PATCH" and "/daemonsets/" in request.path,
+)
+"""The first of each of these loses its answer: the cordon, and the claim's way into the lock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """What a roll-out is like before anything is spoilt in it."""
+
+    shape: Shape
+    agents: type[Agents] = Agents
+    prepare: Callable[[World], None] = lambda _: None
+    troubles: Callable[[World], Plan] = lambda _: nothing_goes_wrong
+    """What goes wrong in every telling; a fault on top of it is a second one."""
+    surroundings: Callable[[list[World]], AbstractContextManager[None]] = lambda _: nullcontext()
+    tolerated: tuple[str, ...] = field(default=())
+    """Rules that the story itself breaks."""
+
+
+def told(story: Story, plan: Plan = nothing_goes_wrong) -> World:
+    """The roll-out with a plan on top, from the first start to the end."""
+    worlds: list[World] = []
+    with story.surroundings(worlds):
+        return run_virtually(_roll_out(story, plan, worlds))
+
+
+async def _roll_out(story: Story, plan: Plan, worlds: list[World]) -> World:
+    def prepare(world: World) -> None:
+        worlds.append(world)
+        troubles.append(story.troubles(world))
+        story.prepare(world)
+
+    def both(number: int, node: str, request: Request) -> Fault | None:
+        own = troubles[0](number, node, request)  # asked in any case: it counts what it has seen
+        return plan(number, node, request) or own
+
+    troubles: list[Plan] = []
+    world = World(story.shape, plan=both, agents=story.agents, prepare=prepare)
+    await world.all_need_a_reboot()
+    await world.until_home(900.0)
+    world.stop()
+    return world
+
+
+# A whole agent ---------------------------------------------------------------------------------------------------
+
+
+def _furnish(world: World) -> None:
+    """Settings, the agents' own pods, and workloads that make an agent ask everything it can ask."""
+    world.server.page_size = 3
+    text = SETTINGS.format(concurrency=world.shape.concurrency)
+    world.server.put(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "data": {"config.yaml": text},
+        }
+    )
+    for name in world.shape.names:
+        world.server.put(_agents_pod(name))
+    for app in ("cache", "mayfly"):
+        world.server.put(_replica_set(app))
+        world.fleet._place(app, "n1", is_ready=True)
+    _give_device(world, "cache")
+    world.fleet.add_job("n1", "completes")
+
+
+def _give_device(world: World, app: str) -> None:
+    """So that the forecast reads devices."""
+    pod = next(pod for pod in world.server.all("pods") if pod["metadata"]["labels"]["app"] == app)
+    claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    world.server.put({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
+
+
+def _agents_pod(node: str) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "careen", "uid": "uid-careen", "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"careen-{node}",
+            "namespace": "careen",
+            "labels": {"app": "careen"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "careen:1"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def _replica_set(app: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": app, "namespace": "shop", "uid": f"uid-{app}", "generation": 1},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": app}},
+            "template": {"metadata": {"labels": {"app": app}}, "spec": {}},
+        },
+        "status": {"replicas": 1, "readyReplicas": 1},
+    }
+
+
+def _pod_goes_before_its_eviction(world: World) -> Plan:
+    """Somebody deletes the mayfly's pod between the list of pods and its eviction."""
+    gone: list[str] = []
+
+    def plan(_number: int, _node: str, request: Request) -> None:
+        if not gone and "/mayfly-" in request.path and request.path.endswith("/eviction") and not request.query:
+            gone.append(request.path.split("/")[-2])
+            world.server.remove("pods", gone[0], actor="person", namespace="shop")
+
+    return plan
+
+
+# Troubles --------------------------------------------------------------------------------------------------------
+
+
+def _answers_are_lost(_world: World) -> Plan:
+    left = list(LOST_ANSWERS)
+
+    def plan(_number: int, _node: str, request: Request) -> Fault | None:
+        for each in left:
+            if each(request):
+                left.remove(each)
+                return Fault.LOST_AFTER
+        return None
+
+    return plan
+
+
+BROKEN_SECONDS = 3.0
+
+
+@contextmanager
+def _turns_break(worlds: list[World]) -> Iterator[None]:
+    """The first turns of n1's drain break, for a few seconds."""
+    step, since = decide.STEPS[Phase.DRAINING], []  # type: ignore[var-annotated]
+
+    def breaks(situation: Situation) -> Any:
+        since.append(worlds[0].now)
+        if situation.node.name == "n1" and since[-1] - since[0] < BROKEN_SECONDS:
+            raise KeyError("broken")
+        return step(situation)
+
+    decide.STEPS[Phase.DRAINING] = breaks
+    try:
+        yield
+    finally:
+        decide.STEPS[Phase.DRAINING] = step
+
+
+STORIES = {
+    "one alone": Story(shape=Shape(nodes=1)),
+    "one after another": Story(shape=Shape(nodes=2)),
+    "two at once of three": Story(shape=Shape(nodes=3, concurrency=2, replicas_per_node=2)),
+    "two zones, one each": Story(
+        shape=Shape(nodes=4, zones=2, concurrency=2, zone_limit=1, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
+    ),
+    "a control plane of three": Story(shape=Shape(nodes=3, control_planes=3, concurrency=3)),
+    "the whole agent": Story(
+        shape=Shape(nodes=2),
+        agents=WholeAgents,
+        prepare=_furnish,
+        troubles=_pod_goes_before_its_eviction,
+        surroundings=on_virtual_hosts,
+    ),
+    "two answers are lost": Story(shape=Shape(nodes=2), troubles=_answers_are_lost),
+    "turns break for a while": Story(shape=Shape(nodes=2), surroundings=_turns_break, tolerated=("broken-turns",)),
+}

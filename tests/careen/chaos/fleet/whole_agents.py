@@ -1,0 +1,151 @@
+"""Agents as production builds them, from the first question of their start to the review of rights and the forecast.
+
+What has no place on virtual time is another one: the transport, the clock, the host, and the forecast's own process,
+which asks the same questions from here. The watch of the ConfigMap is kopf's and uses no transport of ours."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from careen.agent.startup import start as starting
+from careen.agent.startup import wiring
+from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.metrics import Metrics
+from careen.cluster.pods import list_pods_on
+from careen.cluster.snapshot_reader import server_version
+from careen.cluster.whole_cluster import read_cluster
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError
+from careen.core.facts.observation import Unknown
+from careen.settings.live import Given
+from careen.settings.sources import BadSettings
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Clock, Process, ProcessClock, Wire
+
+if TYPE_CHECKING:
+    from tests.careen.chaos.fleet.world import World
+
+SETTINGS = """\
+concurrency: {concurrency}
+pre-reboot-node-labels: [pool=maintenance]
+post-reboot-node-labels: []
+reboot-deadline: 120s
+verify-timeout: 120s
+settle-timeout: 120s
+failure-backoff: 20s
+unknown-patience: 60s
+forecast: refuse
+"""
+
+
+class WholeAgents(Agents):
+    """Every process begins with the start of an agent."""
+
+    def start(self, node: str) -> Process:
+        process = Process(node)
+        self.processes.append(process)
+        process.run(self._live(process, WholeAgent(self, process)))
+        return process
+
+    async def _live(self, process: Process, agent: WholeAgent) -> None:
+        try:
+            await agent.work()
+        except BadSettings as error:
+            self.trace.append(f"{self._loop.time():8.2f} {process.node}: the start is refused: {error}")
+            self.crash(process)
+
+    def metrics_of(self, node: str) -> Metrics:
+        """They outlast the process, so that no broken turn is forgotten."""
+        return self._metrics.setdefault(node, Metrics(node))
+
+    def clock_of(self, process: Process) -> ProcessClock:
+        return ProcessClock(self.clocks.setdefault(process.node, Clock(self._loop)), process)
+
+
+class WholeAgent(wiring.Agent):
+    """Production's composition of one agent."""
+
+    def __init__(self, agents: WholeAgents, process: Process) -> None:
+        self._process = process
+        wire, clock = Wire(agents, process), agents.clock_of(process)
+        with (
+            patch.multiple(wiring, connect=lambda *_, **__: wire, SystemClock=lambda: clock, Metrics=agents.metrics_of),
+            patch.object(wiring.logs, "set_up", lambda *, node, **_: Place(node)),
+        ):
+            super().__init__(_given(process.node))
+
+    async def work(self) -> None:
+        await self._work()
+
+    def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
+        self._process.run(work)
+
+    def _follow_config_map(self, *_: object) -> None:
+        return None
+
+    def _senses(self, *parts: Any) -> Any:
+        return replace(super()._senses(*parts), forecaster=ListingForecaster(self._api))
+
+
+class ListingForecaster:
+    """Asks what the forecast's process asks, and says that each pod moves to any node."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self._api = api
+
+    async def forecast(self, node: str) -> Forecast | Unknown:
+        try:
+            await server_version(self._api)
+            cluster = await read_cluster(self._api)
+            pods = await list_pods_on(self._api, node)
+        except ClusterError as error:
+            return Unknown(str(error))
+        nodes = tuple(sorted(each.name for each in cluster.nodes))
+        moving = tuple(
+            PodForecast(
+                namespace=pod.namespace,
+                name=pod.name,
+                uid=pod.uid,
+                outcome=Outcome.MOVES,
+                sentence="",
+                landing=nodes,
+                owner=f"{pod.owner_kind} {pod.namespace}/{pod.owner_name}",
+            )
+            for pod in pods
+            if pod.owner_kind in ("ReplicaSet", "Job")
+        )
+        return Forecast(node=node, made_at=START.isoformat(), pods=moving)
+
+
+def _given(node: str) -> Given:
+    return Given(
+        flags={
+            "node_id": [node],
+            "ds_namespace": ["careen"],
+            "ds_name": ["careen"],
+            "lock_annotation": [LOCK],
+            "host_lock_dir": [""],
+        },
+        environment={"POD_NAME": f"careen-{node}"},
+    )
+
+
+class _NamespaceFile:
+    def read_text(self, encoding: str) -> str:
+        return "careen"
+
+
+@contextmanager
+def on_virtual_hosts(worlds: list[World]) -> Iterator[None]:
+    """What the composition asks for while it runs, of the world that was put into `worlds`."""
+    with (
+        patch.object(wiring, "_host", lambda settings: worlds[0].fleet.hosts[settings.node_id]),
+        patch.object(wiring, "random", random.Random(0)),
+        patch.object(starting, "_NAMESPACE_FILE", _NamespaceFile()),
+    ):
+        yield

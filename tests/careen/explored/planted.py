@@ -1,0 +1,96 @@
+"""Bugs of the kind that a lock invites, put in place of what production does: the exploration must find each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from careen.core.actions import AskReboot, PatchNode, WriteLock
+from careen.core.lock import content as lock
+from careen.core.lock import ghosts
+from careen.core.steps import rebooting
+from tests.careen.explored.fleet import Bounds, Kind, SmallFleet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """A bug, within which bounds it shows, and the rule that it breaks."""
+
+    plant: Callable[[SmallFleet], Iterator[None]]
+    bounds: Bounds
+    breaks: str
+
+
+def _claims_without_a_version(fleet: SmallFleet) -> Iterator[None]:
+    """A claim is written whatever stands in the lock by then."""
+    fleet.is_guarded = lambda act: not (isinstance(act, WriteLock) and act.purpose == "take a claim")
+    yield
+
+
+def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
+    """Whoever gives its claim back takes the first one out, whosever it is."""
+
+    def remove(content: lock.LockContent, _node: str, _claim: str) -> lock.LockContent:
+        return lock.remove_all(content, content.entries[:1])
+
+    with patch.object(lock, "remove", remove):
+        yield
+
+
+def _reboots_on_an_old_look(_fleet: SmallFleet) -> Iterator[None]:
+    """Neither is the claim looked at again before the reboot, nor does the decision become too old."""
+
+    def ask(**_: object) -> AskReboot:
+        return AskReboot(within_seconds=1e9)
+
+    with patch.object(lock, "confirms", lambda *_: True), patch.object(rebooting, "AskReboot", ask):
+        yield
+
+
+def _frees_whoever_is_absent(_fleet: SmallFleet) -> Iterator[None]:
+    """A Node that is gone proves at once that nobody holds its claim."""
+    watch = ghosts.watch
+
+    def at_once(*given: object, **options: object) -> ghosts.GhostWatch:
+        return watch(*given, **{**options, "deadline_seconds": -1.0})  # type: ignore[arg-type]
+
+    with patch.object(ghosts, "watch", at_once):
+        yield
+
+
+def _patches_without_a_version(fleet: SmallFleet) -> Iterator[None]:
+    """A patch of the Node lands whatever was written meanwhile."""
+    fleet.is_guarded = lambda act: not isinstance(act, PatchNode)
+    yield
+
+
+PLANTED = {
+    "a claim is written without a version": Planted(
+        plant=_claims_without_a_version, bounds=Bounds(agents=3, faults=0, delays=2), breaks="other's claim"
+    ),
+    "a claim is removed by its place": Planted(
+        plant=_removes_the_first, bounds=Bounds(agents=3, concurrency=2, faults=0, delays=1), breaks="other's claim"
+    ),
+    "a reboot rests on an old look at the lock": Planted(
+        plant=_reboots_on_an_old_look,
+        bounds=Bounds(agents=1, faults=2, kinds=(Kind.FROZEN, Kind.PAUSED), delays=0),
+        breaks="pause",
+    ),
+    "an absent Node is no holder at once": Planted(
+        plant=_frees_whoever_is_absent,
+        bounds=Bounds(agents=2, faults=1, kinds=(Kind.SCRAPPED,), delays=0),
+        breaks="other's claim",
+    ),
+    "a Node is patched without a version": Planted(
+        plant=_patches_without_a_version,
+        bounds=Bounds(agents=2, faults=1, kinds=(Kind.LATE,), delays=0),
+        breaks="concurrency",
+    ),
+}
+
+
+@contextmanager
+def planted(bug: Planted, fleet: SmallFleet) -> Iterator[None]:
+    yield from bug.plant(fleet)

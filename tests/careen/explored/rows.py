@@ -1,0 +1,31 @@
+"""How far the exploration goes: in every run of the tests, and further where somebody has the time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from tests.careen.explored.fleet import Bounds
+
+MORE_FAULTS = int(os.environ.get("MODEL_FAULTS", "0"))
+"""So many more in one course than the rows say; `make explore MODEL_FAULTS=1` takes hours."""
+MORE_DELAYS = int(os.environ.get("MODEL_DELAYS", "0"))
+"""So many more in one course than the rows say, where they say a number."""
+
+_ROWS = (
+    Bounds(agents=3, concurrency=1, faults=1, delays=1),
+    Bounds(agents=3, concurrency=2, faults=1, delays=1),
+    Bounds(agents=3, concurrency=1, faults=0, delays=None),
+)
+
+
+def rows() -> tuple[Bounds, ...]:
+    """The bounds of this run."""
+    return tuple(
+        replace(
+            row,
+            faults=row.faults + MORE_FAULTS,
+            delays=None if row.delays is None else row.delays + MORE_DELAYS,
+        )
+        for row in _ROWS
+    )

@@ -1,0 +1,67 @@
+"""Goes through every state that can be reached, breadth first, so that the story of a broken rule is a short one."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from tests.careen.explored.fleet import BrokenRule, SmallFleet
+from tests.careen.explored.state import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explored:
+    """What the search came to. `broken` is empty when every rule holds in every state."""
+
+    states: int
+    steps: int
+    decisions: int
+    ends: int
+    """States in which everybody is home."""
+    seen: frozenset[str]
+    """What happened in any of them, in words, without the names."""
+    broken: str = ""
+    story: tuple[str, ...] = ()
+
+    def told(self) -> str:
+        return "\n".join([self.broken, *self.story])
+
+
+def explore(fleet: SmallFleet) -> Explored:
+    """Every state within the fleet's bounds, or up to the first in which a rule breaks."""
+    first = fleet.first()
+    came_from: dict[State, tuple[State, str] | None] = {first: None}
+    waiting, steps, ends, seen = deque([first]), 0, 0, set[str]()
+    while waiting:
+        state = waiting.popleft()
+        try:
+            if fleet.is_home(state):
+                ends += 1
+                fleet.check_home(state)
+                continue
+            for what, after in fleet.steps(state):
+                steps += 1
+                seen.add(what.partition(": ")[2])
+                if after not in came_from:
+                    came_from[after] = (state, what)
+                    waiting.append(after)
+        except BrokenRule as rule:
+            return Explored(
+                states=len(came_from),
+                steps=steps,
+                decisions=fleet.decisions,
+                ends=ends,
+                seen=frozenset(seen),
+                broken=str(rule),
+                story=_story(came_from, state),
+            )
+    return Explored(states=len(came_from), steps=steps, decisions=fleet.decisions, ends=ends, seen=frozenset(seen))
+
+
+def _story(came_from: dict[State, tuple[State, str] | None], last: State) -> tuple[str, ...]:
+    lines: list[str] = []
+    before = came_from[last]
+    while before is not None:
+        lines.append(f"{before[0].now:5} s  {before[1]}")
+        before = came_from[before[0]]
+    return tuple(reversed(lines))

@@ -1,0 +1,177 @@
+"""One instant of a small fleet, as a value that can be looked up: what was seen before is not looked at again.
+
+Memories, pending actions and Nodes are kept once, in tables, and named by number."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from careen.core.actions import Action
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import NodeView, Taint
+from careen.core.facts.progress import Progress, from_annotation
+from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
+
+T = TypeVar("T")
+NEVER = 10**9
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Table(Generic[T]):
+    """Equal values have one number. Their text tells whether they are: some hold mappings, which have no hash."""
+
+    def __init__(self) -> None:
+        self._values: list[T] = []
+        self._numbers: dict[str, int] = {}
+
+    def __getitem__(self, number: int) -> T:
+        return self._values[number]
+
+    def number(self, value: T) -> int:
+        text = repr(value)
+        found = self._numbers.get(text)
+        if found is None:
+            found = self._numbers[text] = len(self._values)
+            self._values.append(value)
+        return found
+
+
+class Node(NamedTuple):
+    """The Node object."""
+
+    name: str
+    uid: str
+    version: int
+    labels: Pairs = ()
+    annotations: Pairs = ()
+    taints: tuple[Taint, ...] = ()
+    is_cordoned: bool = False
+    is_ready: bool = True
+    boot: int = 1
+
+    @property
+    def progress(self) -> Progress:
+        found = from_annotation(dict(self.annotations).get(keys.PROGRESS))
+        assert isinstance(found, Progress)
+        return found
+
+    @property
+    def is_clean(self) -> bool:
+        """Nothing of ours is on it."""
+        return not self.is_cordoned and not self.taints and keys.REBOOT_LABEL not in dict(self.labels)
+
+
+class Host(NamedTuple):
+    """The machine. `next_at`: when it goes down, or is up again."""
+
+    boot: int = 1
+    booted_at: int = 0
+    is_up: bool = True
+    needs: bool = True
+    next_at: int = NEVER
+    asked_at: int = -NEVER
+    """When this boot was asked to end."""
+    reboots: int = 0
+    is_scrapped: bool = False
+
+
+class Agent(NamedTuple):
+    """The process of a node's agent."""
+
+    memory: int
+    due: int = 0
+    acts: tuple[int, ...] = ()
+    """What is left of the turn's actions."""
+    look: int = 0
+    confirmed_at: int = -NEVER
+    is_up: bool = True
+    is_overtaken: bool = False
+    """All others that can go on now come first."""
+
+
+class Late(NamedTuple):
+    """A write whose sender has given it up, and which may still land."""
+
+    sender: int
+    act: int
+    until: int
+
+
+class State(NamedTuple):
+    """Everything that what follows depends on."""
+
+    now: int
+    nodes: tuple[int | None, ...]
+    gone_since: tuple[int, ...]
+    back_at: tuple[int, ...]
+    """When a deleted Node is registered again."""
+    hosts: tuple[Host, ...]
+    agents: tuple[Agent, ...]
+    lock: str | None
+    lock_version: int
+    lock_before: str | None
+    """What the last write replaced: a reading made a moment ago."""
+    held_at: tuple[int, ...]
+    """When a claim of the node stood in the lock last."""
+    late: tuple[Late, ...]
+    paused_at: int
+    """When a person paused the lock."""
+    left: tuple[int, ...]
+    """How many more faults of each kind may come; the last number: of all kinds together."""
+    delays: int
+    """How often an agent may still be overtaken."""
+
+
+class Tables:
+    """The values behind the numbers."""
+
+    def __init__(self) -> None:
+        self.memories: Table[Memory] = Table()
+        self.acts: Table[Action] = Table()
+        self.nodes: Table[Node] = Table()
+        self._views: dict[int, NodeView] = {}
+
+    def view(self, number: int) -> NodeView:
+        """The Node as an agent reads it."""
+        if number not in self._views:
+            self._views[number] = _view(self.nodes[number])
+        return self._views[number]
+
+
+@functools.lru_cache(maxsize=100_000)
+def content_of(text: str | None) -> LockContent:
+    found = lock.parse(text)
+    assert isinstance(found, LockContent), found
+    return found
+
+
+def merged(before: Pairs, change: Mapping[str, str | None]) -> Pairs:
+    after = {**dict(before), **change}
+    return tuple(sorted((key, value) for key, value in after.items() if value is not None))
+
+
+def put(items: tuple[T, ...], index: int, item: T) -> tuple[T, ...]:
+    return (*items[:index], item, *items[index + 1 :])
+
+
+def boot_id(name: str, boot: int) -> str:
+    return f"{name}-{boot}"
+
+
+def _view(node: Node) -> NodeView:
+    return NodeView(
+        name=node.name,
+        uid=node.uid,
+        resource_version=str(node.version),
+        labels=dict(node.labels),
+        annotations=dict(node.annotations),
+        taints=node.taints,
+        unschedulable=node.is_cordoned,
+        ready=node.is_ready,
+        boot_id=boot_id(node.name, node.boot),
+        cordoned_by=(keys.FIELD_MANAGER,) if node.is_cordoned else (),
+    )

@@ -1,0 +1,57 @@
+"""Production's `decide` and lock in every course of a small fleet within written bounds: no rule breaks, everybody
+comes home, and a planted bug is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.careen.explored.fleet import Bounds, Kind, SmallFleet
+from tests.careen.explored.planted import PLANTED, Planted, planted
+from tests.careen.explored.rows import rows
+from tests.careen.explored.search import explore
+
+SIGNS = {
+    Kind.LOST: "lost: lock: take a claim",
+    Kind.ANSWER_LOST: "answer lost: Node: Draining: drain-started",
+    Kind.LATE: "lands late: lock: take a claim",
+    Kind.CRASH: "the process dies",
+    Kind.STALE: "looks (stale lock)",
+    Kind.FROZEN: "frozen for 60 s",
+    Kind.PAUSED: "Node: Waiting: paused",
+    Kind.DELETED: "Node: Verifying: entry-adopted",
+    Kind.SCRAPPED: "lock: free the claim of n1",
+}
+"""What shows that faults of the kind were met where they matter."""
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("bounds", rows(), ids=str)
+def test_in_no_state_a_rule_is_broken_and_from_every_state_everybody_comes_home(bounds: Bounds) -> None:
+    found = explore(SmallFleet(bounds))
+    print(f"{bounds}: {found.states} states, {found.steps} steps, {found.decisions} decisions, {found.ends} ends")
+    assert not found.broken, found.told()
+    assert found.ends > 1
+
+
+@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name.lower())
+def test_faults_of_every_kind_are_met_where_they_matter(kind: Kind) -> None:
+    bounds = Bounds(agents=2, faults=1, kinds=(kind,), delays=0)
+    found = explore(SmallFleet(bounds))
+    assert not found.broken, found.told()
+    assert SIGNS[kind] in found.seen
+
+
+@pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
+def test_a_planted_bug_is_found_and_its_story_is_short(bug: Planted) -> None:
+    fleet = SmallFleet(bug.bounds)
+    with planted(bug, fleet):
+        found = explore(fleet)
+    print(found.told())
+    assert found.broken.startswith(bug.breaks)
+    assert len(found.story) < 100
+
+
+@pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
+def test_without_the_bug_nothing_breaks_within_the_same_bounds(bug: Planted) -> None:
+    found = explore(SmallFleet(bug.bounds))
+    assert not found.broken, found.told()
