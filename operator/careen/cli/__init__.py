@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 import click
 
+from scheduler_core.values import Value
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+
+class Entry(Value):
     """A command: its name, the module and attribute it is loaded from, and its line in the help."""
 
     name: str

@@ -9,12 +9,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from careen.services.prometheus import without_login
 from careen.settings.tree import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
+from scheduler_core.values import Value
 
 
 class Source(StrEnum):
@@ -27,8 +27,7 @@ class Source(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(Value, kw_only=True):
     """A value as somebody wrote it, and where. `texts` has more than one element only for repeated ones."""
 
     source: Source
@@ -36,8 +35,7 @@ class Given:
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class Resolved(Value, kw_only=True):
     """The effective settings, where each came from, and what the start should tell about them."""
 
     settings: Settings
