@@ -10,7 +10,6 @@ import ipaddress
 import re
 import shlex
 import warnings
-import zoneinfo
 from collections.abc import Callable
 from datetime import UTC, datetime, time, tzinfo
 from pathlib import Path
@@ -185,6 +184,8 @@ def time_zone(text: str) -> tzinfo:
     """A zone by its name in the time zone database; `Local` is this process's zone, as in Go."""
     if text in ("", "UTC"):
         return UTC
+    import zoneinfo  # few agents name a zone
+
     try:
         if text == "Local":
             local = Path("/etc/localtime")

@@ -6,7 +6,6 @@ remedy: a gate that vanishes because of a typing error reboots nodes."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -326,6 +325,8 @@ def _written(name: str, given: Given) -> str:
 
 
 def _meant(key: str, known: Mapping[str, str]) -> str:
+    import difflib  # only where a name is wrong
+
     # Compared without CAREEN_ or KURED_, which would make everything look alike.
     prefix, bare = ("", key) if "_" not in key else (key.split("_", 1)[0] + "_", key.split("_", 1)[1])
     close = [
