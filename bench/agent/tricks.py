@@ -30,8 +30,9 @@ from careen.cluster.wire import lean_imports
 lean_imports.switched_off.update(sys.argv[1:])
 lean_imports.load_lean_client()
 lean_imports.load_lean_metrics()
-import careen.agent.startup.wiring
-from careen.cluster.wire.client import user_agent
+with lean_imports.without_collections():
+    import careen.agent.startup.wiring
+    from careen.cluster.wire.client import user_agent
 user_agent("agent")
 lean_imports.load_lean_kopf()
 print(time.process_time(), flush=True)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from careen.cli.support.agent_options import agent_options, given_flags
-from careen.cluster.wire.lean_imports import load_lean_client, load_lean_metrics
+from careen.cluster.wire.lean_imports import load_lean_client, load_lean_metrics, without_collections
 from careen.settings.live import Given
 from careen.settings.sources import BadSettings
 
@@ -26,8 +26,9 @@ def agent(**values: Any) -> None:
     """
     load_lean_client()
     load_lean_metrics()
-    from careen.agent.startup.wiring import Agent
-    from careen.cluster.wire.client import CannotReachCluster
+    with without_collections():
+        from careen.agent.startup.wiring import Agent
+        from careen.cluster.wire.client import CannotReachCluster
 
     given = Given(flags=given_flags(values), environment=dict(os.environ))
     loop = asyncio.new_event_loop()

@@ -6,6 +6,7 @@ The commands for people load the whole client, because their kubeconfigs may nee
 
 from __future__ import annotations
 
+import gc
 import os
 import ssl
 import sys
@@ -38,6 +39,7 @@ ON_USE = (
 
 TRICKS = {
     "lean-client": "the client's REST layer and configuration come without its models, pydantic and websockets",
+    "no-collections": "nothing that an import makes is garbage, so the collector of cycles waits for its end",
     "no-oauth": "kube_config.py comes without the OAuth flows of old kubeconfigs",
     "no-web-server": "kopf comes without aiohttp's web server, which only its probes and webhooks use",
     "no-system-certificates": "aiohttp loads them at import; kopf always passes the cluster's own",
@@ -66,31 +68,46 @@ def load_lean_client() -> None:
     sys.meta_path.insert(0, _OnUse([name for name in ON_USE if _is_on(f"on-use:{name}")]))
     if _is_on("no-missing-path"):
         sys.path[:] = [entry for entry in sys.path if Path(entry).exists()]
-    if _is_on("lean-client"):
-        _load_bare_packages()
-    with _if_on("no-oauth", _standing_in(*_OAUTH)):
+    with without_collections(), _if_on("no-oauth", _standing_in(*_OAUTH)):
+        if _is_on("lean-client"):
+            _load_bare_packages()
         import_module("kubernetes.config.kube_config")
 
 
 def load_lean_metrics() -> None:
     """Imports what `telemetry/metrics.py` uses of prometheus_client."""
-    with _if_on("no-wsgi", _standing_in("wsgiref", "wsgiref.simple_server")):
+    with without_collections(), _if_on("no-wsgi", _standing_in("wsgiref", "wsgiref.simple_server")):
         import_module("prometheus_client")
 
 
 def load_lean_kopf() -> None:
     """Imports kopf without its probes and webhooks. Call `load_lean_client` first: kopf imports the whole client."""
     with (
+        without_collections(),
         _if_on("no-multipart", _standing_in("aiohttp.multipart")),
         _if_on("no-tracing", _standing_in("aiohttp.tracing")),
         _if_on("no-system-certificates", _no_system_certificates()),
     ):
         aiohttp = import_module("aiohttp")
     with (
+        without_collections(),
         _if_on("no-web-server", _no_web_server(aiohttp)),
         _if_on("no-webhooks", _standing_in("kopf._kits.webhooks")),
     ):
         import_module("kopf")
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Within it, in all threads, nobody looks for garbage in cycles."""
+    if not _is_on("no-collections"):
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _is_on(trick: str) -> bool:
