@@ -25,9 +25,11 @@ RESULTS = Path(__file__).with_name("tricks.md")
 # As `careen agent` does, with a pause at the end in which the memory is read.
 IMPORTS = """
 import sys, time
-import careen.cli.agent
+import careen.cli
 from careen.cluster.wire import lean_imports
 lean_imports.switched_off.update(sys.argv[1:])
+with lean_imports.lean_start():
+    import careen.cli.agent
 lean_imports.load_lean_client()
 lean_imports.load_lean_metrics()
 with lean_imports.without_collections():

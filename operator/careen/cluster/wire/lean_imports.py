@@ -32,6 +32,9 @@ ON_USE = (
     "gzip",  # prometheus_client, for clients that ask for it
     "html",  # http.server, for its error pages
     "idna",  # yarl, for host names beyond ASCII
+    "msgspec.inspect",
+    "msgspec.toml",
+    "msgspec.yaml",
     "jsonpatch",  # kopf, for patches that we do not send
     "shutil",  # tempfile, for files; brings bz2 and lzma
     "zipfile",  # importlib.metadata
@@ -56,6 +59,14 @@ TRICKS = {
 switched_off: set[str] = set()
 
 
+@contextmanager
+def lean_start() -> Iterator[None]:
+    """For the import of the agent's command, before anything else of it is loaded."""
+    _load_on_use()
+    with without_collections():
+        yield
+
+
 def load_lean_client() -> None:
     """Imports what `cluster/wire/client.py` uses of `kubernetes`; does nothing where the whole client is loaded
     already.
@@ -65,10 +76,9 @@ def load_lean_client() -> None:
     """
     if "kubernetes" in sys.modules:
         return
-    sys.meta_path.insert(0, _OnUse([name for name in ON_USE if _is_on(f"on-use:{name}")]))
     if _is_on("no-missing-path"):
         sys.path[:] = [entry for entry in sys.path if Path(entry).exists()]
-    with without_collections(), _if_on("no-oauth", _standing_in(*_OAUTH)):
+    with lean_start(), _if_on("no-oauth", _standing_in(*_OAUTH)):
         if _is_on("lean-client"):
             _load_bare_packages()
         import_module("kubernetes.config.kube_config")
@@ -138,6 +148,11 @@ def _bare(name: str, path: str) -> ModuleType:
     package = ModuleType(name)
     package.__path__ = [path]
     return package
+
+
+def _load_on_use() -> None:
+    if not any(isinstance(finder, _OnUse) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _OnUse([name for name in ON_USE if _is_on(f"on-use:{name}")]))
 
 
 class _OnUse:
@@ -223,8 +238,9 @@ def _bound(modules: Mapping[str, ModuleType]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name in added:
-            del sys.modules[name]
+        for name, module in added.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
 
 
 @contextmanager
