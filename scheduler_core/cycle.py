@@ -41,6 +41,7 @@ from scheduler_core.plugins.volume_binding import VolumePlan
 from scheduler_core.sampling import FEWEST_NODES, nodes_to_find
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 _NOBODY: Final[Nominated] = {}
 _NO_NODES: Final = "no nodes available to schedule pods"
@@ -297,8 +298,7 @@ def _sealed(diagnosis: Diagnosis) -> Diagnosis:
     return diagnosis
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Value):
     """The real scheduler stops when it has found `looked_at` of the `feasible` nodes."""
 
     looked_at: int
@@ -372,8 +372,7 @@ class CycleResult:
         return min(names[row] for row in self.table.nodes.rows[others[total[others] == second]]), int(second)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeScores:
+class NodeScores(Value):
     """One node's total and the weighted scores it is the sum of."""
 
     total: int

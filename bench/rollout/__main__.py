@@ -148,6 +148,8 @@ def _rows(result: Result) -> list[str]:
         ("- by verb", verbs),
         ("- by call", calls),
         ("- answered 429", str(requests.too_many)),
+        ("processor time of all agents, s", f"{result.processor_seconds:.1f}"),
+        ("- before that, starts and warm-up", f"{result.starting_seconds:.1f}"),
         ("agent RSS idle, MiB", _memories(result.idle, "resident")),
         ("agent private memory idle, MiB", _memories(result.idle, "private")),
         ("agent RSS greatest, MiB", _memories(result.working, "resident")),
@@ -169,6 +171,7 @@ def _medians(results: Sequence[Result]) -> list[str]:
         "pending pod-seconds": [one.moves.pending_seconds for one in figures],
         "max nodes down at once": [one.most_down for one in figures],
         "API requests": [result.requests.total for result in results],
+        "processor time of all agents, s": [result.processor_seconds for result in results],
     }
     return [
         f"of {len(results)} runs (least / median / greatest)",

@@ -41,6 +41,8 @@ class Result:
     requests: Requests
     idle: tuple[Memory, ...]  # an agent each, before the first need
     working: tuple[Memory, ...]  # the greatest of each
+    starting_seconds: float  # processor time of all agents and their children before the first need
+    processor_seconds: float  # the same from then to the end
     crashes: int
     pending_at_the_end: int
     node_minutes: float
@@ -82,6 +84,8 @@ def _prepare(cluster: Cluster, trial: Trial) -> list[Host]:
 
 def _roll_out(cluster: Cluster, trial: Trial, hosts: list[Host]) -> Result:
     idle = _known(agent_memory(host) for host in hosts)
+    assert cluster.fleet is not None
+    starting_seconds = cluster.fleet.processor_seconds()
     cluster.observer.forget()
     audit_from = cluster.plane.audit_log.stat().st_size
     sampler = Sampler({host.name: host for host in hosts})
@@ -90,6 +94,7 @@ def _roll_out(cluster: Cluster, trial: Trial, hosts: list[Host]) -> Result:
     asking = [host for host in hosts if host.name in trial.sample.asks]
     finished = _has_finished(cluster, asking, trial.limit_seconds)
     end = time.time()
+    processor_seconds = cluster.fleet.processor_seconds() - starting_seconds
     sampler.close()
     time.sleep(2)  # the audit log is written a moment later
     asked = {name: start + after for name, after in trial.sample.asks.items()}
@@ -100,6 +105,8 @@ def _roll_out(cluster: Cluster, trial: Trial, hosts: list[Host]) -> Result:
         requests=requests_of(cluster.plane.audit_events(audit_from), trial.identity.user),
         idle=idle,
         working=tuple(sampler.greatest.values()),
+        starting_seconds=starting_seconds,
+        processor_seconds=processor_seconds,
         crashes=sum(len(host.crashes) for host in hosts),
         pending_at_the_end=sum(not life.from_daemonset and life.ready_at is None for life in cluster.observer.pods()),
         node_minutes=len(hosts) * (end - start) / 60,

@@ -8,9 +8,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import field
 
 from scheduler_core.config.fields import ConfigurationError, Section, kind_of
 from scheduler_core.config.kube_version import KubeVersion
@@ -28,6 +30,7 @@ from scheduler_core.config.plugin_merge import (
     PluginSelection,
 )
 from scheduler_core.model.labels import is_label_key
+from scheduler_core.values import Value
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 DEFAULT_KUBE_VERSION = KubeVersion.parse("1.36")
@@ -49,8 +52,7 @@ _POD_GROUP_POINTS = (
 _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagedResource:
+class ManagedResource(Value, kw_only=True):
     """An extended resource that an extender looks after; the built-in filter leaves it alone if
     `ignored_by_scheduler`."""
 
@@ -58,8 +60,7 @@ class ManagedResource:
     ignored_by_scheduler: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtenderTls:
+class ExtenderTls(Value, kw_only=True):
     """How to trust an extender and be trusted by it; the PEM texts win over the files of the same meaning."""
 
     insecure: bool = False
@@ -72,8 +73,7 @@ class ExtenderTls:
     authority_pem: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtenderSettings:
+class ExtenderSettings(Value, kw_only=True):
     """One HTTP extender; an empty verb means that it does not offer that service."""
 
     url_prefix: str
@@ -90,8 +90,7 @@ class ExtenderSettings:
     ignorable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(Value, kw_only=True):
     """How pods with one schedulerName are scheduled; `percentage_of_nodes_to_score` None means: as the
     configuration says."""
 
@@ -107,8 +106,7 @@ class Profile:
         return default_plugin_args(name, kube_version)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
+class Configuration(Value, kw_only=True):
     """A whole scheduler: its profiles (at least one, names unique), extenders, and the numbers of queue and search."""
 
     profiles: tuple[Profile, ...] = (Profile(),)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from scheduler_core.config.fields import Section
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.model.labels import is_label_key, is_label_value
+from scheduler_core.values import Value
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
@@ -21,14 +21,12 @@ ScoringStrategyType = Literal["LeastAllocated", "MostAllocated", "RequestedToCap
 _STRATEGIES: tuple[ScoringStrategyType, ...] = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceWeight:
+class ResourceWeight(Value, kw_only=True):
     name: str
     weight: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShapePoint:
+class ShapePoint(Value, kw_only=True):
     """One corner of a piecewise linear function: utilization in percent (0 to 100), score 0 to 10."""
 
     utilization: int
@@ -38,8 +36,7 @@ class ShapePoint:
 _CPU_AND_MEMORY = (ResourceWeight(name="cpu", weight=1), ResourceWeight(name="memory", weight=1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeResourcesFitArgs:
+class NodeResourcesFitArgs(Value, kw_only=True):
     """Which resources the filter ignores, and how the scorer ranks nodes; `shape` is empty unless the strategy
     needs it."""
 
@@ -50,26 +47,22 @@ class NodeResourcesFitArgs:
     shape: tuple[ShapePoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BalancedAllocationArgs:
+class BalancedAllocationArgs(Value, kw_only=True):
     resources: tuple[ResourceWeight, ...] = _CPU_AND_MEMORY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InterPodAffinityArgs:
+class InterPodAffinityArgs(Value, kw_only=True):
     hard_pod_affinity_weight: int = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAffinityArgs:
+class NodeAffinityArgs(Value, kw_only=True):
     """`added_affinity` is a nodeAffinity as the API writes it, already checked; None when nothing is added."""
 
     added_affinity: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodTopologySpreadArgs:
+class PodTopologySpreadArgs(Value, kw_only=True):
     """`default_constraints` are topologySpreadConstraints as the API writes them, without selector; used with
     type List only."""
 
@@ -77,24 +70,21 @@ class PodTopologySpreadArgs:
     default_constraints: tuple[Mapping[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefaultPreemptionArgs:
+class DefaultPreemptionArgs(Value, kw_only=True):
     """How many candidates the search wants: the larger of a percentage of the nodes and an absolute number."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeBindingArgs:
+class VolumeBindingArgs(Value, kw_only=True):
     """`shape` scores the utilisation of storage; empty where storage is not scored."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[ShapePoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DynamicResourcesArgs:
+class DynamicResourcesArgs(Value, kw_only=True):
     filter_timeout_seconds: float = 10.0
     binding_timeout_seconds: float = 600.0
 

@@ -7,9 +7,11 @@ decided here; they are handed in."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from scheduler_core.config.fields import ConfigurationError
+from scheduler_core.values import Value
 
 EXTENSION_POINTS = (
     "preEnqueue",
@@ -34,24 +36,21 @@ _HIGHEST_SCORE = 100
 _HIGHEST_TOTAL = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnabledPlugin:
+class EnabledPlugin(Value, kw_only=True):
     """A plugin by name; weight 0 means that none was given, which counts as 1 where it scores."""
 
     name: str
     weight: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginSelection:
+class PluginSelection(Value, kw_only=True):
     """What is switched on and off at one extension point; `*` among the disabled means every default plugin."""
 
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectivePlugins:
+class EffectivePlugins(Value, kw_only=True):
     """The plugins of one profile after all merging.
 
     `by_point` names, for each extension point, its plugins in the order they run; `weights` holds each scorer's
@@ -66,8 +65,7 @@ class EffectivePlugins:
         return tuple(dict.fromkeys(name for point in EXTENSION_POINTS for name in self.by_point[point]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginRules:
+class PluginRules(Value, kw_only=True):
     """A profile's own selections, as written: by extension point, and `multiPoint`."""
 
     selections: Mapping[str, PluginSelection] = field(default_factory=dict)

@@ -8,8 +8,9 @@ here the snapshot's own nodes are scored."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from msgspec import field
 
 from scheduler_core.config.configuration import ExtenderSettings
 from scheduler_core.extenders.protocol import (
@@ -30,6 +31,7 @@ from scheduler_core.model.manifests.to_manifest import node_to_manifest, pod_to_
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.victims import Victims
+from scheduler_core.values import Value
 
 EXTENDER_NAME: Final = "Extender"
 """The speaker of an extender's refusals, and the name under which a refused pod waits for events."""
@@ -54,8 +56,7 @@ class FromModel:
         return node_to_manifest(node)
 
 
-@dataclass(frozen=True, slots=True)
-class Extender:
+class Extender(Value):
     """One extender: its settings and the way to it."""
 
     settings: ExtenderSettings
@@ -82,8 +83,7 @@ class Extender:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survivors:
+class Survivors(Value, kw_only=True):
     """The nodes that every interested extender let pass, in the order of the last answer, and what was said
     about the others.
 
@@ -95,8 +95,7 @@ class Survivors:
     problem: Verdict | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderChain:
+class ExtenderChain(Value):
     """The configured extenders, the ignorable ones last."""
 
     extenders: tuple[Extender, ...] = ()

@@ -6,13 +6,14 @@ their case, as Go reads them. Source: k8s.io/kube-scheduler/extender/v1/types.go
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec import field
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.victims import Victims
+from scheduler_core.values import Value
 
 HIGHEST_EXTENDER_SCORE: Final = 10
 
@@ -31,8 +32,7 @@ class Transport(Protocol):
         """The body of a 200 answer to POST <prefix>/<verb>; ExtenderError for anything else, late answers included."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterAnswer:
+class FilterAnswer(Value, kw_only=True):
     """`passed` are node names in the extender's order; the two maps give its words about the others."""
 
     passed: tuple[str, ...]

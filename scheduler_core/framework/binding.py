@@ -14,6 +14,7 @@ from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error
 from scheduler_core.model.pod import Pod
+from scheduler_core.values import Value
 
 
 class Stage(StrEnum):
@@ -48,8 +49,7 @@ def _no_extender(_pod: Pod, _node_name: str) -> None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class BindingCycle:
+class BindingCycle(Value):
     """The plugins of one profile from Reserve on. It holds no state; notes are in the cycle's."""
 
     plugins: PluginSet

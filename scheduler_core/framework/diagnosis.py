@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +14,10 @@ from numpy.typing import NDArray
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Code, Verdict
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Round:
+class Round(Value, eq=False):
     """One plugin's answers: `refused` are the positions (in the searched list) that it refused first, `codes`
     one per position."""
 

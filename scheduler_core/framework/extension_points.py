@@ -10,7 +10,6 @@ Source of the points and their order: k8s.io/kube-scheduler/framework/interface.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +21,7 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 if TYPE_CHECKING:
     from scheduler_core.framework.failed_search import FailedSearch
@@ -66,8 +66,7 @@ class PreEnqueuePlugin(Protocol):
     def pre_enqueue(self, pod: Pod) -> Verdict: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PreFilterResult:
+class PreFilterResult(Value):
     """`node_names` None means all nodes; a set narrows the search to it. A SKIP verdict excuses the plugin from
     filtering this pod."""
 
@@ -128,8 +127,7 @@ class PostFilterPlugin(Protocol):
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nomination:
+class Nomination(Value, kw_only=True):
     """Preemption's answer: the node, and the pods to evict there ("namespace/name", sorted).
 
     `clears` means: no node is nominated, and a nomination made earlier is to be removed by the handling of the
@@ -140,8 +138,7 @@ class Nomination:
     clears: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PostFilterResult:
+class PostFilterResult(Value):
     """`nomination` None leaves an earlier nomination as it is."""
 
     verdict: Verdict

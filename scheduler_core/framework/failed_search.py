@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import field
 
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.diagnosis import Diagnosis
@@ -12,6 +13,7 @@ from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 
 class Retrial(Protocol):
@@ -32,8 +34,7 @@ class Retrial(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedSearch:
+class FailedSearch(Value, kw_only=True):
     """What a PostFilter plugin is handed: all nodes, why they were refused, a way to try again, and who is
     nominated where."""
 

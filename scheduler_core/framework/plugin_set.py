@@ -6,10 +6,10 @@ A plugin serves a point when it has the point's method; the lists come from the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from scheduler_core.framework.extension_points import Plugin
+from scheduler_core.values import Value
 
 # Extension point as configurations spell it → the method that makes a plugin serve it.
 METHOD_OF: Final[Mapping[str, str]] = {
@@ -50,8 +50,7 @@ def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
     return together
 
 
-@dataclass(frozen=True, slots=True)
-class PluginSet:
+class PluginSet(Value):
     """The plugins of one profile: `by_point` in the order they run, `weights` for scorers."""
 
     plugins: Mapping[str, Plugin]

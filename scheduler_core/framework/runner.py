@@ -35,6 +35,7 @@ from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error, unre
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 Nominated = Mapping[str, tuple[Pod, ...]]
 _NOBODY: Final[Nominated] = {}
@@ -49,8 +50,7 @@ class CycleError(Exception):
         self.plugin = plugin
 
 
-@dataclass(frozen=True, slots=True)
-class PreFiltered:
+class PreFiltered(Value):
     """What PreFilter left of the search: a refusal of every node, or a set of names to search (None: all) and
     who asked for it."""
 

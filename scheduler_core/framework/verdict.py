@@ -5,9 +5,10 @@ declines to guess."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from scheduler_core.values import Value
 
 
 class Code(StrEnum):
@@ -21,8 +22,7 @@ class Code(StrEnum):
     UNKNOWN = "Unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Value):
     """One plugin's answer about one pod, and about one node where the point asks per node."""
 
     code: Code

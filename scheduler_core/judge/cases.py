@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import field
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.values import Value
 
 
 class CaseError(ValueError):
@@ -28,8 +29,7 @@ class _Line(msgspec.Struct, rename="camel"):
     kube_version: str = "1.36"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Value, kw_only=True):
     """One frozen cluster and the pods to judge against it, each alone."""
 
     id: str

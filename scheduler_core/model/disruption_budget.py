@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from scheduler_core.model.labels import LabelSelector
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisruptionBudget:
+class DisruptionBudget(Value, kw_only=True):
     """`disrupted_pods` are names already being evicted; preemption counts none of them again.
 
     `max_unavailable` and `min_available` are kept as written ("1", "50%") because only their being zero or

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from scheduler_core.values import Value
 
 # What the API server and the Job controller take where the Job says nothing (pkg/apis/batch/v1/defaults.go).
 DEFAULT_BACKOFF_LIMIT = 6
 JOB_CONTROLLER = "kubernetes.io/job-controller"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureRule:
+class FailureRule(Value, kw_only=True):
     """One rule of a podFailurePolicy: it matches on exit codes (`operator` In or NotIn), or on pod conditions."""
 
     action: str
@@ -19,8 +18,7 @@ class FailureRule:
     conditions: frozenset[tuple[str, str]] = frozenset()  # type and status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Value, kw_only=True):
     """`rules` None: no podFailurePolicy. `bound_to` is the node that the template names."""
 
     namespace: str

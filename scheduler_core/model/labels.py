@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from scheduler_core.values import Value
+
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Value):
     """One condition on one label: operator In, NotIn, Exists or DoesNotExist (Gt and Lt too where nodes are
     selected)."""
 
@@ -56,8 +57,7 @@ def parse_int64(text: str | None) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class LabelSelector(Value):
     """All requirements together. `requirements=None` selects nothing, an empty tuple selects everything.
 
     `problem` is set when the selector as written is invalid: then it selects nothing, and a plugin that meets
@@ -93,8 +93,7 @@ def equality_selector(labels: Mapping[str, str]) -> LabelSelector:
     return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items())))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSelectorTerm:
+class NodeSelectorTerm(Value, kw_only=True):
     """Expressions on labels and on the field metadata.name, all of which must hold.
 
     An empty term selects no node. `problem` says why a term cannot be read; such a term selects no node either.
@@ -116,8 +115,7 @@ class NodeSelectorTerm:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSelector:
+class NodeSelector(Value):
     """Terms of which one must match; no terms at all match nothing."""
 
     terms: tuple[NodeSelectorTerm, ...]
@@ -126,8 +124,7 @@ class NodeSelector:
         return any(term.matches(labels, node_name) for term in self.terms)
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredNodeTerm:
+class PreferredNodeTerm(Value):
     """A term that is worth `weight` points where it matches."""
 
     weight: int

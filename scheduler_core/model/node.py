@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
+from msgspec import field
+
 from scheduler_core.model.taints import NO_SCHEDULE, Taint
+from scheduler_core.values import Value
 
 UNSCHEDULABLE_TAINT_KEY: Final = "node.kubernetes.io/unschedulable"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeImage:
+class NodeImage(Value):
     """One image on the node under all its names, with its size in bytes."""
 
     names: tuple[str, ...]
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Value, kw_only=True):
     """`allocatable` counts cpu in millis and everything else in whole units; a missing `pods` means none may
     run there."""
 

@@ -6,14 +6,16 @@ computed once. How requests are summed lives in requests.py, the JSON names in f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import field
 
 from scheduler_core.model.labels import LabelSelector, NodeAffinity
 from scheduler_core.model.taints import Toleration
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class HostPort:
+class HostPort(Value):
     """A port taken on the node itself: no IP reads 0.0.0.0, no protocol reads TCP."""
 
     ip: str
@@ -27,8 +29,7 @@ class HostPort:
         return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)  # noqa: S104 -- compared, never bound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Container:
+class Container(Value, kw_only=True):
     """`requests` in nano-units by resource name; `restarts_always` marks a sidecar among the init containers,
     `may_restart_all` a restart rule with the action RestartAllContainers."""
 
@@ -41,8 +42,7 @@ class Container:
     may_restart_all: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodAffinityTerm:
+class PodAffinityTerm(Value, kw_only=True):
     """Pods chosen by labels, in the named namespaces or in those whose labels match, counted per value of
     `topology_key`.
 
@@ -61,14 +61,12 @@ class PodAffinityTerm:
         ) and self.selector.matches(labels)
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedPodAffinityTerm:
+class WeightedPodAffinityTerm(Value):
     weight: int
     term: PodAffinityTerm
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodAffinity:
+class PodAffinity(Value, kw_only=True):
     """Terms that must hold and terms that are worth points; used for affinity and anti-affinity alike."""
 
     required: tuple[PodAffinityTerm, ...] = ()
@@ -78,8 +76,7 @@ class PodAffinity:
         return bool(self.required or self.preferred)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologySpreadConstraint:
+class TopologySpreadConstraint(Value, kw_only=True):
     max_skew: int
     topology_key: str
     when_unsatisfiable: str = "DoNotSchedule"
@@ -90,8 +87,7 @@ class TopologySpreadConstraint:
     match_label_keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LegacyDisk:
+class LegacyDisk(Value, kw_only=True):
     """A disk named in the pod itself. `kind` is the API's field name, such as gcePersistentDisk or rbd.
 
     `identity` is the disk's name (pdName, volumeID, iqn, image, diskName); monitors and pool are rbd's.
@@ -106,8 +102,7 @@ class LegacyDisk:
     partition: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodVolume:
+class PodVolume(Value, kw_only=True):
     """One volume of a pod: a claim by name, a claim made for this pod (`ephemeral`), a legacy disk, an image,
     or `kind` alone."""
 
@@ -121,8 +116,7 @@ class PodVolume:
     image: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodResourceClaim:
+class PodResourceClaim(Value, kw_only=True):
     """An entry of spec.resourceClaims: a claim by name, or a template from which one is made."""
 
     name: str
@@ -130,8 +124,7 @@ class PodResourceClaim:
     template_name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PodSpec:
+class PodSpec(Value, kw_only=True, eq=False):
     """The part that all pods of a template share. Compared by identity: an equal spec is made the same object
     where specs are read."""
 
@@ -165,24 +158,21 @@ class PodSpec:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerReference:
+class OwnerReference(Value):
     api_version: str
     kind: str
     name: str
     uid: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerResize:
+class ContainerResize(Value, kw_only=True):
     """What a container's status says it has: `actuated` (status.resources) and `allocated`, in nano-units."""
 
     actuated: Mapping[str, int]
     allocated: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodResize:
+class PodResize(Value, kw_only=True):
     """The in-place resize state: per container name, for the pod as a whole, and whether the node said it can
     never be."""
 
@@ -191,8 +181,7 @@ class PodResize:
     is_infeasible: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class Pod(Value, kw_only=True):
     """One pod. `start_time` in seconds since the epoch, None before it started; `terminating` once it has a
     deletion timestamp."""
 

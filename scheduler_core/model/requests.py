@@ -7,9 +7,10 @@ pkg/scheduler/framework/types.go (CalculateResource).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
+
+from msgspec import field
 
 from scheduler_core.model.pod import Container, ContainerResize, Pod, PodResize, PodSpec
 from scheduler_core.model.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT
@@ -22,14 +23,14 @@ from scheduler_core.model.resources import (
     is_scalar,
     whole_amounts,
 )
+from scheduler_core.values import Value
 
 Nanos = Mapping[str, int]
 
 _BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFAULT_MEMORY_BYTES * NANOS_PER_UNIT}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRules:
+class RequestRules(Value, kw_only=True):
     """Which sources count, as the feature gates of a release have it; the defaults are 1.36's."""
 
     status_resources: bool = True
@@ -40,8 +41,7 @@ class RequestRules:
 CURRENT_RULES: Final = RequestRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requests:
+class Requests(Value, kw_only=True):
     """Sums in cpu millis and whole units. `scalars` holds the others, in the order their names sort.
 
     `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container that says nothing; only scores read them.

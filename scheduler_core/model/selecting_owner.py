@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from scheduler_core.model.labels import LabelSelector
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectingOwner:
+class SelectingOwner(Value, kw_only=True):
     """A Service, ReplicationController, ReplicaSet or StatefulSet. `service_labels` is a Service's or RC's
     plain selector, else None.
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from scheduler_core.values import Value
 
 NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 
 
-@dataclass(frozen=True, slots=True)
-class Taint:
+class Taint(Value):
     key: str
     value: str
     effect: str
@@ -23,8 +23,7 @@ class Taint:
         return self.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
-@dataclass(frozen=True, slots=True)
-class Toleration:
+class Toleration(Value):
     key: str = ""
     operator: str = ""
     value: str = ""

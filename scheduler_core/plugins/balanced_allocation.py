@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -22,21 +21,20 @@ from scheduler_core.model.resources import is_scalar
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
+from scheduler_core.values import Value
 
 _HALF: Final = MAX_NODE_SCORE // 2
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class BalancedShares:
+class BalancedShares(Value):
     """Resource name → exact request of this pod, for the resources that count."""
 
     requested: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeResourcesBalancedAllocation:
+class NodeResourcesBalancedAllocation(Value):
     """One minus the standard deviation of the used fractions (plugins/noderesources/balanced_allocation.go).
 
     Since 1.36 the score says by how much the pod improves the balance; 75 means that it stays as it is.

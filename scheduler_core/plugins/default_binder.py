@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.verdict import SUCCESS, Verdict
 from scheduler_core.model.pod import Pod
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultBinder:
+class DefaultBinder(Value):
     """The library writes to no cluster: binding succeeds, and the caller places the pod in a new snapshot or
     posts the Binding."""
 

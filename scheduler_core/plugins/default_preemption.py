@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import field
 
 from scheduler_core.config.plugin_args import DefaultPreemptionArgs
 from scheduler_core.extenders.chain import ExtenderChain
@@ -23,6 +24,7 @@ from scheduler_core.preemption.eligibility import why_ineligible
 from scheduler_core.preemption.victims import Victims, select_victims
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 if TYPE_CHECKING:
     from scheduler_core.framework.failed_search import FailedSearch
@@ -39,8 +41,7 @@ def _nobody(_pod: Pod) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultPreemption:
+class DefaultPreemption(Value):
     """`is_preempting` tells whether the evictions for a pod are still under way; such a pod stays out of the
     queue until they are done."""
 
@@ -119,16 +120,14 @@ class DefaultPreemption:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Value):
     """Nodes with the victims each would cost, and what the other nodes that were tried answered."""
 
     candidates: dict[str, Victims]
     refusals: tuple[Verdict, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
+class _Trial(Value):
     """The cycle's own filters, put to a node with other pods on it; pods nominated there count as ever."""
 
     search: FailedSearch

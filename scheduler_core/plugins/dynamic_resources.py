@@ -7,7 +7,6 @@ pkg/scheduler/framework/plugins/dynamicresources, v1.36 (KEP-4381, KEP-5004)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from scheduler_core.model.storage.devices import ResourceClaim
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 if TYPE_CHECKING:
     from scheduler_core.framework.failed_search import FailedSearch
@@ -32,8 +32,7 @@ _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node")
 
 
-@dataclass(frozen=True, slots=True)
-class DevicesOfPod:
+class DevicesOfPod(Value):
     """The pod's claims, all of them allocated, and the extended resources that a DeviceClass would offer where
     a node does not."""
 
@@ -41,8 +40,7 @@ class DevicesOfPod:
     extended: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicResources:
+class DynamicResources(Value):
     kube_version: KubeVersion
     name: str = "DynamicResources"
 
@@ -189,7 +187,6 @@ def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
     return claim.reserved_for in ((), (pod.uid,))
 
 
-@dataclass(frozen=True, slots=True)
 class ScoringDynamicResources(DynamicResources):
     """The plugin as it is since 1.35: it also scores, by the rank of the alternatives that an allocation took.
 

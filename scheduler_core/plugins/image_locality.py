@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final
 
@@ -14,6 +13,7 @@ from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 # Below the first an image is pulled so quickly that it does not matter; above the second per container nothing
 # more is gained (plugins/imagelocality/image_locality.go, v1.36).
@@ -21,8 +21,7 @@ _LEAST_BYTES: Final = 23 * 2**20
 _MOST_BYTES_PER_CONTAINER: Final = 1000 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class ImageLocality:
+class ImageLocality(Value):
     """The score is a share of the image bytes at hand between two thresholds."""
 
     kube_version: KubeVersion

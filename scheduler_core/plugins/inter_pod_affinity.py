@@ -6,7 +6,6 @@ Scores preferences, the newcomer's own and those of the pods already there. The 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -27,14 +26,14 @@ from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvabl
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 _NOT_NEAR: Final = unresolvable("node(s) didn't match pod affinity rules")
 _TOO_NEAR: Final = unschedulable("node(s) didn't match pod anti-affinity rules")
 _UNWANTED: Final = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 
 
-@dataclass(frozen=True, slots=True)
-class InterPodAffinity:
+class InterPodAffinity(Value):
     """Affinity and anti-affinity between pods, required and preferred, in both directions."""
 
     args: InterPodAffinityArgs

@@ -3,7 +3,6 @@ not choose; scores preferred terms."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar, Final
 
@@ -19,14 +18,14 @@ from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, Preferre
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 _NOT_ADDED: Final = unresolvable("node(s) didn't match scheduler-enforced node affinity")
 _NOT_CHOSEN: Final = unresolvable("node(s) didn't match Pod's node affinity/selector")
 _CONFLICT: Final = unresolvable("pod affinity terms conflict")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAffinity:
+class NodeAffinity(Value):
     """`added` is the profile's addedAffinity: both it and the pod's own rules must choose the node."""
 
     added: NodeAffinityRules | None = None

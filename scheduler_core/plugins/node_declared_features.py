@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from scheduler_core.framework.cycle_state import CycleState
@@ -13,6 +12,7 @@ from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvabl
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 _LACKING: Final = unresolvable("node(s) didn't match Pod's required features")
 
@@ -31,15 +31,13 @@ def needed_features(spec: PodSpec) -> frozenset[str]:
     return frozenset(feature for feature, is_needed in _NEEDED_BY.items() if is_needed(spec))
 
 
-@dataclass(frozen=True, slots=True)
-class NeededFeatures:
+class NeededFeatures(Value):
     """What a node must declare for this pod."""
 
     names: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDeclaredFeatures:
+class NodeDeclaredFeatures(Value):
     """Skipped for almost every pod: very few ask for anything that a node must declare."""
 
     name: ClassVar[str] = "NodeDeclaredFeatures"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -13,12 +12,12 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 _ANOTHER: Final = unresolvable("node(s) didn't match the requested node name")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeName:
+class NodeName(Value):
     """A pod whose spec.nodeName is set normally bypasses the scheduler; this is for those that reach it all the
     same."""
 

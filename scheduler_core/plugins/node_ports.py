@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -15,19 +14,18 @@ from scheduler_core.model.pod import HostPort, Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import HOST_PORTS
+from scheduler_core.values import Value
 
 _TAKEN: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
-@dataclass(frozen=True, slots=True)
-class WantedPorts:
+class WantedPorts(Value):
     """The host ports the pod wants."""
 
     ports: tuple[HostPort, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NodePorts:
+class NodePorts(Value):
     """Ports of containers and sidecars; which ones clash is HostPort's business."""
 
     name: ClassVar[str] = "NodePorts"

@@ -5,7 +5,6 @@ The three strategies themselves are in resource_scoring.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -28,13 +27,13 @@ from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_ex
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
+from scheduler_core.values import Value
 
 _TOO_MANY_PODS: Final = "Too many pods"
 _LARGEST: Final = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class PodDemand:
+class PodDemand(Value):
     """What must fit, in the order in which shortages are reported, and whether anything at all is requested.
 
     `from_devices` are extended resources that a DeviceClass offers: where a node has none of its own,
@@ -44,8 +43,7 @@ class PodDemand:
     from_devices: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeResourcesFit:
+class NodeResourcesFit(Value):
     """Compares exact requests with what is allocatable and not yet taken, resource by resource, and with the
     number of pods."""
 
@@ -132,8 +130,7 @@ class NodeResourcesFit:
         return scores_of_nodes(strategy_of(self.args), state.read(FitShares).shares, nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class FitShares:
+class FitShares(Value):
     """The resources that count in the score of this pod."""
 
     shares: tuple[ResourceShare, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from scheduler_core.framework.cycle_state import CycleState
@@ -13,13 +12,13 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.model.taints import NO_SCHEDULE, Taint, tolerated
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 _CORDONED: Final = unresolvable("node(s) were unschedulable")
 _TAINT: Final = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeUnschedulable:
+class NodeUnschedulable(Value):
     """Looks at spec.unschedulable; the taint itself is TaintToleration's business."""
 
     name: ClassVar[str] = "NodeUnschedulable"

@@ -5,7 +5,6 @@ The numbers behind it, per domain, are in spread_counts.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 import numpy as np
@@ -32,6 +31,7 @@ from scheduler_core.model.pod import Pod, TopologySpreadConstraint
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 _NO_LABEL: Final = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 _SKEWED: Final = unschedulable("node(s) didn't match pod topology spread constraints")
@@ -47,8 +47,7 @@ _SYSTEM_DEFAULTS: Final = (
 Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 
 
-@dataclass(frozen=True, slots=True)
-class PodTopologySpread:
+class PodTopologySpread(Value):
     """`defaults` serve pods without constraints of their own; `defaults_are_systems` tolerates nodes without a
     zone label."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from scheduler_core.framework.extension_points import QueuedPod
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class PrioritySort:
+class PrioritySort(Value):
     """The default queue order (plugins/queuesort/priority_sort.go, v1.36)."""
 
     name: ClassVar[str] = "PrioritySort"

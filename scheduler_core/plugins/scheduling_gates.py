@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
 from scheduler_core.model.pod import Pod
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulingGates:
+class SchedulingGates(Value):
     """Such a pod never enters the active queue until somebody takes its gates away (KEP-3521)."""
 
     name: ClassVar[str] = "SchedulingGates"

@@ -3,7 +3,6 @@ soft taints higher."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -18,17 +17,16 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.model.taints import Taint, Toleration, count_unpreferred, first_untolerated
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class SoftTolerations:
+class SoftTolerations(Value):
     """The pod's tolerations; those for PreferNoSchedule count in the score."""
 
     tolerations: tuple[Toleration, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TaintToleration:
+class TaintToleration(Value):
     """A node without soft taints scores 100, so with the default weight of 3 every node usually gets 300."""
 
     kube_version: KubeVersion

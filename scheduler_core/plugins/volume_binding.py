@@ -8,7 +8,7 @@ snapshot is made."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -40,6 +40,7 @@ from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
@@ -55,8 +56,7 @@ _VOLUME_GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to no
 _NANOS = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimsOfPod:
+class ClaimsOfPod(Value):
     """The pod's claims, bound and waiting for a node, and the volumes that could serve the waiting ones, by class."""
 
     bound: tuple[PersistentVolumeClaim, ...]
@@ -69,16 +69,14 @@ class ClaimsOfPod:
         return self.snapshot.objects
 
 
-@dataclass(frozen=True, slots=True)
-class Provision:
+class Provision(Value):
     """A volume to be made for a claim; `capacity` is the pool that has room for it, None where nobody keeps count."""
 
     claim: PersistentVolumeClaim
     capacity: CSIStorageCapacity | None
 
 
-@dataclass(frozen=True, slots=True)
-class VolumesOnNode:
+class VolumesOnNode(Value):
     """How the waiting claims would be served on one node; `reasons` is empty when all of them can be."""
 
     reasons: tuple[str, ...] = ()
@@ -86,8 +84,7 @@ class VolumesOnNode:
     provisions: tuple[Provision, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class VolumePlan:
+class VolumePlan(Value):
     """Claims and volumes as they stand once the pod has its node: promised volumes, and claims with their node
     chosen."""
 
@@ -105,8 +102,7 @@ class VolumePlan:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeBinding:
+class VolumeBinding(Value):
     args: VolumeBindingArgs
     kube_version: KubeVersion
     name: str = "VolumeBinding"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -30,6 +29,7 @@ from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
+from scheduler_core.values import Value
 
 _TOO_MANY: Final = unschedulable("node(s) exceed max volume count")
 
@@ -37,8 +37,7 @@ Handle = tuple[str, str]
 """(driver, volume handle): one attachable volume, however many pods share it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterForLimits:
+class ClusterForLimits(Value):
     """What the filter looks claims and volumes up in, the attachments of each node, and the volumes that the
     pod itself would bring.
 
@@ -51,8 +50,7 @@ class ClusterForLimits:
     wanted_without: set[Handle] | Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class NodeVolumeLimits:
+class NodeVolumeLimits(Value):
     """Counts each driver's distinct volumes: of the pods on the node, of its VolumeAttachments, and of the pod
     itself."""
 

@@ -5,7 +5,6 @@ Source: pkg/scheduler/framework/plugins/volumerestrictions, v1.36; KEP-2485 for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from scheduler_core.model.storage.pod_claims import find_claim
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
+from scheduler_core.values import Value
 
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 _WATCHED_DISKS: Final = frozenset({"gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"})
@@ -33,8 +33,7 @@ _CLAIM_IN_USE_UNTIL_1_33: Final = unschedulable(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ExclusiveClaims:
+class ExclusiveClaims(Value):
     """The pod's ReadWriteOncePod claims by name, and how many uses by other pods stand in its way."""
 
     names: frozenset[str]
@@ -47,8 +46,7 @@ class ExclusiveClaims:
         return ExclusiveClaims(self.names, self.conflicts + sign * uses)
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeRestrictions:
+class VolumeRestrictions(Value):
     """Two rules: legacy disks (GCE, EBS, iSCSI, RBD) shared on one node, and ReadWriteOncePod claims used anywhere."""
 
     kube_version: KubeVersion

@@ -6,7 +6,6 @@ is VolumeBinding's business."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from scheduler_core.model.storage.volumes import PersistentVolume
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.values import Value
 
 _TODAYS_LABEL: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -31,23 +31,20 @@ _TOPOLOGY_LABELS: Final = (*_TODAYS_LABEL, *_TODAYS_LABEL.values())
 _NO_ZONE: Final = unresolvable("node(s) had no available volume zone")
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyOfVolume:
+class TopologyOfVolume(Value):
     """One topology label of a volume, with the values it allows."""
 
     key: str
     values: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeTopologies:
+class VolumeTopologies(Value):
     """The topology labels of all volumes that the pod's claims are bound to."""
 
     topologies: tuple[TopologyOfVolume, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeZone:
+class VolumeZone(Value):
     """A node without any zone or region label is never refused: there is only one zone then."""
 
     name: str = "VolumeZone"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler_core.framework.cycle_state import CycleState
@@ -18,10 +17,10 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.eligibility import is_preemptible_by
 from scheduler_core.preemption.go_order import go_sorted
 from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Victims:
+class Victims(Value, kw_only=True):
     """The pods to evict, most important first, and how many of the evictions overdraw a disruption budget."""
 
     pods: tuple[Pod, ...]

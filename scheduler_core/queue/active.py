@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.events import ClusterEvent
 from scheduler_core.queue.heap import KeyedHeap
 from scheduler_core.queue.queued_pod import QueuedPod, identity
+from scheduler_core.values import Value
 
 QueueOrder = Callable[[QueuedPod, QueuedPod], bool]
 """The QueueSort plugin's answer: does the first go before the second?"""
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(Value):
     """An event with the objects before and after, numbered in the order in which it was heard of."""
 
     number: int

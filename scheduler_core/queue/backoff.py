@@ -6,18 +6,17 @@ Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from scheduler_core.queue.active import QueueOrder
 from scheduler_core.queue.heap import KeyedHeap
 from scheduler_core.queue.queued_pod import QueuedPod
+from scheduler_core.values import Value
 
 WINDOW_SECONDS = 1
 """Back-offs end in whole seconds, so that within one second priority decides and not a few milliseconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackoffPolicy:
+class BackoffPolicy(Value, kw_only=True):
     """How long a pod waits after its n-th failure: initial·2^(n−1), at most the maximum; a maximum of 0
     switches waiting off.
 

@@ -7,11 +7,11 @@ decided by the hints, in hints/."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Any, Final
 
 from scheduler_core.model.pod import Pod
+from scheduler_core.values import Value
 
 
 class Action(IntFlag):
@@ -54,8 +54,7 @@ class Resource(StrEnum):
     ANY = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
+class ClusterEvent(Value):
     """One kind of change. As a registration it may combine several actions; as something that happened it is
     usually one."""
 
@@ -96,8 +95,7 @@ def never(_pod: Pod, _old: Any, _new: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class EventHint:
+class EventHint(Value):
     """An event that a plugin wants to hear of, and how it tells whether one instance helps a pod that it refused."""
 
     event: ClusterEvent

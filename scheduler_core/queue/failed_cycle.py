@@ -7,20 +7,18 @@ pkg/scheduler/schedule_one.go, v1.36."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from scheduler_core.cycle import CycleResult
 from scheduler_core.framework.verdict import Code
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import Room, SchedulingQueue
+from scheduler_core.values import Value
 
 _TRUNCATED = " ..."
 _EVENT_LIMIT = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedCycle:
+class FailedCycle(Value, kw_only=True):
     """Where the pod went, and what is to be written to it.
 
     `nominated_node` None: the status stays as it is; empty: the nominated node is to be cleared. `reason` and

@@ -8,9 +8,10 @@ epoch, is an argument everywhere, and who owns the queue calls the two flushes a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
+
+from msgspec import field
 
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
@@ -20,6 +21,7 @@ from scheduler_core.queue.events import ASSIGNED_POD_ADDED, FORCE_ACTIVATE, UNSC
 from scheduler_core.queue.nominations import Nominations
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.waiting import RegisteredHints, Requeue, WaitingRoom
+from scheduler_core.values import Value
 
 SPREAD_PLUGIN = "PodTopologySpread"
 
@@ -41,8 +43,7 @@ class Gatekeeper(Protocol):
         """Success lets the pod in; anything else keeps it gated until an event that this plugin registered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileInQueue:
+class ProfileInQueue(Value, kw_only=True):
     """What the queue needs of one profile's plugins."""
 
     gatekeepers: tuple[Gatekeeper, ...] = ()

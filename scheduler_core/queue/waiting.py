@@ -6,13 +6,15 @@ Source: unschedulable_pods.go and isPodWorthRequeuing in pkg/scheduler/backend/q
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from msgspec import field
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.events import ClusterEvent, EventHint
 from scheduler_core.queue.queued_pod import QueuedPod, identity
+from scheduler_core.values import Value
 
 UNSCHEDULABLE_PATIENCE_SECONDS = 5 * 60
 """A pod that no event helped for this long is tried again anyway: some hint may have been wrong."""
@@ -26,8 +28,7 @@ class Requeue(Enum):
     AT_ONCE = "try again at once"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredHints:
+class RegisteredHints(Value, kw_only=True):
     """Which events the plugins of one profile want to hear of: plugin name → its registrations."""
 
     by_plugin: Mapping[str, tuple[EventHint, ...]] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRe
 from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of, replacement_of
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 _NEXT_ROUND = "(the next round first)"  # in no API name
 _MOST_PREEMPTIONS = (
@@ -34,8 +35,7 @@ _PERSONAL_LABELS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Displaced:
+class Displaced(Value):
     """A pod that left its place and the replacement that looks for another; `arrival` is the place in the queue.
 
     `choices` are the nodes it may take in this course: its own, and those of the equals that no course of their

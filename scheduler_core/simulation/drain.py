@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, Sample, Scheduler
@@ -35,6 +36,7 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, R
 from scheduler_core.simulation.landings import Landing, landings
 from scheduler_core.simulation.remedies import remedies
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 # A dozen pods with a tie or two are followed to the end; beyond, the forecast says that it left courses out.
 MOST_COURSES = 24
@@ -76,8 +78,7 @@ def simulate_drain(
     ).forecasts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedDrain:
+class FinishedDrain(Value, kw_only=True):
     """The forecasts, and the cluster as the drain leaves it: nodes cordoned, budgets spent as far as no
     replacement refilled them.
 
@@ -181,8 +182,7 @@ def _in_order(snapshot: Snapshot, node_name: str) -> list[Pod]:
     return sorted(snapshot.pods_on(node_name), key=eviction_order)
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Value):
     """What the courses come to, in words."""
 
     before: Snapshot

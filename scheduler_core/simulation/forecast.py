@@ -6,9 +6,10 @@ another process."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
+
+from scheduler_core.values import Value
 
 
 class Outcome(StrEnum):
@@ -27,8 +28,7 @@ class UnreadableForecastError(ValueError):
     """The mapping is no forecast of this version; the caller treats the forecast as one that could not be made."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetNumbers:
+class BudgetNumbers(Value, kw_only=True):
     """A disruption budget as its status stood: how many evictions it still allowed, and why."""
 
     namespace: str
@@ -39,16 +39,14 @@ class BudgetNumbers:
     expected_pods: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerUp:
+class RunnerUp(Value, kw_only=True):
     """The best of the nodes that a pod would not go to, and its score; the first by name of equals."""
 
     node: str
     score: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodForecast:
+class PodForecast(Value, kw_only=True):
     """One pod's outcome and the evidence for it.
 
     `landing` holds every node that has the highest score, alone or among equals, in some course of the ties
@@ -80,8 +78,7 @@ class PodForecast:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class Forecast(Value, kw_only=True):
     """The answer for one node: an outcome for every pod that does not end already, in eviction order, and what
     the reader should know besides."""
 

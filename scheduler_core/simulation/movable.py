@@ -3,8 +3,6 @@ every move."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from scheduler_core.model.pod import Pod
@@ -14,10 +12,10 @@ from scheduler_core.snapshot.pods.change_log import Changes
 from scheduler_core.snapshot.pods.pod_table import PodTable
 from scheduler_core.snapshot.pods.tallies import Ints
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class MovableTally:
+class MovableTally(Value):
     """Pods per node, without those that a drain with this rule leaves where they are."""
 
     stays: StaysBecause = moves_all

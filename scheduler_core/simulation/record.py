@@ -4,7 +4,6 @@ ask why."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.framework.cycle_state import CycleState
@@ -13,10 +12,10 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import incoming_requests
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRecord:
+class NodeRecord(Value, kw_only=True):
     """One node: `refusal` is the first one (None: it passed), `verdicts` every filter's own answer, asked
     beyond the first.
 
@@ -30,8 +29,7 @@ class NodeRecord:
     scores: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Value, kw_only=True):
     """One cycle for one pod: where it would go, and a row per node, those it would rather go to first."""
 
     pod: Pod

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+import msgspec
+
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
@@ -40,6 +42,7 @@ from scheduler_core.simulation.timeline import (
     Wait,
 )
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
+from scheduler_core.values import Value
 
 # A refused node costs a whole drain. While others are at work their end will ask again anyway, so few are tried
 # in vain at one instant.
@@ -47,8 +50,7 @@ _MOST_TRIED_IN_VAIN = 5
 _MOST_CLOSINGS = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Durations:
+class Durations(Value, kw_only=True):
     """Seconds. `boot` is from the drained node to the node given back; `boot_of` has what was measured for
     single nodes."""
 
@@ -57,7 +59,7 @@ class Durations:
     boot: float = 180.0
     settle: float = 30.0
     handover: float = 5.0  # from a claim given back to the next one taken
-    boot_of: Mapping[str, float] = field(default_factory=dict)
+    boot_of: Mapping[str, float] = msgspec.field(default_factory=dict)
 
 
 class Rules(Protocol):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from scheduler_core.values import Value
 
 
 class Step(StrEnum):
@@ -22,8 +23,7 @@ class Step(StrEnum):
     SETTLING = "settling"  # back in service; its claim is still held
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Value, kw_only=True):
     """One step of one node."""
 
     step: Step
@@ -31,8 +31,7 @@ class Span:
     end: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class Visit(Value, kw_only=True):
     """One claim of one node, from taking it to giving it back. `undone` says why the drain was undone; empty
     when the node rebooted."""
 
@@ -50,8 +49,7 @@ class Visit:
         return self.spans[-1].end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(Value, kw_only=True):
     """One pod that found another node. `pod` is the name it had at the beginning, `choices` how many nodes were
     equally good.
 
@@ -67,8 +65,7 @@ class Move:
     is_preempted: bool = False  # it did not stand on a drained node; a displaced pod took its place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Wait(Value, kw_only=True):
     """A displaced pod without a node. `until` None: it still had none at the end. `returns`: only the drained
     node can hold it."""
 
@@ -84,8 +81,7 @@ class Wait:
         return ((self.until or end) - self.since).total_seconds()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
+class Obstacle(Value, kw_only=True):
     """Why a node may not go now: which rule, what is in the way in a few words that several nodes share, and
     the whole sentence."""
 
@@ -94,8 +90,7 @@ class Obstacle:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hindrance:
+class Hindrance(Value, kw_only=True):
     """An obstacle that left a free place unused, with the seconds that it did so and the nodes that met it."""
 
     rule: str
@@ -104,24 +99,21 @@ class Hindrance:
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closing:
+class Closing(Value, kw_only=True):
     """An end of the window, and how many nodes had not rebooted by then."""
 
     at: datetime
     left: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Left(Value, kw_only=True):
     """A node that did not go, and why."""
 
     node: str
     obstacle: Obstacle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Value, kw_only=True):
     """A whole roll-out. `nodes` is everything that was to go; `ends` the last give-back, or the beginning when
     nobody went."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.job import Job
@@ -18,12 +19,12 @@ from scheduler_core.model.storage.volumes import (
     StorageClass,
     VolumeAttachment,
 )
+from scheduler_core.values import Value
 
 _NO_LABELS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterObjects:
+class ClusterObjects(Value, kw_only=True):
     """Claims, volumes, classes, services, controllers, budgets and namespaces. Keys are "namespace/name", or
     the name alone.
 

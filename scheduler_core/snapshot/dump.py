@@ -11,13 +11,13 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
 from scheduler_core.snapshot.loading import load_pages, read_known_page
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 VERSION: Final = 1
 _MAGIC: Final = "careen-snapshot"
@@ -41,16 +41,14 @@ class UnreadableDumpError(ValueError):
     """The file is no whole dump of this version. The message says what it is instead; nothing of it is used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class Header(Value, kw_only=True):
     """Which cluster's release, and when it was read (RFC 3339)."""
 
     kube_version: str
     taken_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dump:
+class Dump(Value, kw_only=True):
     """A dump that was read to its end."""
 
     header: Header

@@ -24,6 +24,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 _GROUPS: Final = {
     "ReplicaSet": "apps",
@@ -254,8 +255,7 @@ def _what_is_in(page: bytes) -> tuple[str, str]:
     return kind, head.api_version
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPage:
+class KnownPage(Value):
     """A list page of a kind that scheduling reads, narrowed to the fields that are read; `items` are its wire
     structures."""
 

@@ -6,17 +6,16 @@ the snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.model.node import Node
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class ImageState:
+class ImageState(Value):
     """One image name: its size, and the number of nodes that have it."""
 
     size_bytes: int

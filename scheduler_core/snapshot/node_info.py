@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Self
+
+from msgspec import field
 
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import HostPort, Pod
 from scheduler_core.model.requests import CURRENT_RULES, RequestRules, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler_core.snapshot.node_images import ImageState
+from scheduler_core.values import Value
 
 _NO_IMAGES: Mapping[str, ImageState] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeInfo:
+class NodeInfo(Value, kw_only=True):
     """`row` is the node's place in the snapshot. Requested amounts count cpu in millis and everything else in
     whole units.
 

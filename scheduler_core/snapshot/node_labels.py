@@ -6,19 +6,18 @@ Labels of a node do not change while pods come and go, so every answer is kept f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, Requirement
 from scheduler_core.model.node import Node
+from scheduler_core.values import Value
 
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Topology:
+class Topology(Value, eq=False):
     """The values of one label key. `codes` has a small number per node; nodes without the key share the last,
     `missing`.
 

@@ -6,7 +6,12 @@ The third form, which knows how lists of Kubernetes objects merge, is `strategic
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
+
+from jsonpatch import JsonPatch, JsonPatchException, TestOperation
+from jsonpointer import JsonPointerException
 
 from drydock.server.api_errors import bad_request, unprocessable
 
@@ -25,104 +30,37 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """The patched document; a failed `test` or a path that is not there is 422, as the real server answers."""
+    """The patched document; the target is left as it was.
+
+    What is no JSON patch is 400; a failed `test` or a path that is not there is 422, as the real server answers.
+    """
     if not isinstance(operations, list):
         raise bad_request("a JSON patch is a list of operations")
-    document = copy.deepcopy(target)
-    for operation in operations:
-        document = _apply(document, operation)
-    return document
+    try:
+        patch = _Patch([_with_value(each) for each in operations])
+    except (JsonPatchException, JsonPointerException) as error:
+        raise bad_request(f"not a JSON patch: {error}") from None
+    try:
+        return patch.apply(target)
+    except (JsonPatchException, JsonPointerException) as error:
+        raise unprocessable(f"the server rejected our request due to an error in our request: {error}") from None
 
 
-def _apply(document: Any, operation: Any) -> Any:
-    if not isinstance(operation, dict) or "op" not in operation or "path" not in operation:
-        raise bad_request(f"not a JSON patch operation: {operation!r}")
-    path = _steps(operation["path"])
-    match operation["op"]:
-        case "test":
-            if _read(document, path, missing=None) != operation.get("value"):
-                raise unprocessable(
-                    "the server rejected our request due to an error in our request: testing value "
-                    f"{operation['path']} failed"
-                )
-            return document
-        case "add":
-            return _write(document, path, copy.deepcopy(operation.get("value")), insert=True)
-        case "replace":
-            _read(document, path)
-            return _write(document, path, copy.deepcopy(operation.get("value")), insert=False)
-        case "remove":
-            _read(document, path)
-            return _remove(document, path)
-        case "move":
-            value = _read(document, _steps(operation["from"]))
-            return _write(_remove(document, _steps(operation["from"])), path, value, insert=True)
-        case "copy":
-            return _write(document, path, copy.deepcopy(_read(document, _steps(operation["from"]))), insert=True)
-        case other:
-            raise bad_request(f"unknown JSON patch operation {other!r}")
+def _with_value(operation: Any) -> Any:
+    """The server's library takes a value that is left out for null; jsonpatch refuses it."""
+    return {"value": None, **operation} if isinstance(operation, dict) else operation
 
 
-def _steps(pointer: str) -> list[str]:
-    if pointer == "":
-        return []
-    if not pointer.startswith("/"):
-        raise bad_request(f"a JSON pointer starts with /: {pointer!r}")
-    return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
+class _Test(TestOperation):
+    """The server's library takes a member that is not there for null; for jsonpatch the test fails."""
+
+    def apply(self, obj: Any) -> Any:
+        with suppress(JsonPointerException):
+            parent, member = self.pointer.to_last(obj)
+            if self.operation["value"] is None and isinstance(parent, dict) and member not in {None, *parent}:
+                return obj
+        return super().apply(obj)
 
 
-class _Missing:
-    """Asked for a path that is not there; a value of its own because null may be a path's content."""
-
-
-_REFUSE = _Missing()
-
-
-def _read(document: Any, path: list[str], missing: Any = _REFUSE) -> Any:
-    here = document
-    for step in path:
-        if isinstance(here, dict) and step in here:
-            here = here[step]
-        elif isinstance(here, list) and step.isdigit() and int(step) < len(here):
-            here = here[int(step)]
-        elif missing is _REFUSE:
-            raise unprocessable(
-                f"the server rejected our request due to an error in our request: no value at /{'/'.join(path)}"
-            )
-        else:
-            return missing
-    return here
-
-
-def _write(document: Any, path: list[str], value: Any, *, insert: bool) -> Any:
-    if not path:
-        return value
-    parent, last = _read(document, path[:-1]), path[-1]
-    if isinstance(parent, dict):
-        parent[last] = value
-    elif isinstance(parent, list):
-        _write_in_list(parent, last, value, insert=insert)
-    else:
-        raise unprocessable(f"nothing can be written below /{'/'.join(path[:-1])}")
-    return document
-
-
-def _write_in_list(items: list[Any], step: str, value: Any, *, insert: bool) -> None:
-    if step == "-":
-        items.append(value)
-    elif step.isdigit() and int(step) <= len(items):
-        if insert:
-            items.insert(int(step), value)
-        else:
-            items[int(step)] = value
-    else:
-        raise unprocessable(f"{step!r} is no place in a list of {len(items)}")
-
-
-def _remove(document: Any, path: list[str]) -> Any:
-    parent, last = _read(document, path[:-1]), path[-1]
-    if isinstance(parent, list):
-        del parent[int(last)]
-    else:
-        del parent[last]
-    return document
+class _Patch(JsonPatch):
+    operations = MappingProxyType({**JsonPatch.operations, "test": _Test})

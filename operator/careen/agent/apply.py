@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from careen.agent.few_at_a_time import all_or_none
@@ -43,6 +42,7 @@ from careen.core.facts.reasons import event_reason
 from careen.core.lock import content as lock
 from careen.host import reboot
 from careen.host.node_host import Host
+from scheduler_core.values import Value
 
 _LOG = logging.getLogger("careen.apply")
 
@@ -58,16 +58,14 @@ EVICTIONS_SECONDS = 10.0
 EVENT_PAUSES_SECONDS = (2.0, 5.0, 15.0, 40.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Value):
     """The turn ends here. `is_refusal` when a person has to look: trying again at once is no use."""
 
     why: str
     is_refusal: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class Applied(Value, kw_only=True):
     """What became of the actions: the memory with their answers, the Node as last seen, and why the rest was left."""
 
     memory: Memory
@@ -83,16 +81,14 @@ class Applied:
     owed: Owed | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owed:
+class Owed(Value, kw_only=True):
     """What is to be told if a patch of the Node, whose answer did not say so, landed after all."""
 
     patch: PatchNode
     tellings: tuple[PostEvent | Notify, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hands:
+class Hands(Value, kw_only=True):
     """Everything that actions are carried out with."""
 
     node_name: str

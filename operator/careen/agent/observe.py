@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from careen.agent.few_at_a_time import all_or_none
@@ -46,6 +46,7 @@ from careen.core.lock import content as lock
 from careen.host.node_host import Host
 from careen.services.prometheus import AlertSource
 from scheduler_core.simulation.forecast import Forecast
+from scheduler_core.values import Value
 
 T = TypeVar("T")
 
@@ -69,8 +70,7 @@ class Forecaster(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Senses:
+class Senses(Value, kw_only=True):
     """Everything that observations are made with. `alerts` is asked for anew each time: its URL is a live setting."""
 
     node_name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from careen.agent.apply import Applied, Applier, Hands, Owed, Stop
 from careen.agent.observe import Observer
@@ -15,6 +15,7 @@ from careen.core.facts.memory import Memory, having_said, not_yet_said
 from careen.core.facts.observation import Gone, NodeView, Observation, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
+from scheduler_core.values import Value
 
 _LOG = logging.getLogger("careen.turn")
 
@@ -26,8 +27,7 @@ _MOST_ROUNDS = 2 * len(Evidence)
 _MOST_DEBTS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turned:
+class Turned(Value, kw_only=True):
     """What the turn came to."""
 
     decision: Decision
@@ -40,8 +40,7 @@ class Turned:
     """Whether the decision's Event and messages went out, or it had none; otherwise a later turn tells them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Debt:
+class _Debt(Value, kw_only=True):
     """What a decision owes to be told, and to which Node."""
 
     owed: Owed

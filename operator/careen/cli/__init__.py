@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A command: its name, the module and attribute it is loaded from, and its line in the help."""
 
     name: str
@@ -56,7 +56,8 @@ class LazyGroup(click.Group):
         entry = _BY_NAME.get(cmd_name)
         if entry is None:
             return None
-        command = getattr(import_module(entry.module), entry.attribute)
+        with _lean() if cmd_name == "agent" else nullcontext():
+            command = getattr(import_module(entry.module), entry.attribute)
         assert isinstance(command, click.Command)
         return command
 
@@ -64,6 +65,12 @@ class LazyGroup(click.Group):
         # Click would load every command for its first line.
         with formatter.section("Commands"):
             formatter.write_dl([(entry.name, entry.summary) for entry in COMMANDS])
+
+
+def _lean() -> AbstractContextManager[None]:
+    from careen.cluster.wire.lean_imports import lean_start
+
+    return lean_start()
 
 
 def _tell_version(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:

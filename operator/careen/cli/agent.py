@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from careen.cli.support.agent_options import agent_options, given_flags
-from careen.cluster.wire.lean_imports import load_lean_client
+from careen.cluster.wire.lean_imports import load_lean_client, load_lean_metrics, without_collections
 from careen.settings.live import Given
 from careen.settings.sources import BadSettings
 
@@ -25,8 +25,10 @@ def agent(**values: Any) -> None:
     ConfigMap's config.yaml, in this order of strength. Durations are written as in Go: 90s, 5m, 1h30m.
     """
     load_lean_client()
-    from careen.agent.startup.wiring import Agent
-    from careen.cluster.wire.client import CannotReachCluster
+    load_lean_metrics()
+    with without_collections():
+        from careen.agent.startup.wiring import Agent
+        from careen.cluster.wire.client import CannotReachCluster
 
     given = Given(flags=given_flags(values), environment=dict(os.environ))
     loop = asyncio.new_event_loop()

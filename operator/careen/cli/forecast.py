@@ -4,7 +4,7 @@ agent takes."""
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from careen.cli.support.options import Connection, connection_options, output_op
 from careen.core.facts.observation import Unknown
 from careen.report.forecast_report import NOT_KNOWN, exit_code_of_all, forecasts_json, forecasts_text
 from scheduler_core.simulation.forecast import Forecast
+from scheduler_core.values import Value
 
 if TYPE_CHECKING:
     from careen.cli.support.connection import Cluster
@@ -29,8 +30,7 @@ MEMORY_BYTES = 8 * 2**30
 Answer = tuple[Forecast, ...] | Unknown | Mistake
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Asked(Value, kw_only=True):
     """What came back, what the agents would make of it, and the instant at which it was asked."""
 
     answer: Answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ from scheduler_core.simulation.movable import movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Timeline
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 # Exit codes for scripts, as those of `careen forecast`.
 NOT_CLEAN = 3
@@ -88,8 +89,7 @@ class _Instant(click.ParamType[datetime]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _World:
+class _World(Value, kw_only=True):
     """What is planned on: the cluster, and what is known of its agents."""
 
     snapshot: Snapshot

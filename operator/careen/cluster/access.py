@@ -7,19 +7,17 @@ not the only authorizer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import Refused
+from scheduler_core.values import Value
 
 RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Right:
+class Right(Value, kw_only=True):
     """One verb on one resource. `namespace` empty means all of them, `name` empty every object."""
 
     verb: str

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from careen.cluster import objects
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import ClusterError, Conflict, NotSent, TooManyRequests
+from scheduler_core.values import Value
 
 # `kubectl describe node` looks here for a Node's Events, by its UID; Nodes have no namespace of their own.
 NODE_EVENTS_NAMESPACE = "default"
@@ -17,8 +17,7 @@ COMPONENT = "careen"
 _LONGEST_NOTE = 1_000  # bytes; the server refuses more than 1,024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Value, kw_only=True):
     """The object an Event is about."""
 
     kind: str

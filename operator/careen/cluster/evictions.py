@@ -7,7 +7,6 @@ the successor. With `dry_run` the server answers as if, and budgets and webhooks
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -25,6 +24,7 @@ from careen.cluster.wire.errors import (
 )
 from careen.core.actions import EvictPod
 from careen.core.facts.memory import EvictAnswer
+from scheduler_core.values import Value
 
 # The server counts the pod against its budget before it deletes, and refuses for good when two budgets select it:
 # pkg/registry/core/pod/storage/eviction.go.
@@ -41,8 +41,7 @@ _WEBHOOK = re.compile(r"admission webhook", re.IGNORECASE)
 _NO_RIGHT = re.compile(r"\bcannot \w+ resource\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evicted:
+class Evicted(Value, kw_only=True):
     """The outcome for one pod. `detail` has the server's words; `retry_after_seconds` is what it asks us to wait."""
 
     answer: EvictAnswer

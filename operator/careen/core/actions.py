@@ -8,15 +8,16 @@ conflict."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import field
 
 from careen.core.facts.observation import Taint
 from careen.core.facts.reasons import Code
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchNode:
+class PatchNode(Value, kw_only=True):
     """One JSON merge patch of the own Node, with `metadata.resourceVersion`: all of it lands, or nothing.
 
     `None` as a label's or annotation's value removes the key. `taints` is the whole list (a merge patch
@@ -33,8 +34,7 @@ class PatchNode:
     adds_taint: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteLock:
+class WriteLock(Value, kw_only=True):
     """Compare-and-swap of the lock annotation on the DaemonSet (resourceVersion and UID as read); `content`
     None removes the key."""
 
@@ -44,8 +44,7 @@ class WriteLock:
     content: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmClaim:
+class ConfirmClaim(Value, kw_only=True):
     """Read the lock once more, consistently, and stop unless `lock.confirms(reading, …)` says that the claim
     stands and nothing is paused."""
 
@@ -53,8 +52,7 @@ class ConfirmClaim:
     node: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictPod:
+class EvictPod(Value, kw_only=True):
     """One pod to evict, by UID. `grace_seconds` None leaves the pod's own grace period.
 
     `comer_of`: by what pods that keep coming in spite of the cordon are counted (`drain_plan.owner_of`); empty
@@ -67,8 +65,7 @@ class EvictPod:
     comer_of: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evict:
+class Evict(Value, kw_only=True):
     """Ask for evictions, `parallel` at a time, each with a UID precondition; never stops the turn.
 
     Each answer is folded into the memory with `memory.after_eviction`. After a time out the same request may be
@@ -78,8 +75,7 @@ class Evict:
     parallel: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskReboot:
+class AskReboot(Value, kw_only=True):
     """Ask the host to reboot, only within `within_seconds` after ConfirmClaim's answer; else not at all and the
     turn ends.
 
@@ -93,8 +89,7 @@ class AskReboot:
     send_before: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostEvent:
+class PostEvent(Value, kw_only=True):
     """A Kubernetes Event on the own Node; best effort, never stops the turn."""
 
     code: Code
@@ -111,8 +106,7 @@ class Occasion(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notify:
+class Notify(Value, kw_only=True):
     """A message to people; sent in the background, never holds up a turn. One occasion of one claim is told once."""
 
     occasion: Occasion

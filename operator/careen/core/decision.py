@@ -6,25 +6,23 @@ again in the same turn, without applying anything. When it cannot observe it, it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from careen.core.actions import Action
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(Value, kw_only=True):
     """Why the node is where it is: a code for machines, a sentence for people."""
 
     code: Code
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Value, kw_only=True):
     """A gate's no: which gate, why, since when, and what would change it. `since` None is filled in from what
     was stored before.
 
@@ -38,8 +36,7 @@ class Refusal:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Value, kw_only=True):
     """See the module. `phase` is where the node will stand when the actions have landed."""
 
     phase: Phase

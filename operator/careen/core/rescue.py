@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import field
 
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import MANUAL
+from scheduler_core.values import Value
 
 BROKEN_TURNS = 5
 """So many turns in a row have broken …"""
@@ -36,8 +38,7 @@ _LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class Circumstances(Value, kw_only=True):
     """What the shell knows besides the Node. `because` names the fault, or a person's hold or pause."""
 
     because: str

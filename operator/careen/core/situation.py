@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from careen.core.facts import keys
@@ -15,10 +14,10 @@ from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.order import groups
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(Value, kw_only=True):
     """What a step is given. `memory` is this turn's; steps hand a changed one to the decision."""
 
     seen: Observation

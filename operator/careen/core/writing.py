@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import field
 
 from careen.core import own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
@@ -27,6 +29,7 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from scheduler_core.values import Value
 
 LABEL = {
     Phase.IDLE: None,
@@ -57,8 +60,7 @@ _QUIET = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChange:
+class NodeChange(Value, kw_only=True):
     """What a patch changes besides the record: everything defaults to leaving it as it is."""
 
     labels: Mapping[str, str | None] = field(default_factory=dict)

@@ -7,8 +7,9 @@ import os
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
+
+from scheduler_core.values import Value
 
 # Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
 NSENTER = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
@@ -24,8 +25,7 @@ class HostExec(StrEnum):
     DIRECT = "direct"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exited:
+class Exited(Value, kw_only=True):
     """It ended by itself. A code of 128 + N, or a negative one, means that a signal ended it."""
 
     code: int
@@ -33,8 +33,7 @@ class Exited:
     errors: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotStarted:
+class NotStarted(Value):
     """It could not be started: the program is missing or may not be executed. Certainly nothing happened.
 
     `is_program`: the host was reached, and it is this program that it could not run.
@@ -44,15 +43,13 @@ class NotStarted:
     is_program: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TimedOut:
+class TimedOut(Value):
     """It was still running at the deadline and was killed. What it did is not known."""
 
     after_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class NotFollowed:
+class NotFollowed(Value):
     """It may have been started, and nobody could wait for it: no thread to be had. What it did is not known."""
 
     why: str

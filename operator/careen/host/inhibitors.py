@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from careen.host.paths import under_root
+from scheduler_core.values import Value
 
 # With the manifests as they are the host's /run is mounted as /var/run, where sentinels are looked for.
 FOLDERS = ("/run/systemd/inhibit", "/var/run/systemd/inhibit")
@@ -23,8 +23,7 @@ _MOST_BYTES = 16 * 1024
 _LINE = re.compile(r"^(WHAT|WHO|MODE)=(.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Inhibitor:
+class Inhibitor(Value):
     """`who` holds a shutdown up; `mode` is delay, block or block-weak."""
 
     who: str

@@ -6,26 +6,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, TimedOut, run_on_host
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Value):
     """The host took the order. Whether it reboots shows in the boot id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Value):
     """The host surely does not reboot because of this: the command failed, or the signal was not allowed."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unclear:
+class Unclear(Value):
     """The order may have been taken: the command did not end in time, or a signal ended it (as a shutdown does)."""
 
     why: str

@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from careen.host.paths import under_root
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Value):
     """This process is the only agent of the node; keep the value as long as the agent works."""
 
     descriptor: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeldByOther:
+class HeldByOther(Value):
     """Another process of this host is the agent of the node."""
 
     file: Path
 
 
-@dataclass(frozen=True, slots=True)
-class CannotLock:
+class CannotLock(Value):
     """The host offers no place for the lock (read-only mount, missing folder)."""
 
     why: str

@@ -4,12 +4,12 @@ elsewhere."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from statistics import median
 
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.untrusted import object_of, whole
+from scheduler_core.values import Value
 
 ASSUMED_DRAIN_SECONDS = 60.0
 ASSUMED_BOOT_SECONDS = 180.0
@@ -17,8 +17,7 @@ ASSUMED_SETTLE_SECONDS = 30.0
 _LONGEST_SECONDS = 86_400  # a report of more than a day is a mistake, not a boot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boots:
+class Boots(Value, kw_only=True):
     """Seconds from the drained node to the node given back: of single nodes, and for all others; how many were
     measured."""
 

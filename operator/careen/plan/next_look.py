@@ -6,7 +6,6 @@ The steps say so exactly, in every decision; a test holds that no decision sleep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from careen.core.facts import keys
@@ -22,10 +21,10 @@ from careen.core.lock.content import Garbage, LockContent
 from careen.core.steps import draining, failed, idle, line, rebooting, settling, verifying
 from careen.core.steps.shared import failing
 from careen.core.writing import stored_refusals
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextLook:
+class NextLook(Value, kw_only=True):
     """`seconds` until the node is tried again (known to the second), or at most until its agent looks again."""
 
     seconds: float

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -22,13 +21,13 @@ from careen.core.writing import stored_refusals
 from careen.report.fleet_report import phase_of
 from careen.report.lock_report import LockState
 from careen.report.tables import age, count_of, listed, paragraph
+from scheduler_core.values import Value
 
 _ASKED_IN_TURN = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 _SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
+class Headline(Value, kw_only=True):
     """`why` nothing starts, `since` when at least, and what `ways_out` there are, one sentence each."""
 
     why: str

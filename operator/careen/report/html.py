@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
 
@@ -26,6 +25,7 @@ from careen.report.plan_report import (
 )
 from careen.report.tables import count_of, duration
 from scheduler_core.simulation.timeline import Move, Step, Visit
+from scheduler_core.values import Value
 
 _LONGEST_PAUSE = timedelta(minutes=30)  # longer ones in which nobody is at work are cut out of the time line
 
@@ -239,8 +239,7 @@ def _notes(plan: Plan) -> str:
 # ---- the pieces ----
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
+class _Axis(Value):
     """The time line: stretches in which somebody is at work, side by side, without the long pauses between them."""
 
     pieces: tuple[tuple[datetime, datetime], ...]

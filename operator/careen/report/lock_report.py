@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ from careen.core.gates.halt import halted_because
 from careen.core.lock import overdue
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.report.tables import age, count_of, listed, paragraph, table
+from scheduler_core.values import Value
 
 LockState = LockContent | Garbage | Unknown
 """The lock as a command saw it: understood, not understood, or not read."""
@@ -49,8 +49,7 @@ def _held(content: LockContent, now: datetime) -> str:
     return f"{len(content.holders)} of {max(content.max_owners, 1)} claims held by {listed(holders)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrayClaim:
+class StrayClaim(Value, kw_only=True):
     """A claim in the lock whose Node does not exist, or is another one than took it."""
 
     node: str

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
+
+from msgspec import field
 
 from careen.core.facts.policy import Order
 from careen.core.facts.times import rfc3339
 from careen.report.tables import count_of, duration, listed, paragraph, table
 from scheduler_core.simulation.timeline import Obstacle, Timeline, Visit, Wait
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Value, kw_only=True):
     """A timeline, and what a reader must know of how it was made. `zone` is the one in which times are shown."""
 
     timeline: Timeline
@@ -28,8 +29,7 @@ class Plan:
     others: Mapping[Order, Timeline] = field(default_factory=dict)  # the same roll-out in other orders, to compare
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Risk:
+class Risk(Value, kw_only=True):
     """Something that a person should look at before the roll-out, and what can be done about it."""
 
     what: str

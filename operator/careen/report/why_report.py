@@ -6,7 +6,6 @@ afresh, because the agent will see it at its next look."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -30,6 +29,7 @@ from careen.plan.next_look import NextLook, next_look
 from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import age, listed, paragraph, table
+from scheduler_core.values import Value
 
 
 class Answer(StrEnum):
@@ -41,8 +41,7 @@ class Answer(StrEnum):
     NOT_ASKED = "not asked"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateAnswer:
+class GateAnswer(Value, kw_only=True):
     """One line: the gate, its answer, and for a refusal why, since when, and what would change it."""
 
     gate: str
@@ -53,8 +52,7 @@ class GateAnswer:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeStory:
+class NodeStory(Value, kw_only=True):
     """What was read about one node. `agents` are the careen pods on it; `holders` the Nodes of those who hold
     claims, as far as they exist, if they were looked for; `policy` what the agents obey and `fleet_size` how
     many there are, if that is known."""

@@ -13,16 +13,16 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from careen.host.commands import kill_group
 from careen.services.notification_urls import Target, Way
+from scheduler_core.values import Value
 
 _LONGEST_WHY = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Value, kw_only=True):
     """What became of a message for one target; `why` is empty when it was sent."""
 
     service: str

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from careen.core.facts.observation import Alert, Unknown
+from scheduler_core.values import Value
 
 QUERY = 'ALERTS{alertstate=~"pending|firing"}'
 
@@ -25,8 +25,7 @@ class AlertSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Value, kw_only=True):
     """What a Prometheus wants to see before it answers. Files are read anew for each question: secrets rotate."""
 
     token_file: str = ""  # a bearer token

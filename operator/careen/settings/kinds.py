@@ -10,9 +10,7 @@ import ipaddress
 import re
 import shlex
 import warnings
-import zoneinfo
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, tzinfo
 from pathlib import Path
 from typing import Any
@@ -24,10 +22,10 @@ from careen.core.facts.selectors import Selector
 from careen.services import notification_urls
 from careen.services.prometheus import without_login
 from scheduler_core.model.labels import is_label_key, is_label_value
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(Value, kw_only=True):
     """A way to write values. `many`: the setting may be given several times, or as a list in the ConfigMap.
 
     `split` cuts one text into several values: kured's stringSlice takes commas, its stringArray takes none, because a
@@ -186,6 +184,8 @@ def time_zone(text: str) -> tzinfo:
     """A zone by its name in the time zone database; `Local` is this process's zone, as in Go."""
     if text in ("", "UTC"):
         return UTC
+    import zoneinfo  # few agents name a zone
+
     try:
         if text == "Local":
             local = Path("/etc/localtime")

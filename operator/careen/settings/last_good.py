@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from careen.settings.sources import BadSettings, Resolved, Source, resolve
 from careen.settings.tree import SETTINGS, flag
+from scheduler_core.values import Value
 
 VERSION = 1
 _LONGEST = 32 * 1024  # all annotations of a Node share 256 KiB
 _NAMES = {flag(name): name for name, setting in SETTINGS.items() if not setting.bootstrap}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastGood:
+class LastGood(Value, kw_only=True):
     """Settings that stand in for the ConfigMap's, and why.
 
     `is_whole` false: what the ConfigMap said is not, or not all, known.
@@ -93,8 +92,7 @@ def restore(
     raise AssertionError("the last try returns or raises")
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Value):
     settings: dict[str, list[str]]
     left_out: tuple[str, ...]
 

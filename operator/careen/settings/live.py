@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import field
 
 from careen.core.facts.observation import Unknown
 from careen.core.facts.policy import Policy
@@ -19,14 +21,14 @@ from careen.settings.last_good import LastGood
 from careen.settings.policy import policy_of
 from careen.settings.sources import BadSettings, Resolved, resolve
 from careen.settings.tree import SETTINGS, Settings, flag
+from scheduler_core.values import Value
 
 _LOG = logging.getLogger("careen.config")
 
 KEY = "config.yaml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenConfigMap:
+class SeenConfigMap(Value, kw_only=True):
     """A ConfigMap as it was read."""
 
     uid: str = ""
@@ -34,8 +36,7 @@ class SeenConfigMap:
     data: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(Value, kw_only=True):
     """What does not change while the agent runs: its command line and environment."""
 
     flags: Mapping[str, Sequence[str]]

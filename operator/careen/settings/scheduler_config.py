@@ -11,9 +11,6 @@ from pathlib import Path
 
 import yaml
 
-from scheduler_core.config.configuration import Configuration
-from scheduler_core.config.fields import ConfigurationError
-
 _KEY_PREFIX = "configmap:"
 _MOST_BYTES = 2**20  # as much as a ConfigMap can hold
 _MOST_JUDGED = 64 * 1024  # characters; a megabyte of YAML would stop the resident agent for ten seconds
@@ -83,6 +80,9 @@ def _of_file(path: str) -> str:
 
 def _why_not(text: str) -> str:
     """Empty when it is one, or cannot be judged here."""
+    from scheduler_core.config.configuration import Configuration  # few agents are given one
+    from scheduler_core.config.fields import ConfigurationError
+
     try:
         if not _is_soon_read(text):
             return ""

@@ -6,15 +6,14 @@ remedy: a gate that vanishes because of a typing error reboots nodes."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from careen.services.prometheus import without_login
 from careen.settings.tree import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
+from scheduler_core.values import Value
 
 
 class Source(StrEnum):
@@ -27,8 +26,7 @@ class Source(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(Value, kw_only=True):
     """A value as somebody wrote it, and where. `texts` has more than one element only for repeated ones."""
 
     source: Source
@@ -36,8 +34,7 @@ class Given:
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class Resolved(Value, kw_only=True):
     """The effective settings, where each came from, and what the start should tell about them."""
 
     settings: Settings
@@ -328,6 +325,8 @@ def _written(name: str, given: Given) -> str:
 
 
 def _meant(key: str, known: Mapping[str, str]) -> str:
+    import difflib  # only where a name is wrong
+
     # Compared without CAREEN_ or KURED_, which would make everything look alike.
     prefix, bare = ("", key) if "_" not in key else (key.split("_", 1)[0] + "_", key.split("_", 1)[1])
     close = [

@@ -19,10 +19,10 @@ from careen.core.facts.selectors import Selector
 from careen.host import boot_id
 from careen.services.notification_urls import Target
 from careen.settings import kinds
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Value, kw_only=True):
     """What is known about a setting besides its value."""
 
     kind: kinds.Kind

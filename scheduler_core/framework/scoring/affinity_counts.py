@@ -6,7 +6,7 @@ Source: plugins/interpodaffinity/{filtering,scoring,plugin}.go, v1.36.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,14 +20,14 @@ from scheduler_core.snapshot.pods.affinity_groups import Newcomer
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.tallies import Pull, PullTally, QueryTally
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Value):
     """Which namespaces an incoming pod's term reaches, in this snapshot.
 
     With `negative_selectors_reach_all` a namespaceSelector that labels-less namespaces satisfy (NotIn,
@@ -60,8 +60,7 @@ def _query(parts: tuple[tuple[frozenset[str] | None, PodAffinityTerm], ...]) -> 
     return PodQuery(tuple((namespaces, term.selector) for namespaces, term in parts))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DomainCount:
+class DomainCount(Value, eq=False):
     """Pods per domain of a topology key; the last place holds those on nodes without the key, who are nobody's
     neighbours."""
 
@@ -88,8 +87,7 @@ class DomainCount:
         return DomainCount(self.topology, counts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AffinityCounts:
+class AffinityCounts(Value, eq=False):
     """What the filter needs. `near` are pods that all required affinity terms choose, per term's key; `off`
     those that an anti-affinity term chooses.
 
@@ -198,8 +196,7 @@ def _by_domain(reach: Reach, key: str, per_node: Ints) -> DomainCount:
     return DomainCount(topology, topology.sum_by_domain(per_node))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AffinityPull:
+class AffinityPull(Value, eq=False):
     """What the score needs: summed weights per domain, for each topology key that any term names."""
 
     by_key: tuple[tuple[Topology, Ints], ...]

@@ -6,7 +6,6 @@ integers, divided toward zero, and one rounding of halves away from zero."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -19,6 +18,7 @@ from scheduler_core.model.resources import CPU, MEMORY
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
+from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
 
@@ -26,8 +26,7 @@ Ints = NDArray[np.int64]
 _SHAPE_SCALE: Final = MAX_NODE_SCORE // 10
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceShare:
+class ResourceShare(Value):
     """One resource in a score: its weight, and what the pod would add."""
 
     name: str
@@ -35,8 +34,7 @@ class ResourceShare:
     requested: int
 
 
-@dataclass(frozen=True, slots=True)
-class Strategy:
+class Strategy(Value):
     """`rate(used, allocatable)` gives 0 to 100 for arrays of one resource.
 
     With `skips_zero` a resource that scores 0 leaves the average, and the average is rounded instead of cut.

@@ -6,7 +6,7 @@ plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/sprea
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -24,6 +24,7 @@ from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.tallies import QueryTally
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -134,8 +135,7 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
 # ---- DoNotSchedule ----
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HardConstraint:
+class HardConstraint(Value, eq=False):
     """One constraint with its counts. `counts` and `is_domain` are by domain code, `participating` by row
     (None: every node).
 
@@ -179,8 +179,7 @@ def _fewest(counts: Ints, is_domain: Mask | None, min_domains: int | None) -> in
     return 0 if not len(domains) or len(domains) < (min_domains or 1) else int(domains.min())
 
 
-@dataclass(frozen=True, slots=True)
-class HardSpread:
+class HardSpread(Value):
     """The pod's DoNotSchedule constraints; `takes_part` by row says who has all their keys (None: every node)."""
 
     constraints: tuple[HardConstraint, ...]
@@ -224,8 +223,7 @@ def _count_hard(
 # ---- ScheduleAnyway ----
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SoftConstraint:
+class SoftConstraint(Value, eq=False):
     """`by_domain` for keys other than the host's, `by_node` for the host's; `weight` evens out keys with many
     values."""
 
@@ -236,8 +234,7 @@ class SoftConstraint:
     by_node: Ints | None
 
 
-@dataclass(frozen=True, slots=True)
-class SoftSpread:
+class SoftSpread(Value):
     """The pod's ScheduleAnyway constraints. `ignored` by row: nodes that lack a key and score 0."""
 
     constraints: tuple[SoftConstraint, ...]

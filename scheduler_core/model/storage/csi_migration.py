@@ -7,12 +7,13 @@ pkg/scheduler/framework/plugins/nodevolumelimits/utils.go (v1.36)."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, Requirement
 from scheduler_core.model.pod import LegacyDisk
 from scheduler_core.model.storage.volumes import CSINode, PersistentVolume
+from scheduler_core.values import Value
 
 Handle = tuple[str, str]
 """(driver, volume handle)"""
@@ -23,8 +24,7 @@ _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(Value):
     """An in-tree plugin and its driver; `topology_key` is the node label that replaces the zone, empty where
     none does."""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from scheduler_core.model.labels import NodeSelector
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRequest:
+class DeviceRequest(Value):
     """One request of a claim, or one of its alternatives (`request/alternative`), and the class of device it asks for.
 
     `class_name` None when the request is of a kind that this release does not know.
@@ -18,8 +16,7 @@ class DeviceRequest:
     class_name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceClaim:
+class ResourceClaim(Value, kw_only=True):
     """`allocated` with `available_on` None means that the devices can be reached from every node.
 
     `reserved_for` are the uids of consumers.
@@ -40,8 +37,7 @@ class ResourceClaim:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceClass:
+class DeviceClass(Value, kw_only=True):
     """`extended_resource_name` lets a pod ask for its devices as if they were an extended resource."""
 
     name: str

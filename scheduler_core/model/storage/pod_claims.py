@@ -6,17 +6,16 @@ Source: component-helpers/storage (ephemeral, volume/pv_helpers.go), v1.36.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.storage.volumes import PersistentVolume, PersistentVolumeClaim
+from scheduler_core.values import Value
 
 BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimUse:
+class ClaimUse(Value):
     """A claim by name in the pod's namespace; `is_ephemeral` when it is made for this pod alone and must be
     owned by it."""
 

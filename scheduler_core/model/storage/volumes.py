@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from scheduler_core.model.labels import LabelSelector, NodeSelector
 from scheduler_core.model.pod import OwnerReference
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersistentVolumeClaim:
+class PersistentVolumeClaim(Value, kw_only=True):
     """`request_nanos` is the storage asked for, in nano-bytes; `class_name` None when the claim names no class
     at all."""
 
@@ -36,8 +37,7 @@ class PersistentVolumeClaim:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimReference:
+class ClaimReference(Value):
     """PV.spec.claimRef: who the volume belongs or is promised to; an empty uid is a promise by name."""
 
     namespace: str
@@ -45,8 +45,7 @@ class ClaimReference:
     uid: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersistentVolume:
+class PersistentVolume(Value, kw_only=True):
     """`csi_driver` and `csi_handle` when it is a CSI volume; `legacy_kind`, `legacy_identity` when it is one of
     the old in-tree kinds."""
 
@@ -69,16 +68,14 @@ class PersistentVolume:
     terminating: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyRequirement:
+class TopologyRequirement(Value):
     """One key with its allowed values, from StorageClass.allowedTopologies."""
 
     key: str
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageClass:
+class StorageClass(Value, kw_only=True):
     """`binding_mode` None when the object does not say, which the scheduler reports; `allowed_topologies` are
     terms of which one must hold."""
 
@@ -89,30 +86,26 @@ class StorageClass:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CSINodeDriver:
+class CSINodeDriver(Value, kw_only=True):
     name: str
     node_id: str = ""
     allocatable_count: int | None = None
     topology_keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CSINode:
+class CSINode(Value, kw_only=True):
     name: str
     annotations: Mapping[str, str] = field(default_factory=dict)
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CSIDriver:
+class CSIDriver(Value, kw_only=True):
     name: str
     storage_capacity: bool = False
     prevent_scheduling_if_missing: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CSIStorageCapacity:
+class CSIStorageCapacity(Value, kw_only=True):
     """How much a class can still provision where `node_topology` matches; amounts in nano-bytes, None when not said."""
 
     name: str
@@ -123,8 +116,7 @@ class CSIStorageCapacity:
     maximum_volume_size_nanos: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeAttachment:
+class VolumeAttachment(Value, kw_only=True):
     """A volume that is, or is being, attached to a node; inline migrated volumes have a driver and handle
     instead of a volume name."""
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.forecast import BudgetNumbers
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionRefusal:
+class EvictionRefusal(Value, kw_only=True):
     """Why the API would answer 429 or 500. `is_never` says that waiting cannot help as things stand."""
 
     sentence: str

@@ -7,10 +7,13 @@ indexed_job_utils.go, v1.36)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import field
 
 from scheduler_core.model.job import FailureRule, Job
 from scheduler_core.model.pod import Pod
+from scheduler_core.values import Value
 
 # With which codes a container ends that is asked to stop: SIGTERM, or SIGKILL where it does not listen. Which
 # one, nobody knows before.
@@ -19,8 +22,7 @@ _EVICTED = ("DisruptionTarget", "True")  # the condition that the eviction API s
 _WORST_FIRST = ("FailJob", "FailIndex", "Count", "Ignore")
 
 
-@dataclass(frozen=True, slots=True)
-class JobsAfter:
+class JobsAfter(Value):
     """What the evictions make of the Jobs: by pod key why it is lost, the Jobs as they are then, and the keys
     of those that fail."""
 
@@ -57,8 +59,7 @@ def job_of(jobs: Mapping[str, Job], pod: Pod) -> Job | None:
     return job if job is not None and job.uid in ("", owner.uid) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Fate:
+class _Fate(Value):
     job: Job
     lost: Mapping[str, str]
 

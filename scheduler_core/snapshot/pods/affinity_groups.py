@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scheduler_core.model.pod import PodAffinity, PodAffinityTerm, PodSpec
+from scheduler_core.values import Value
 
 NO_GROUP: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Newcomer:
+class Newcomer(Value):
     """What a carried term can tell of an incoming pod: its namespace, that namespace's labels, and its own
     labels (both sorted)."""
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 
 from scheduler_core.model.pod import Pod
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class Change(Value, eq=False):
     """A pod that came to (`sign` 1) or left (−1) a node since the table was made."""
 
     sign: int
@@ -96,8 +95,7 @@ class ChangeLog:
         return islice(self._all, start, end)
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Value):
     """A stretch of a log: what a count has to be told to catch up."""
 
     log: ChangeLog

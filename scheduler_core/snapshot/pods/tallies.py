@@ -4,7 +4,6 @@ carried affinity terms."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -20,12 +19,12 @@ from scheduler_core.snapshot.pods.affinity_groups import Newcomer, Pulls
 from scheduler_core.snapshot.pods.change_log import Changes
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.pod_table import PodTable
+from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Usage:
+class Usage(Value, eq=False):
     """What the pods take: `requested` has a line per resource of the columns; the non-zero sums are for scores only."""
 
     requested: Ints
@@ -34,8 +33,7 @@ class Usage:
     pods: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class UsageTally:
+class UsageTally(Value):
     """Resources taken on each node, under the given rules for summing requests."""
 
     rules: RequestRules
@@ -101,8 +99,7 @@ def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class QueryTally:
+class QueryTally(Value):
     """How many pods that a query chooses each node has."""
 
     query: PodQuery
@@ -122,8 +119,7 @@ class QueryTally:
         return counts
 
 
-@dataclass(frozen=True, slots=True)
-class HostPortTally:
+class HostPortTally(Value):
     """For each host port in use, how many pods use it on each node."""
 
     def count(self, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:
@@ -153,8 +149,7 @@ class HostPortTally:
 HOST_PORTS: Final = HostPortTally()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pull:
+class Pull(Value, eq=False):
     """Per domain of one topology key (the last place: nodes without it): the summed weight, and the number of
     terms behind it."""
 
@@ -162,8 +157,7 @@ class Pull:
     terms: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class PullTally:
+class PullTally(Value):
     """How placed pods' own terms pull at, or keep off, one kind of newcomer: by topology key.
 
     `kind` "required" and "keeps off" count each matching term as 1; "preferred" counts the term's weight,

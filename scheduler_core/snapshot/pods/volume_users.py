@@ -4,17 +4,18 @@ the others."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import field
 
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.pods.change_log import Changes
 from scheduler_core.snapshot.pods.pod_table import PodTable
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VolumeUsers:
+class VolumeUsers(Value, eq=False):
     """`by_row` holds each node's pods with volumes of interest; `uses` counts the uses of each claim
     "namespace/name" by name.
 
@@ -25,8 +26,7 @@ class VolumeUsers:
     uses: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeUsersTally:
+class VolumeUsersTally(Value):
     """Made once over all pods and carried along with each change."""
 
     def count(self, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002 -- the tally's signature

@@ -8,13 +8,13 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from careen.agent.forecast.order import Order
 from careen.core.facts.observation import Unknown
 from careen.host.commands import kill_group
 from scheduler_core.simulation.forecast import Forecast, UnreadableForecastError
+from scheduler_core.values import Value
 
 if TYPE_CHECKING:
     # A command for people runs a forecast too, and has nobody to show metrics to.
@@ -27,8 +27,7 @@ _LONGEST_SENTENCE = 500
 _GAVE_UP = b"OpenBLAS error: Memory allocation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Value, kw_only=True):
     """What a simulation may cost, and by which settings it goes; live ones, so they are asked for each time."""
 
     seconds: float
@@ -37,8 +36,7 @@ class Limits:
     drain_pod_selector: Selector | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(Value):
     """The question itself was wrong: a file that is no dump, a node that is not in it. `why` is a sentence."""
 
     why: str

@@ -4,11 +4,11 @@ that whoever asks loads nothing else of it."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Value, kw_only=True):
     """What is to be known, and how the cluster is reached: through the API server, or in a file."""
 
     nodes: tuple[str, ...]

@@ -7,16 +7,14 @@ both were given are a person's word: they may name another DaemonSet, whose lock
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from careen.cluster.lock_store import LockStore
 from careen.cluster.pods import read_controller
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import NotFound
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Value):
     """A DaemonSet."""
 
     namespace: str
@@ -31,16 +29,14 @@ class Place:
         return f"--ds-namespace={self.namespace} --ds-name={self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnPod:
+class OwnPod(Value):
     """The pod that this process runs in, as far as the pod itself tells."""
 
     namespace: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Value):
     """`refusal` ends the start, `remark` is worth a line in the log; both empty when all is well."""
 
     refusal: str = ""

@@ -3,17 +3,15 @@ must be brought home first."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from careen.cluster.nodes import read_node
 from careen.cluster.wire.api import ApiServer
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import Progress, from_annotation
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedClaim:
+class RecordedClaim(Value, kw_only=True):
     """A claim on the Node.
 
     `settings`: as `last_good.py` wrote them; `lock_annotation`: where the claim's lock is kept.

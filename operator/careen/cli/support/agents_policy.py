@@ -3,8 +3,6 @@ that they follow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import click
 
 from careen.cli.support.agents_settings import settings_of_agents
@@ -14,10 +12,10 @@ from careen.core.facts.policy import Policy
 from careen.settings.policy import policy_of
 from careen.settings.sources import BadSettings
 from careen.settings.tree import Settings
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agents:
+class Agents(Value, kw_only=True):
     """`settings` None when they could not be read, and why is the note."""
 
     settings: Settings | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import click
 import msgspec
@@ -16,13 +15,13 @@ from careen.cluster.wire.errors import NotFound
 from careen.settings.live import KEY, parse
 from careen.settings.sources import Resolved, resolve
 from careen.settings.tree import SETTINGS, Settings, variable
+from scheduler_core.values import Value
 
 ANY_NODE = "each-nodes-own"
 """Stands for what the downward API puts into each pod."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(Value, kw_only=True):
     """How agents are started: their command line and environment, and who says so."""
 
     flags: Mapping[str, Sequence[str]]

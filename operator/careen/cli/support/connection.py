@@ -10,7 +10,6 @@ import asyncio
 import difflib
 import errno
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +28,7 @@ from careen.core.facts.observation import Gone, LockReading, NodeView, Unknown
 from careen.core.lock import content as lock
 from careen.report.lock_report import LockState
 from careen.report.tables import count_of, listed
+from scheduler_core.values import Value
 
 T = TypeVar("T")
 
@@ -38,8 +38,7 @@ TRIES = 5
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class Cluster(Value, kw_only=True):
     """A cluster to ask, and where careen's lock lies in it."""
 
     api: ApiServer
@@ -158,8 +157,7 @@ async def read_lock(cluster: Cluster) -> LockReading:
         ) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenLock:
+class SeenLock(Value, kw_only=True):
     """The lock for a report that goes on without it: what it says, the annotation as it stands, and how many
     agents there should be."""
 

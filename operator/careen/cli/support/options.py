@@ -10,13 +10,13 @@ import functools
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from careen.core.facts import keys
 from careen.report.tables import as_json
+from scheduler_core.values import Value
 
 if TYPE_CHECKING:
     from careen.cli.support.connection import Cluster
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
+class Connection(Value, kw_only=True):
     """How the cluster would be reached; nothing is opened before a question is asked."""
 
     kubeconfig: str | None

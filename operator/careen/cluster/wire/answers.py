@@ -9,13 +9,13 @@ write reads."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
 from careen.cluster.wire.errors import UnreadableAnswer
+from scheduler_core.values import Value
 
 T = TypeVar("T")
 
@@ -47,8 +47,7 @@ KINDS = {
 """Of everything that is asked for; an answer about anything else could not be told from a page of a proxy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Value):
     """What a path asks for. `namespace` and `name` are empty where the path leaves them open."""
 
     api_version: str

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeVar
@@ -28,6 +27,7 @@ from kubernetes.config.kube_config import load_kube_config
 
 from careen.cluster.wire.errors import NotSent, Unclear
 from careen.cluster.wire.transport import Request, Response
+from scheduler_core.values import Value
 
 T = TypeVar("T")
 
@@ -43,8 +43,7 @@ class CannotReachCluster(Exception):
     """No usable credentials: neither in-cluster files nor the kubeconfig could be read. For a person to mend."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class Credentials(Value, kw_only=True):
     """Where the API server is and how we prove who we are, for other clients in the same process."""
 
     server: str

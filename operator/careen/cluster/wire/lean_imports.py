@@ -1,20 +1,20 @@
-"""Every trick by which the agent loads less of its libraries. `make bench-agent` measures what is left.
-
-* The client's REST layer and configuration come without pydantic, models, OAuth and websockets.
-* kopf comes without aiohttp's web server, which only its probes and webhooks use.
-* aiohttp comes without the system's certificates, which it loads at import; kopf always passes the cluster's own.
+"""Every trick by which the agent loads less of its libraries. What each saves is measured by `make bench-tricks` and
+stands in bench/agent/tricks.md; what is left, by `make bench-agent`.
 
 Only the agent and its forecast child call these functions, before they import `cluster/wire/client.py` or kopf.
 The commands for people load the whole client, because their kubeconfigs may need the OAuth flows."""
 
 from __future__ import annotations
 
+import gc
+import os
 import ssl
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +24,47 @@ _PACKAGES = ("kubernetes", "kubernetes.client", "kubernetes.config", "kubernetes
 _LOADED = ("kubernetes.client.rest", "kubernetes.config.config_exception", "kubernetes.config.incluster_config")
 # kube_config.py imports them for the OAuth flows of old kubeconfigs.
 _OAUTH = ("oauthlib", "oauthlib.oauth2", "requests_oauthlib")
+
+# Each is named by an import statement of a library and used by nothing that an idle agent does. A `from` import loads
+# it after all, so only modules that are imported whole are worth a line.
+ON_USE = (
+    "attr.validators",  # attrs, of aiohttp
+    "gzip",  # prometheus_client, for clients that ask for it
+    "html",  # http.server, for its error pages
+    "idna",  # yarl, for host names beyond ASCII
+    "msgspec.inspect",
+    "msgspec.toml",
+    "msgspec.yaml",
+    "jsonpatch",  # kopf, for patches that we do not send
+    "shutil",  # tempfile, for files; brings bz2 and lzma
+    "zipfile",  # importlib.metadata
+)
+
+TRICKS = {
+    "lean-client": "the client's REST layer and configuration come without its models, pydantic and websockets",
+    "no-collections": "nothing that an import makes is garbage, so the collector of cycles waits for its end",
+    "no-oauth": "kube_config.py comes without the OAuth flows of old kubeconfigs",
+    "no-web-server": "kopf comes without aiohttp's web server, which only its probes and webhooks use",
+    "no-system-certificates": "aiohttp loads them at import; kopf always passes the cluster's own",
+    "no-multipart": "aiohttp comes without multipart bodies, which nobody sends to an API server",
+    "no-tracing": "aiohttp comes without the hooks of its tracing, sixteen classes of attrs",
+    "no-webhooks": "kopf comes without the servers of its webhooks",
+    "no-missing-path": "what is not there is taken for a zip file when a version is looked up, and zipfile loaded",
+    "no-multiprocessing": "the client asks it for the number of processors, and `os` knows that too",
+    "no-wsgi": "prometheus_client comes without wsgiref; the agent serves its metrics itself",
+    **{f"on-use:{name}": f"`{name}` is loaded when something uses it" for name in ON_USE},
+}
+"""Name → what it does. `bench.agent.tricks` switches them off one at a time."""
+
+switched_off: set[str] = set()
+
+
+@contextmanager
+def lean_start() -> Iterator[None]:
+    """For the import of the agent's command, before anything else of it is loaded."""
+    _load_on_use()
+    with without_collections():
+        yield
 
 
 def load_lean_client() -> None:
@@ -35,6 +76,60 @@ def load_lean_client() -> None:
     """
     if "kubernetes" in sys.modules:
         return
+    if _is_on("no-missing-path"):
+        sys.path[:] = [entry for entry in sys.path if Path(entry).exists()]
+    with lean_start(), _if_on("no-oauth", _standing_in(*_OAUTH)):
+        if _is_on("lean-client"):
+            _load_bare_packages()
+        import_module("kubernetes.config.kube_config")
+
+
+def load_lean_metrics() -> None:
+    """Imports what `telemetry/metrics.py` uses of prometheus_client."""
+    with without_collections(), _if_on("no-wsgi", _standing_in("wsgiref", "wsgiref.simple_server")):
+        import_module("prometheus_client")
+
+
+def load_lean_kopf() -> None:
+    """Imports kopf without its probes and webhooks. Call `load_lean_client` first: kopf imports the whole client."""
+    with (
+        without_collections(),
+        _if_on("no-multipart", _standing_in("aiohttp.multipart")),
+        _if_on("no-tracing", _standing_in("aiohttp.tracing")),
+        _if_on("no-system-certificates", _no_system_certificates()),
+    ):
+        aiohttp = import_module("aiohttp")
+    with (
+        without_collections(),
+        _if_on("no-web-server", _no_web_server(aiohttp)),
+        _if_on("no-webhooks", _standing_in("kopf._kits.webhooks")),
+    ):
+        import_module("kopf")
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Within it, in all threads, nobody looks for garbage in cycles."""
+    if not _is_on("no-collections"):
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _is_on(trick: str) -> bool:
+    assert trick in TRICKS, trick
+    return trick not in switched_off
+
+
+def _if_on(trick: str, context: AbstractContextManager[None]) -> AbstractContextManager[None]:
+    return context if _is_on(trick) else nullcontext()
+
+
+def _load_bare_packages() -> None:
     spec = find_spec("kubernetes")
     if spec is None or spec.origin is None:
         raise ImportError("the package kubernetes is not installed")
@@ -42,27 +137,70 @@ def load_lean_client() -> None:
     for name in _PACKAGES:
         sys.modules[name] = _bare(name, root + name.removeprefix("kubernetes").replace(".", "/"))
     client = sys.modules["kubernetes.client"]
-    client.Configuration = import_module("kubernetes.client.configuration").Configuration  # type: ignore[attr-defined]
+    with _if_on("no-multiprocessing", _bound({"multiprocessing": os})):
+        client.Configuration = import_module("kubernetes.client.configuration").Configuration  # type: ignore[attr-defined]
     client.ApiClient = _left_out("ApiClient")  # type: ignore[attr-defined]
     for name in _LOADED:
         import_module(name)
-    with _standing_in(*_OAUTH):
-        import_module("kubernetes.config.kube_config")
-
-
-def load_lean_kopf() -> None:
-    """Imports kopf without its probes and webhooks. Call `load_lean_client` first: kopf imports the whole client."""
-    with _no_system_certificates():
-        aiohttp = import_module("aiohttp")
-    # An import statement binds a module to its parent only when it loads it.
-    with _standing_in("aiohttp.web"), _replaced(aiohttp, "web", sys.modules["aiohttp.web"]):
-        import_module("kopf")
 
 
 def _bare(name: str, path: str) -> ModuleType:
     package = ModuleType(name)
     package.__path__ = [path]
     return package
+
+
+def _load_on_use() -> None:
+    if not any(isinstance(finder, _OnUse) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _OnUse([name for name in ON_USE if _is_on(f"on-use:{name}")]))
+
+
+class _OnUse:
+    """Finds these modules as others do, but runs their code when the first of their names is asked for.
+
+    `importlib.util.LazyLoader` runs it already when a second module imports them.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = frozenset(names)
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name in self._names else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Later(spec.loader)  # type: ignore[assignment]
+        return spec
+
+
+class _Later:
+    """The loader of such a module."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def create_module(self, _: ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__class__ = _NotYetLoaded
+
+
+class _NotYetLoaded(ModuleType):
+    _lock = threading.RLock()
+    _is_loading = False
+
+    def __getattr__(self, name: str) -> Any:
+        with self._lock:  # another thread waits for the whole module; this one may be inside a circle of imports
+            if type(self) is _NotYetLoaded and not self._is_loading:
+                self._is_loading = True
+                try:
+                    self.__loader__.exec_module(self)  # type: ignore[union-attr]
+                finally:
+                    del self._is_loading
+                self.__class__ = ModuleType  # type: ignore[assignment]
+        return ModuleType.__getattribute__(self, name)
 
 
 class _StandIn(ModuleType):
@@ -89,13 +227,27 @@ def _refuse(self: object, *_: object, **__: object) -> NoReturn:
 def _standing_in(*names: str) -> Iterator[None]:
     """Within it, these modules import as stand-ins unless they are loaded; afterwards a later import gets the
     real ones."""
-    added = {name: _StandIn(name) for name in names if name not in sys.modules}
+    with _bound({name: _StandIn(name) for name in names}):
+        yield
+
+
+@contextmanager
+def _bound(modules: Mapping[str, ModuleType]) -> Iterator[None]:
+    added = {name: module for name, module in modules.items() if name not in sys.modules}
     sys.modules.update(added)
     try:
         yield
     finally:
-        for name in added:
-            del sys.modules[name]
+        for name, module in added.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+
+
+@contextmanager
+def _no_web_server(aiohttp: ModuleType) -> Iterator[None]:
+    # An import statement binds a module to its parent only when it loads it.
+    with _standing_in("aiohttp.web"), _replaced(aiohttp, "web", sys.modules["aiohttp.web"]):
+        yield
 
 
 @contextmanager

@@ -7,9 +7,12 @@ that the very same shell runs on virtual time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
+
+from msgspec import field
+
+from scheduler_core.values import Value
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -17,8 +20,7 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Value, kw_only=True):
     """One HTTP request to the API server. `path` starts with a slash and carries no query."""
 
     method: Method
@@ -30,8 +32,7 @@ class Request:
     timeout_seconds: float = 15.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(Value, kw_only=True):
     """What came back, whatever the status. Header names are in lower case."""
 
     status: int

@@ -8,40 +8,36 @@ object, so whichever of the two lands first turns the other into a conflict.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from careen.cluster.wire.errors import ClusterError, Conflict, NotFound, Refused, TooManyRequests
+from scheduler_core.values import Value
 
 T = TypeVar("T")
 
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Landed(Generic[T]):
+class Landed(Value, Generic[T]):
     """The change stands; `seen` is the object as the answer or a later consistent read shows it."""
 
     seen: T
 
 
-@dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(Value):
     """Somebody else changed the object first. Nothing of ours was written: read and decide anew."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Value):
     """The server said no for another reason (a right, admission, validation). Nothing was written: a person
     must look."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class StillUnclear:
+class StillUnclear(Value):
     """Not known, or certainly not sent: in either case read again before the next step."""
 
     why: str

@@ -7,7 +7,6 @@ Finished pods run nothing, so a reboot takes nothing from them; kubectl deletes 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from careen.core.actions import EvictPod
@@ -16,12 +15,12 @@ from careen.core.facts.observation import PodView
 from careen.core.facts.policy import BoundPods, DrainPolicy
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.replacements import moves_all
+from scheduler_core.values import Value
 
 _FINISHED = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainPlan:
+class DrainPlan(Value, kw_only=True):
     """The pods of a node, sorted by what the drain does with them."""
 
     staying: tuple[PodView, ...]  # DaemonSet, static, finished, not selected

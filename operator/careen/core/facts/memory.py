@@ -7,10 +7,13 @@ has to survive a restart or the reboot is in `progress.py`."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
 
+from msgspec import field
+
 from scheduler_core.simulation.forecast import Forecast
+from scheduler_core.values import Value
 
 EVICTION_FIRST_BACKOFF_SECONDS = 1.5  # a replica elsewhere often becomes ready within a few seconds
 EVICTION_LAST_BACKOFF_SECONDS = 60.0  # kured's drain asked without a pause, about twice a second, for ever
@@ -43,8 +46,7 @@ class RebootOutcome(StrEnum):
     UNCLEAR = "unclear"  # it was started and did not answer in time: the host may go down
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionMemory:
+class EvictionMemory(Value, kw_only=True):
     """How often this pod's eviction was asked, and from which uptime on it may be asked again."""
 
     attempts: int
@@ -65,8 +67,7 @@ class EvictionMemory:
         return self.answer if self.answer in JUDGED else self.judged_before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComerMemory:
+class ComerMemory(Value, kw_only=True):
     """How often pods of one owner that came in spite of the cordon were evicted, and from which uptime on the
     next ones may be."""
 
@@ -75,8 +76,7 @@ class ComerMemory:
     judgements: int = 0  # in how many rounds an eviction was judged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RebootMemory:
+class RebootMemory(Value, kw_only=True):
     """The outcome of this process's last announcement: `by` names it in the record, where another process may
     have put its own."""
 
@@ -92,8 +92,7 @@ class RebootMemory:
         return self.outcome in {RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrangerMemory:
+class StrangerMemory(Value, kw_only=True):
     """An announcement that this process did not make, and since which uptime it has seen it stand there unchanged."""
 
     by: str
@@ -101,8 +100,7 @@ class StrangerMemory:
     since: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimMemory:
+class ClaimMemory(Value, kw_only=True):
     """The claim that the own record held when it was read last, and whether a reboot had been announced under
     it, by whatever process."""
 
@@ -110,8 +108,7 @@ class ClaimMemory:
     is_announced: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(Value, kw_only=True):
     """See the module; instants are host uptime in seconds."""
 
     node_uid: str = ""  # another UID begins a new memory

@@ -7,31 +7,31 @@ agent and begin anew with each boot."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar, Union
+
+from msgspec import field
 
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Evidence
 from scheduler_core.simulation.forecast import Forecast
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Value):
     """Asked, and no usable answer came; `why` is a sentence for people."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotAsked:
+class NotAsked(Value):
     """Nobody asked this turn. A decision that needs it names it in `wants`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(Value):
     """The own Node does not exist (404 from a consistent read)."""
 
 
@@ -41,8 +41,7 @@ _T = TypeVar("_T")
 Asked = Union[_T, Unknown, NotAsked]  # noqa: UP007 - a generic alias needs Union before Python 3.12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taint:
+class Taint(Value, kw_only=True):
     """One taint as the API has it; `time_added` is kept as text so that it goes back unchanged."""
 
     key: str
@@ -51,8 +50,7 @@ class Taint:
     time_added: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
+class NodeView(Value, kw_only=True):
     """A Node, as far as careen looks at Nodes. `boot_id` is what the kubelet last reported; empty when never."""
 
     name: str
@@ -86,8 +84,7 @@ class NeedAnswer(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(Value, kw_only=True):
     """The sentinel's answer; `detail` says what was looked at, and for UNKNOWN why it could not be told."""
 
     answer: NeedAnswer
@@ -95,16 +92,14 @@ class Need:
     package_manager: str = ""  # which package manager is at work on the host, empty when none or not looked at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelfTest:
+class SelfTest(Value, kw_only=True):
     """What is known against the reboot before it is asked for; both sentences empty: nothing."""
 
     obstacle: str = ""  # why the host would surely not reboot
     warning: str = ""  # what the reboot would lose, though it happens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockReading:
+class LockReading(Value, kw_only=True):
     """The lock annotation as it stood in one consistent read of the DaemonSet; `content` None means no such
     annotation."""
 
@@ -122,8 +117,7 @@ class LockReading:
         return f"{self.daemonset_uid}/{self.annotation}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+class Fleet(Value, kw_only=True):
     """Every Node, and the host's uptime at the moment the list was *requested* (so that its age is never
     understated)."""
 
@@ -131,16 +125,14 @@ class Fleet:
     read_at_uptime: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holders:
+class Holders(Value, kw_only=True):
     """The Nodes that the lock names, read after the lock: found ones by name, and the names that do not exist."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodView:
+class PodView(Value, kw_only=True):
     """A pod on this node, as far as a drain looks at pods."""
 
     namespace: str
@@ -174,8 +166,7 @@ class PodView:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
+class Alert(Value, kw_only=True):
     """An active alert of the alert source; `state` is firing or pending."""
 
     name: str
@@ -194,16 +185,14 @@ class Evictable(StrEnum):
     UNKNOWN = "unknown"  # time out, 5xx
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DryRunAnswer:
+class DryRunAnswer(Value, kw_only=True):
     """The answer for one pod."""
 
     answer: Evictable
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerHealth:
+class OwnerHealth(Value, kw_only=True):
     """A controller that owns displaced pods: how many replicas it wants and how many are ready. A missing one
     is left out of the list."""
 
@@ -222,16 +211,14 @@ class OwnerHealth:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chance:
+class Chance(Value, kw_only=True):
     """Randomness for one turn, drawn by the shell: an id nobody used before, and a number in [0, 1)."""
 
     claim_id: str
     jitter: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class Observation(Value, kw_only=True):
     """What is known this turn. The first block is always given; the rest is `NOT_ASKED` until wanted."""
 
     now: datetime  # aware; for windows, holds and what people read – never for deadlines

@@ -5,8 +5,9 @@ Whatever changes a phase is listed here; `docs/phases.md` is drawn from these ta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from scheduler_core.values import Value
 
 
 class Phase(StrEnum):
@@ -47,8 +48,7 @@ class Evidence(StrEnum):
     OWNERS = "owners"  # health of the controllers of this node's pods, or of those in the progress
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseRow:
+class PhaseRow(Value, kw_only=True):
     """A line of the phase table: what has happened, what every turn must know, how old the Node may be."""
 
     phase: Phase

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, time, tzinfo
 from enum import StrEnum
 
+from msgspec import field
+
 from careen.core.facts import keys
 from careen.core.facts.selectors import Selector
+from scheduler_core.values import Value
 
 
 class LatePolicy(StrEnum):
@@ -60,8 +62,7 @@ class BudgetKind(StrEnum):
     SELECTOR = "selector"  # the nodes that match a label selector are one group
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Value, kw_only=True):
     """At most `limit` nodes of a group down at once, whoever took them down."""
 
     kind: BudgetKind
@@ -80,8 +81,7 @@ class Budget:
         return f"selector:{self.selector.text}" if self.selector.matches(labels) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Value, kw_only=True):
     """kured's maintenance window: weekdays (Monday is 0), start and end of day, in one time zone."""
 
     days: frozenset[int] = frozenset(range(7))
@@ -90,8 +90,7 @@ class Window:
     zone: tzinfo = UTC
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertPolicy:
+class AlertPolicy(Value, kw_only=True):
     """Which active alerts block. kured's three flags; all of them off means any pending or firing alert blocks."""
 
     filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
@@ -99,8 +98,7 @@ class AlertPolicy:
     firing_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainPolicy:
+class DrainPolicy(Value, kw_only=True):
     """How a node is emptied. Seconds; a timeout of 0 means without end."""
 
     delay_seconds: float = 0.0  # --drain-delay: between claim and cordon, gates are asked after it
@@ -117,8 +115,7 @@ class DrainPolicy:
     parallel: int = 1  # evictions under way at once; one after another keeps the forecast's order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Value, kw_only=True):
     """Everything `decide` obeys."""
 
     node_name: str

@@ -13,20 +13,19 @@ from typing import Any
 
 from careen.core.facts.observation import OwnerHealth
 from careen.core.facts.untrusted import json_of, number, short, shown, whole
+from scheduler_core.values import Value
 
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Value, kw_only=True):
     """An instant on the host's own clock: seconds since the boot that `boot` names."""
 
     boot: str
     uptime: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Announcement(Mark):
+class Announcement(Mark, kw_only=True):
     """When a reboot was announced, by which announcement, and whether the host was asked. A release that knows
     only marks reads the mark."""
 
@@ -81,8 +80,7 @@ class Progress:
     failures: int = 0  # in a row, for the back-off
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableProgress:
+class UnreadableProgress(Value):
     """The annotation is there and cannot be understood; `why` is a sentence."""
 
     why: str

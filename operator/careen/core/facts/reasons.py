@@ -6,8 +6,9 @@ nodes); the text here explains the code."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from scheduler_core.values import Value
 
 
 class Code(StrEnum):
@@ -97,8 +98,7 @@ class Code(StrEnum):
     TURN_BROKEN = "turn-broken"
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonText:
+class ReasonText(Value):
     """What the code means, what a person can do, and whether it deserves a warning."""
 
     meaning: str

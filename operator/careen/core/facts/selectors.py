@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, Self
 
 from scheduler_core.model.labels import is_label_key, is_label_value
+from scheduler_core.values import Value
 
 Operator = Literal["exists", "absent", "in", "notin", "gt", "lt"]
 
@@ -28,8 +28,7 @@ class SelectorError(ValueError):
     """The text is no label selector; the message says where it stops making sense."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Value):
     """One condition on one label key."""
 
     key: str
@@ -55,8 +54,7 @@ class Requirement:
         return int(value) > bound if self.operator == "gt" else int(value) < bound
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Value):
     """Requirements that must all hold, with the text they came from. No requirement: everything matches."""
 
     text: str

@@ -4,13 +4,13 @@ to know."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from careen.core.decision import Refusal
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
 from careen.core.situation import Situation
+from scheduler_core.values import Value
 
 
 class When(StrEnum):
@@ -32,8 +32,7 @@ ALWAYS = frozenset(When)
 BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Gate(Value, kw_only=True):
     """One line of the list of gates. `needs` may be empty when the policy leaves the gate nothing to ask."""
 
     name: str

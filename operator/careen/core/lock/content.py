@@ -15,12 +15,13 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from careen.core.facts.observation import LockReading
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import json_of, short, shown, whole
+from scheduler_core.values import Value
 
 _UNREADABLE = "unreadable entry"
 """Stands for a node that cannot be read. No Node is called that, so no entry of a Node is ever mistaken for it."""
@@ -39,8 +40,7 @@ _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
 own leftover, `locks: []`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overdue:
+class Overdue(Value, kw_only=True):
     """The others' word that a holder takes longer than usual; see `overdue.py`."""
 
     phase: str  # the phase the holder's Node stood in; empty: there is no such Node, or another one
@@ -52,8 +52,7 @@ class Overdue:
         return not self.phase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Value, kw_only=True):
     """One node's claim. Kured's entries have no id, uid, groups, boot or zone."""
 
     node: str
@@ -76,8 +75,7 @@ class Entry:
         return bool(self.unread) and not _NODE_NAME.fullmatch(self.node)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockContent:
+class LockContent(Value, kw_only=True):
     """The lock, understood."""
 
     entries: tuple[Entry, ...] = ()
@@ -116,8 +114,7 @@ class LockContent:
         return tuple(each for each in self.entries if each.node == node)
 
 
-@dataclass(frozen=True, slots=True)
-class Garbage:
+class Garbage(Value):
     """Content that cannot be understood: it pauses everything and is reported, because it may have been a claim."""
 
     why: str

@@ -10,7 +10,6 @@ process; it never reaches back beyond the claim."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from careen.core.facts import keys
 from careen.core.facts.observation import Holders, NodeView, Unknown
@@ -18,10 +17,10 @@ from careen.core.facts.progress import UnreadableProgress, from_annotation
 from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
+from scheduler_core.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GhostWatch:
+class GhostWatch(Value, kw_only=True):
     """The entries that are proven ghosts now, and since when (uptime) others have been without their Node, by entry."""
 
     proven: tuple[Entry, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from careen.core.facts import keys
@@ -20,6 +20,7 @@ from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent, free_slots, slots_beside_holders
 from careen.core.steps.shared import taint_spread
+from scheduler_core.values import Value
 
 NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
 ROUND_SECONDS = 5.0  # no node is drained, rebooted and back in less
@@ -236,8 +237,7 @@ def _by_room(candidates: list[NodeView], content: LockContent, policy: Policy) -
     return fitting, others
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Value, kw_only=True):
     """Whether a node may come now; `places` is how many nodes of the list may, passed-over ones included."""
 
     is_ours: bool

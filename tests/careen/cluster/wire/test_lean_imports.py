@@ -66,6 +66,37 @@ print(json.dumps({
 }))
 """
 
+ON_USE = """
+import json, sys, threading
+from types import ModuleType
+sys.path.append("/nowhere/python.zip")
+from careen.cluster.wire.lean_imports import ON_USE, load_lean_client
+load_lean_client()
+import html, shutil, jsonpatch
+import html as again
+waiting = {name: type(sys.modules[name]) is not ModuleType for name in ("html", "shutil", "jsonpatch")}
+lengths = []
+threads = [threading.Thread(target=lambda: lengths.append(len(html.entities.html5))) for _ in range(8)]
+for each in threads: each.start()
+for each in threads: each.join()
+from shutil import which
+try:
+    jsonpatch.no_such_name
+except AttributeError as error:
+    said = str(error)
+print(json.dumps({
+    "waiting": waiting,
+    "same": again is html is sys.modules["html"],
+    "escaped": html.escape("<"),
+    "lengths": sorted(set(lengths)) == [len(sys.modules["html.entities"].html5)] and len(lengths) == 8,
+    "which": which.__module__,
+    "loaded": type(html) is ModuleType,
+    "file": html.__spec__.loader.get_filename("html") == html.__file__,
+    "said": said,
+    "path": "/nowhere/python.zip" in sys.path,
+}))
+"""
+
 LOADED_ALREADY = """
 import kubernetes.config.kube_config as k
 from careen.cluster.wire.lean_imports import load_lean_client
@@ -104,6 +135,22 @@ def test_kopf_loads_without_web_server_and_system_certificates_and_leaves_no_tra
         "kopf": True,
         "loaded": [],
         "web": "aiohttp.web_app",
+    }
+
+
+def test_a_module_that_is_loaded_on_use_is_whole_when_it_is_used(tmp_path: Path) -> None:
+    done = run(ON_USE, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "waiting": {"html": True, "shutil": True, "jsonpatch": True},
+        "same": True,
+        "escaped": "&lt;",
+        "lengths": True,
+        "which": "shutil",
+        "loaded": True,
+        "file": True,
+        "said": "module 'jsonpatch' has no attribute 'no_such_name'",
+        "path": False,
     }
 
 

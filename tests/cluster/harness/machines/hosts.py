@@ -307,6 +307,7 @@ class Fleet:
     ) -> None:
         self.hosts: dict[str, Host] = {}
         self.problems: list[str] = []
+        self.agents: list[Program] = []  # every one that was started
         self._connect = api
         self._observer = observer
         self._start_agent = start_agent
@@ -361,6 +362,10 @@ class Fleet:
         with self._lock:
             host.go_down(time.time(), asked_at=time.time(), by_agent=False)
 
+    def processor_seconds(self) -> float:
+        """What all agents have used since their start, those that were killed too."""
+        return sum(agent.processor_seconds() for agent in list(self.agents))
+
     def close(self) -> None:
         self._ended.set()
         self._thread.join(timeout=20)
@@ -385,9 +390,11 @@ class Fleet:
 
     def _launch(self, host: Host, log: Path) -> Program:
         launch = self._start_agent(host, self._token(host))
-        return Program(
+        program = Program(
             f"agent of {host.name}", launch.argv, guardian=self._guardian, log=log, env=launch.env, cwd=host.folder
         )
+        self.agents.append(program)
+        return program
 
 
 def agent_pod(observer: Observer, node: str) -> PodLife | None:

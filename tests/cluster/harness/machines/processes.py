@@ -80,6 +80,7 @@ class Program:
         self.name = name
         self.log = log
         self._guardian = guardian
+        self._used = 0.0
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
@@ -101,12 +102,19 @@ class Program:
         """None while it runs."""
         return self._process.poll()
 
+    def processor_seconds(self) -> float:
+        """What it and its descendants have used, those that it waited for too; kept when it is killed."""
+        if self.exit_code() is None:
+            self._used = max(self._used, sum(map(processor_seconds, descendants(self.pid))))
+        return self._used
+
     def signal(self, number: signal.Signals) -> None:
         """To the whole group; nothing happens when it is gone."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
     def kill(self) -> None:
+        self.processor_seconds()
         self.signal(signal.SIGKILL)
         self._reap(10)
 
@@ -125,6 +133,16 @@ class Program:
     def tail(self, lines: int = 25) -> str:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of the process and of the children that it waited for; 0 when it is gone."""
+    try:
+        # Counted behind the name, which stands in parentheses.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int) -> list[int]:

@@ -60,6 +60,8 @@ def test_a_merge_patch_leaves_its_target_alone_and_is_idempotent(target: Any, pa
         ({"a/b": {"m~n": 1}}, [{"op": "replace", "path": "/a~1b/m~0n", "value": 2}], {"a/b": {"m~n": 2}}),
         ({"a": 1}, [{"op": "test", "path": "/a", "value": 1}, {"op": "remove", "path": "/a"}], {}),
         ({}, [{"op": "test", "path": "/a", "value": None}], {}),
+        ({"a": {}}, [{"op": "test", "path": "/a/b"}], {"a": {}}),
+        ({}, [{"op": "add", "path": "/a"}], {"a": None}),
     ],
 )
 def test_json_patch_does_what_its_rfc_says(target: Any, operations: Any, expected: Any) -> None:
@@ -79,6 +81,12 @@ def test_json_patch_does_what_its_rfc_says(target: Any, operations: Any, expecte
         ([{"op": "add", "path": "/a/b", "value": 1}], 422),
         ([{"op": "jump", "path": "/a"}], 400),
         ([{"path": "/a"}], 400),
+        (["jump"], 400),
+        ([{"op": "move", "path": "/a"}], 422),
+        ([{"op": "test", "path": "/a", "value": True}], 422),
+        ([{"op": "test", "path": "/list/-", "value": None}], 422),
+        ([{"op": "test", "path": "/missing/deeper", "value": None}], 422),
+        ([{"op": "test", "path": "", "value": None}], 422),
         ([{"op": "add", "path": "a", "value": 1}], 400),
         ({"a": 1}, 400),
     ],

@@ -1,0 +1,113 @@
+"""What each trick of `cluster/wire/lean_imports.py` saves: the agent's imports with all of them, then with one switched
+off at a time.
+
+    python -m bench.agent.tricks [--times 5]
+
+Private memory and processor time of a process that has imported what an agent imports: of some processes the median
+memory and the least time.
+Tricks overlap: what two of them leave out is saved as long as one of them is on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.agent.__main__ import memory_of
+from careen.cluster.wire.lean_imports import TRICKS
+
+RESULTS = Path(__file__).with_name("tricks.md")
+# As `careen agent` does, with a pause at the end in which the memory is read.
+IMPORTS = """
+import sys, time
+import careen.cli
+from careen.cluster.wire import lean_imports
+lean_imports.switched_off.update(sys.argv[1:])
+with lean_imports.lean_start():
+    import careen.cli.agent
+lean_imports.load_lean_client()
+lean_imports.load_lean_metrics()
+with lean_imports.without_collections():
+    import careen.agent.startup.wiring
+    from careen.cluster.wire.client import user_agent
+user_agent("agent")
+lean_imports.load_lean_kopf()
+print(time.process_time(), flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one process after its imports."""
+
+    private_kib: float
+    seconds: float
+
+
+def cost_without(*tricks: str, times: int) -> Cost:
+    """Of so many processes the median memory, and the least time: what other work adds is no cost of ours."""
+    found = [_measure(*tricks) for _ in range(times)]
+    return Cost(statistics.median(each.private_kib for each in found), min(each.seconds for each in found))
+
+
+def _measure(*tricks: str) -> Cost:
+    # Strings that hash differently make dictionaries of different sizes.
+    process = subprocess.Popen(
+        [sys.executable, "-c", IMPORTS, *tricks],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+    )
+    with process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        if not said:
+            raise SystemExit(f"the imports failed without {', '.join(tricks) or 'any change'}")
+        cost = Cost(memory_of(process.pid).private * 1024, float(said))
+        process.communicate()
+    return cost
+
+
+def rows(times: int) -> Iterator[str]:
+    """The table, line by line as it is measured."""
+    _measure()  # writes the bytecode that is missing
+    lean, whole = cost_without(times=times), cost_without(*TRICKS, times=times)
+    yield "| switched off | private memory, KiB | processor time, ms | the trick |"
+    yield "|---|---|---|---|"
+    yield f"| nothing | {lean.private_kib:.0f} | {1000 * lean.seconds:.0f} | |"
+    yield _row("everything", lean, whole, "")
+    for name, what in TRICKS.items():
+        yield _row(f"`{name}`", lean, cost_without(name, times=times), what)
+
+
+def _row(name: str, lean: Cost, cost: Cost, what: str) -> str:
+    more, longer = cost.private_kib - lean.private_kib, 1000 * (cost.seconds - lean.seconds)
+    return f"| {name} | {more:+.0f} | {longer:+.0f} | {what} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=5)
+    arguments = parser.parse_args()
+    head = f"""# What each trick of the agent's imports saves
+
+`make bench-tricks`, Python {platform.python_version()}: of {arguments.times} processes each, the median memory and the
+least time. What is left of the agent is in [results.md](results.md); the tricks are in
+`operator/careen/cluster/wire/lean_imports.py`. Tricks overlap: what two of them leave out is saved as long as one of
+them is on."""
+    lines = [head, ""]
+    for line in rows(arguments.times):
+        print(line, flush=True)
+        lines.append(line)
+    RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

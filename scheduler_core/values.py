@@ -1,0 +1,37 @@
+"""The base of values: frozen, compared field by field, and cheap to have many classes of.
+
+A class made by `dataclasses.dataclass` compiles six functions of its own; one made here shares them. The agent's
+memory and the start of every process feel that: `python -m bench.agent.tricks` measures it. A class that needs
+`field(init=False)`, `field(metadata=...)` or `cached_property` stays a dataclass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import Field, fields, make_dataclass
+from typing import TYPE_CHECKING, Any, dataclass_transform
+
+import msgspec
+
+
+class _Fields:
+    """What `replace`, `asdict` and `fields` of `dataclasses` ask a class for; made when they ask, with names only."""
+
+    def __init__(self) -> None:
+        self._made: dict[type[msgspec.Struct], dict[str, Field[Any]]] = {}
+
+    def __get__(self, _: object, owner: type[msgspec.Struct]) -> dict[str, Field[Any]]:
+        if owner not in self._made:
+            names = make_dataclass(owner.__name__, owner.__struct_fields__, init=False, repr=False, eq=False)
+            self._made[owner] = {each.name: each for each in fields(names)}
+        return self._made[owner]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class Value(msgspec.Struct, frozen=True):
+    """`class Place(Value):` is what `@dataclass(frozen=True, slots=True)` would make of it.
+
+    The type checker checks it as a dataclass, `dataclasses.replace` with it.
+    """
+
+    if not TYPE_CHECKING:  # which knows from `dataclass_transform` that it is there
+        __dataclass_fields__ = _Fields()

@@ -1,0 +1,19 @@
+"""The table of what the agent's import tricks save."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bench.agent import tricks
+from careen.cluster.wire.lean_imports import TRICKS
+
+
+def test_the_table_names_every_trick_and_no_other() -> None:
+    assert re.findall(r"^\| `([^`]+)` \|", tricks.RESULTS.read_text(), re.MULTILINE) == list(TRICKS)
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_the_agent_loads_its_libraries_without_each_trick(trick: str) -> None:
+    assert tricks.cost_without(trick, times=1).private_kib > 0
