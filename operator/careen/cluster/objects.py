@@ -187,6 +187,7 @@ class DaemonSetSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 class DaemonSetStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     desired_number_scheduled: int = 0
     current_number_scheduled: int = 0
+    number_misscheduled: int = 0
 
 
 class DaemonSet(msgspec.Struct, gc=False, frozen=True, rename="camel"):

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from careen.core.facts.observation import Taint
 from careen.core.facts.reasons import Code
+from careen.core.plain_text import annotation, one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,10 @@ class PatchNode:
     unschedulable: bool | None = None
     send_before: float | None = None
     adds_taint: bool = False
+
+    def __post_init__(self) -> None:
+        fit = {key: None if value is None else annotation(value) for key, value in self.annotations.items()}
+        object.__setattr__(self, "annotations", fit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +106,9 @@ class PostEvent:
     sentence: str
     is_warning: bool
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", one_line(self.sentence))
+
 
 class Occasion(StrEnum):
     """What people are told about, with kured's three message templates and ours."""
@@ -118,6 +126,9 @@ class Notify:
     occasion: Occasion
     sentence: str
     claim: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", one_line(self.sentence))
 
 
 Action = PatchNode | WriteLock | ConfirmClaim | Evict | AskReboot | PostEvent | Notify

@@ -13,14 +13,18 @@ from careen.core.actions import Action
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
+from careen.core.plain_text import one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why the node is where it is: a code for machines, a sentence for people."""
+    """Why the node is where it is: a code for machines, a sentence for people, fit to show whatever went into it."""
 
     code: Code
     sentence: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", one_line(self.sentence))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,10 @@ class Refusal:
     sentence: str
     since: datetime | None = None
     remedy: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("gate", "sentence", "remedy"):
+            object.__setattr__(self, name, one_line(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
