@@ -167,9 +167,7 @@ async def test_a_flood_of_output_is_read_to_its_end_and_not_kept() -> None:
     )
     tracemalloc.start()
     try:
-        outcome = await run_on_host(
-            [sys.executable, "-c", program], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS
-        )
+        outcome = await run_on_host([sys.executable, "-c", program], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
