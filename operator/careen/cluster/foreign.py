@@ -63,8 +63,7 @@ def _names(content: LockContent) -> str:
 
 
 def _has_kureds_image(daemonset: objects.DaemonSet) -> bool:
-    containers = daemonset.spec.template.spec.containers or ()
-    return any(_image_name(container.image) == "kured" for container in containers)
+    return any(_image_name(each.image) == "kured" for each in daemonset.spec.template.spec.containers)
 
 
 def _image_name(image: str) -> str:

@@ -27,7 +27,7 @@ from careen.core.actions import AskReboot, ConfirmClaim, Evict, EvictPod, Notify
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, RebootMemory, RebootOutcome
 from careen.core.facts.observation import Alert, Need, NeedAnswer, SelfTest, Unknown
-from careen.core.facts.policy import Policy
+from careen.core.facts.policy import AlertPolicy, Policy
 from careen.host import reboot
 from careen.settings.tree import Settings
 from tests.careen.agent.conftest import KEY, FakeAlerts, Shell
@@ -35,7 +35,9 @@ from tests.careen.cli.test_poisoned_texts import LOCKS, annotations
 from tests.careen.poisoned_texts import LONG, MARK, POISON, strings_in, unfit, unfit_json
 from tests.careen.virtual_shell import VirtualClock
 
-POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="careen", reboot_cordoned=False)
+POLICY = Policy(
+    node_name="n1", daemonset_namespace="careen", daemonset_name="careen", reboot_cordoned=False, alerts=AlertPolicy()
+)
 
 
 @dataclass
