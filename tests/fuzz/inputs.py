@@ -53,6 +53,7 @@ class Input:
     refusals: tuple[type[Exception], ...] = ()
     known: tuple[str, ...] = ()
     is_bytes: bool = False
+    is_yaml: bool = False  # its reader is Python, and takes long for large texts
 
 
 def as_configuration(text: str) -> object:
@@ -171,11 +172,25 @@ def _settings() -> list[Input]:
 INPUTS: tuple[Input, ...] = (
     *_settings(),
     Input("selector", Selector.parse, (ValueError,), ("a=b,c!=d", "a in (b,c),!d,e notin (f)", "x.io/y")),
-    Input("settings YAML", as_config_map, (BadSettings,), ("period: 5m\nconcurrency: 2", "reboot-days: [mon, tue]")),
-    Input("YAML", yaml_text.load, (yaml_text.BadYaml,), ("a: [1, {b: c}]", "&a [*a]", "? a\n: b", "!!python/none x")),
+    Input(
+        "settings YAML",
+        as_config_map,
+        (BadSettings,),
+        ("period: 5m\nconcurrency: 2", "reboot-days: [mon, tue]"),
+        is_yaml=True,
+    ),
+    Input(
+        "YAML",
+        yaml_text.load,
+        (yaml_text.BadYaml,),
+        ("a: [1, {b: c}]", "&a [*a]", "? a\n: b", "!!python/none x"),
+        is_yaml=True,
+    ),
     Input("kept settings", as_kept_settings, (), ('{"version":1,"settings":{"period":["5m"]},"leftOut":[]}',)),
-    Input("scheduler configuration", as_configuration, (ConfigurationError, yaml_text.BadYaml), (SCHEDULER,)),
-    Input("judged scheduler configuration", scheduler_config._why_not, (), (SCHEDULER,)),
+    Input(
+        "scheduler configuration", as_configuration, (ConfigurationError, yaml_text.BadYaml), (SCHEDULER,), is_yaml=True
+    ),
+    Input("judged scheduler configuration", scheduler_config._why_not, (), (SCHEDULER,), is_yaml=True),
     Input("scheduler duration", parse_duration_seconds, (), ("1h30m", "5s")),
     Input("quantity", parse_nanos, (QuantityError,), ("100m", "8Gi", "1e3", ".5", "-1", "9" * 5000, "1e" + "9" * 5000)),
     Input("Kubernetes version", KubeVersion.parse, (UnsupportedKubeVersionError,), ("v1.36.3", "1." + "9" * 5000)),
@@ -190,7 +205,7 @@ INPUTS: tuple[Input, ...] = (
     Input("Retry-After", as_retry_after, (), ("5", "9" * 5000, "Wed, 04 Mar 2026 12:00:00 GMT")),
     Input("HTTP date", http_date, (), ("Wed, 04 Mar 2026 12:00:00 GMT", "Wed, 04 Mar 99999 12:00:00 +9999")),
     Input("alerts", as_alerts, (), ('[{"metric":{"alertname":"a","alertstate":"firing"},"value":[1,"1"]}]',)),
-    Input("kubeconfig", as_kubeconfig, (CannotReachCluster,), (KUBECONFIG,)),
+    Input("kubeconfig", as_kubeconfig, (CannotReachCluster,), (KUBECONFIG,), is_yaml=True),
     Input("dump", lambda raw: read_dump(io.BytesIO(raw)), (UnreadableDumpError,), (DUMP,), is_bytes=True),
     Input("pages for a forecast", as_pages, (ValueError,), (NODES, PODS), is_bytes=True),
     Input(
