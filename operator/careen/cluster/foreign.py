@@ -57,7 +57,7 @@ def _held(annotation: str | None) -> str:
 
 
 def _names(content: LockContent) -> str:
-    names = ", ".join(one_line(name, 253) for name in content.holders[:_SHOWN_HOLDERS])
+    names = ", ".join(content.holders[:_SHOWN_HOLDERS])  # names: what is none has become "unreadable entry 1"
     more = len(content.holders) - _SHOWN_HOLDERS
     return f"{names} and {more} more" if more > 0 else names
 

@@ -14,7 +14,6 @@ from careen.core.decision import Refusal
 from careen.core.facts.observation import Need, NeedAnswer, SelfTest
 from careen.core.facts.phases import Phase
 from careen.core.facts.times import from_rfc3339
-from careen.core.plain_text import LONGEST_CELL, one_line
 
 
 class Metrics:
@@ -199,7 +198,7 @@ class Metrics:
         self._overdue.clear()
         for holder, since in holders:
             if (at := from_rfc3339(since)) is not None:
-                self._overdue.labels(self._node, one_line(holder, LONGEST_CELL)).set(at.timestamp())
+                self._overdue.labels(self._node, holder).set(at.timestamp())
 
     def show_config(self, *, ok: bool) -> None:
         """Whether the ConfigMap's settings are in force."""
