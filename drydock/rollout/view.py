@@ -8,6 +8,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from drydock.rollout.progress_report import NodeLine, Progress
 
@@ -62,7 +63,7 @@ def table_of(progress: Progress) -> Table:
     table.add_column("forecast", max_width=28, no_wrap=True, overflow="ellipsis")
     table.add_column("reason", ratio=1, no_wrap=True, overflow="ellipsis")
     for node in progress.nodes:
-        table.add_row(*_cells(node), style=_style(node))
+        table.add_row(*map(Text, _cells(node)), style=_style(node))
     return table
 
 

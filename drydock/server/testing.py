@@ -16,6 +16,7 @@ from typing import Any
 
 from drydock.rollout.kubeconfig import write_kubeconfig
 from drydock.server.api_server import ApiServer, embedded_api
+from drydock.server.kinds.object_rules import as_written
 from drydock.server.kinds.resources import BY_KIND, resource_named
 from drydock.server.store import Stored
 from drydock.server.verbs import DeleteOptions
@@ -31,7 +32,8 @@ class RunningServer:
         self.url = api.url
 
     def seed(self, *objects: dict[str, Any]) -> list[Stored]:
-        """Put objects (apiVersion and kind given) exactly as they are, status and all; namespaces appear as needed."""
+        """Put objects (apiVersion and kind given) as they are, status and all; namespaces appear as needed. What a
+        real server never leaves out is filled in."""
         return [self._seed(obj) for obj in objects]
 
     def _seed(self, obj: dict[str, Any]) -> Stored:
@@ -44,7 +46,11 @@ class RunningServer:
         metadata.setdefault("uid", f"uid-{resource.plural}-{namespace}-{metadata['name']}")
         metadata.setdefault("creationTimestamp", self.verbs.now())
         return self.store.put(
-            resource.storage, (namespace, metadata["name"]), {**obj, "metadata": metadata}, actor="seed", verb="create"
+            resource.storage,
+            (namespace, metadata["name"]),
+            as_written(resource, {**obj, "metadata": metadata}),
+            actor="seed",
+            verb="create",
         )
 
     def get(self, plural: str, name: str, namespace: str = "") -> dict[str, Any] | None:

@@ -40,7 +40,7 @@ class KubeVersion:
 
         Raises UnsupportedKubeVersionError when the text is no version or the release is outside 1.32 … 1.37.
         """
-        match = re.fullmatch(r"v?(\d+)\.(\d+)(?:\.\d+)?(?:[-+].*)?", text.strip())
+        match = re.fullmatch(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]+)?(?:[-+].*)?", text.strip())
         if match is None:
             raise UnsupportedKubeVersionError(f"{text!r} is not a Kubernetes version; write it like 1.36")
         release = (int(match[1]), int(match[2]))

@@ -22,6 +22,7 @@ _PATTERN: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([numkMGTPE]|[KM
 # No amount with a larger exponent fits the 63 bits that the scheduler computes with; smaller ones all round to
 # one nano-unit.
 _EXPONENT_BOUND: Final = 60
+_LONGEST: Final = 1_000  # letters; Python reads no number of more than 4,300 digits
 
 
 class QuantityError(ValueError):
@@ -34,11 +35,11 @@ def parse_nanos(text: str) -> int:
 
     Raises QuantityError when the text is none. Amounts above 2⁶³−1 units are cut to that, as the API does for
     binary suffixes."""
-    match = _PATTERN.fullmatch(text) if text else None
+    match = _PATTERN.fullmatch(text) if 0 < len(text) <= _LONGEST else None
     if match is None:
         raise QuantityError(
-            f"{text!r} is not a quantity: expected digits with a suffix such as m, k, M, G, Ki, Mi, Gi or an "
-            "exponent such as e3"
+            f"{text[:_LONGEST]!r} is not a quantity: expected digits with a suffix such as m, k, M, G, Ki, Mi, Gi or "
+            "an exponent such as e3"
         )
     sign, whole, fraction, suffix, exponent = match.groups(default="")
     digits = int(whole + fraction or "0")

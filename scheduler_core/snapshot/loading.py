@@ -285,7 +285,13 @@ class PageReader:
         self._unknown: set[tuple[str, str]] = set()
 
     def add(self, page: bytes) -> None:
-        """One body. ValueError when it is no JSON or names no kind."""
+        """One body. ValueError when it is no JSON, is nested too deeply to be read, or names no kind."""
+        try:
+            self._add(page)
+        except RecursionError:
+            raise ValueError("a page that is nested so deeply cannot be read") from None
+
+    def _add(self, page: bytes) -> None:
         with _without_collector():
             kind, api_version = _what_is_in(page)
             if self._collector.knows(kind, api_version):

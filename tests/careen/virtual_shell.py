@@ -45,13 +45,13 @@ def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
 def an_object(
     kind: str, name: str, *, namespace: str = "", metadata: dict[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """An object as a server answers it."""
-    return {"kind": kind, **more, "metadata": _meta(name, namespace) | (metadata or {})}
+    """An object as a server answers it: spec and status are never left out."""
+    return {"kind": kind, "spec": {}, "status": {}, **more, "metadata": _meta(name, namespace) | (metadata or {})}
 
 
 def a_list(kind: str, *items: dict[str, Any], token: str = "", version: str = "7") -> dict[str, Any]:
     """A page of a list as a server answers it: the items carry no kind."""
-    whole = [{**item, "metadata": _meta("", "") | item["metadata"]} for item in items]
+    whole = [{"spec": {}, "status": {}, **item, "metadata": _meta("", "") | item["metadata"]} for item in items]
     return {
         "kind": f"{kind}List",
         "metadata": {"resourceVersion": version, **({"continue": token} if token else {})},

@@ -48,17 +48,23 @@ _ZERO_STATUS: dict[str, tuple[str, ...]] = {
 }
 
 
+def as_written(resource: ResourceType, obj: Object) -> Object:
+    """The object with what Go writes whatever its value: structs that are no pointers, and the numbers of a status."""
+    if not resource.has_status:
+        return obj
+    zeros = dict.fromkeys(_ZERO_STATUS.get(resource.plural, ()), 0)
+    return {**obj, "spec": obj.get("spec") or {}, "status": {**zeros, **(obj.get("status") or {})}}
+
+
 def prepared_for_create(resource: ResourceType, obj: Object) -> Object:
     """The object with defaults filled in and what a client may not decide taken away."""
     result = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
     if resource.has_status and not resource.keeps_status_on_create:
         result.pop("status", None)
     result = _defaulted(resource, result)
-    if resource.plural in _ZERO_STATUS:
-        result["status"] = dict.fromkeys(_ZERO_STATUS[resource.plural], 0)
     if resource.plural in _COUNTED:
         result["metadata"] = {**result["metadata"], "generation": 1}
-    return _without_empties(resource, result)
+    return as_written(resource, _without_empties(resource, result))
 
 
 def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Object, subresource: str) -> Object:
@@ -78,7 +84,7 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
             result["status"] = old["status"]
     result = _defaulted(resource, result) if subresource != "status" else result
     result["metadata"] = _kept_identity(resource, old, result)
-    return _without_empties(resource, result)
+    return as_written(resource, _without_empties(resource, result))
 
 
 def _without_empties(resource: ResourceType, obj: Object) -> Object:

@@ -13,6 +13,7 @@ from typing import Any
 
 from careen.agent.telemetry.metrics import Metrics
 from careen.core.actions import Notify, Occasion
+from careen.core.plain_text import lines, one_line
 from careen.services.notification_urls import Target
 from careen.services.notify import Outcome, send
 from careen.settings.tree import Settings
@@ -111,7 +112,7 @@ _TEMPLATES = {
 def wording(message: Notify, settings: Settings, node: str) -> str:
     """The text: of the template for the occasion, or the message's own sentence where there is none."""
     template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
-    return _filled(template, node) or message.sentence
+    return lines(_filled(template, one_line(node)) or message.sentence)
 
 
 def _filled(template: str, node: str) -> str:

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
+
+from careen.cli.support.screen import errors_fit_to_show, say
 
 
 class Entry(NamedTuple):
@@ -61,6 +63,14 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        with errors_fit_to_show():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with errors_fit_to_show():
+            return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
         # Click would load every command for its first line.
         with formatter.section("Commands"):
@@ -75,7 +85,7 @@ def _lean() -> AbstractContextManager[None]:
 
 def _tell_version(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
     if is_asked and not context.resilient_parsing:
-        click.echo(f"careen, version {_version()}")
+        say(f"careen, version {_version()}")
         context.exit()
 
 

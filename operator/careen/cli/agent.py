@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from careen.cli.support.agent_options import agent_options, given_flags
+from careen.cli.support.screen import say
 from careen.cluster.wire.lean_imports import load_lean_client, load_lean_metrics, without_collections
 from careen.settings.live import Given
 from careen.settings.sources import BadSettings
@@ -36,10 +37,10 @@ def agent(**values: Any) -> None:
         loop.run_until_complete(Agent(given).run())
     except BadSettings as error:
         for problem in error.problems:
-            click.echo(f"careen agent: {problem}", err=True)
+            say(f"careen agent: {problem}", err=True)
         _leave(2)
     except CannotReachCluster as error:
-        click.echo(f"careen agent: {error}", err=True)
+        say(f"careen agent: {error}", err=True)
         _leave(2)
     _leave(0)
 

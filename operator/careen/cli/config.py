@@ -23,6 +23,7 @@ from careen.cli.support.agents_settings import (
     title_of,
 )
 from careen.cli.support.options import output_option, show
+from careen.cli.support.screen import SeveralProblems
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.client import CannotReachCluster, connect
 from careen.cluster.wire.errors import ClusterError
@@ -53,7 +54,7 @@ def config(*, here: bool, output: str, **values: Any) -> None:
     try:
         resolved, notes = asyncio.run(_resolved(flags, here=here or bool(set(flags) - _WHERE)))
     except BadSettings as error:
-        raise click.UsageError("\n".join(error.problems)) from error
+        raise SeveralProblems(error.problems) from error
     except CannotReachCluster as error:
         raise click.UsageError(f"{error}; or give --here") from error
     except ClusterError as error:

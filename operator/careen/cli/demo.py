@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from careen.cli.support.files import try_folder, why
+from careen.cli.support.screen import say, say_lines
 
 if TYPE_CHECKING:
     from drydock.rollout.progress_report import Progress
@@ -192,7 +193,7 @@ async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain:
     try:
         return await _run(plan, folder, serve=serve, plain=plain, is_kept=is_kept)
     except asyncio.CancelledError:
-        click.echo("stopped; agents and API server are gone", err=True)
+        say("stopped; agents and API server are gone", err=True)
         return 130
 
 
@@ -201,7 +202,7 @@ async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_
 
     async with running_rollout(plan, folder) as rollout:
         agents = "" if not plan.has_agents else f" and {plan.nodes} agents"
-        click.echo(f"An embedded cluster of {plan.nodes} nodes{agents} is starting at {rollout.cluster.api.url}.")
+        say(f"An embedded cluster of {plan.nodes} nodes{agents} is starting at {rollout.cluster.api.url}.")
         await rollout.set_up()
         if serve:
             return await _serve(rollout, folder)
@@ -210,7 +211,7 @@ async def _run(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_
         not_kept = _keep_evidence(rollout, folder) if is_kept else ""
         _tell(verdict)
         if not_kept:
-            click.echo(f"Error: {not_kept}", err=True)
+            say(f"Error: {not_kept}", err=True)
         return 1 if verdict.broken else _NoVerdict.exit_code if not_kept else 0
 
 
@@ -219,7 +220,7 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
 
     config = write_kubeconfig(folder / "kubeconfig", rollout.cluster.api.url)
     host = next(iter(rollout.cluster.hosts.by_name.values()))
-    click.echo(
+    say_lines(
         f"\nThe cluster is up. In another terminal:\n\n    export KUBECONFIG={config}\n    kubectl get "
         "nodes\n    careen status\n"
         f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} wants a "
@@ -260,14 +261,14 @@ def _keep_evidence(rollout: Rollout, folder: Path) -> str:
 
 def _tell(verdict: Verdict) -> None:
     for name, codes in sorted(verdict.crashes.items()):
-        click.echo(f"the agent of {name} ended by itself with exit code {', '.join(map(str, codes))}")
+        say(f"the agent of {name} ended by itself with exit code {', '.join(map(str, codes))}")
     for broken in verdict.broken:
-        click.echo(f"\nBROKEN: {broken.rule.sentence} ({broken.rule.name})")
+        say_lines(f"\nBROKEN: {broken.rule.sentence} ({broken.rule.name})")
         for breach in broken.breaches[:_BREACHES_SHOWN]:
-            click.echo(f"    {breach.sentence}")
+            say(f"    {breach.sentence}")
         if len(broken.breaches) > _BREACHES_SHOWN:
-            click.echo(f"    and {len(broken.breaches) - _BREACHES_SHOWN} more")
+            say(f"    and {len(broken.breaches) - _BREACHES_SHOWN} more")
     width = shutil.get_terminal_size().columns
-    click.echo("-" * min(width, 100))
-    click.echo(f"set up in {verdict.setup_seconds:.0f} s, {verdict.requests} API requests by the agents")
-    click.echo(verdict.sentence)
+    say("-" * min(width, 100))
+    say(f"set up in {verdict.setup_seconds:.0f} s, {verdict.requests} API requests by the agents")
+    say(verdict.sentence)

@@ -10,6 +10,7 @@ import click
 from careen.agent.forecast.child import supported
 from careen.cli.support.files import dump_of, text_of
 from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.cli.support.screen import say
 from careen.report.explain_report import explain_json, explain_text
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
@@ -78,7 +79,7 @@ def _from_dump(path: Path) -> World:
 
 def _say(note: str) -> None:
     if note:
-        click.echo(f"Note: {note}.", err=True)
+        say(f"Note: {note}.", err=True)
 
 
 def _configuration(path: Path | None) -> Configuration | None:

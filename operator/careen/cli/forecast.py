@@ -15,6 +15,7 @@ from careen.agent.clock import SystemClock
 from careen.agent.forecast.forecaster import Limits, Mistake, forecast_together
 from careen.cli.support.files import text_of, try_to_read
 from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.cli.support.screen import say
 from careen.core.facts.observation import Unknown
 from careen.report.forecast_report import NOT_KNOWN, exit_code_of_all, forecasts_json, forecasts_text
 from scheduler_core.simulation.forecast import Forecast
@@ -92,7 +93,7 @@ def forecast(
     if isinstance(made, Mistake):
         raise click.UsageError(made.why)
     if isinstance(made, Unknown):
-        click.echo(f"Error: the forecast could not be made: {made.why}", err=True)
+        say(f"Error: the forecast could not be made: {made.why}", err=True)
         raise click.exceptions.Exit(NOT_KNOWN)
     if asked.note and not scheduler_config:
         made = tuple(replace(each, notes=(*each.notes, asked.note)) for each in made)

@@ -8,6 +8,7 @@ import click
 
 from careen.cli.support.connection import Cluster, annotate_node, read_node_or_fail
 from careen.cli.support.options import cluster_command
+from careen.cli.support.screen import say
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import WORKING, Phase
@@ -40,11 +41,11 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if before := seen.annotations.get(keys.HOLD):
-            click.echo(f"{node} was held already: {before}. That is being replaced.")
+            say(f"{node} was held already: {before}. That is being replaced.")
         return {keys.HOLD: text}
 
     seen = await annotate_node(cluster, node, "hold", change)
-    click.echo(f"Held: {text}. " + _what_now(seen))
+    say(f"Held: {text}. " + _what_now(seen))
 
 
 @click.command()
@@ -54,10 +55,10 @@ async def unhold(cluster: Cluster, *, node: str) -> None:
     """Let NODE go on."""
     before = (await read_node_or_fail(cluster, node)).annotations.get(keys.HOLD)
     if before is None:
-        click.echo(f"{node} is not held; nothing was changed.")
+        say(f"{node} is not held; nothing was changed.")
         return
     await annotate_node(cluster, node, "unhold", lambda _: {keys.HOLD: None})
-    click.echo(f"{node} is no longer held. It was: {before}.")
+    say(f"{node} is no longer held. It was: {before}.")
 
 
 def _what_now(node: NodeView) -> str:

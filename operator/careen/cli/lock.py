@@ -11,6 +11,7 @@ import click
 
 from careen.cli.support.connection import TRIES, Cluster, read_lock
 from careen.cli.support.options import cluster_command, output_option, show
+from careen.cli.support.screen import say
 from careen.cluster.nodes import read_node
 from careen.cluster.wire.writes import Landed, Rejected, StillUnclear
 from careen.core.actions import WriteLock
@@ -20,7 +21,7 @@ from careen.core.facts.phases import WORKING
 from careen.core.lock import content as claims
 from careen.core.lock.content import Garbage, LockContent
 from careen.report.lock_report import lock_json, lock_text
-from careen.report.tables import listed
+from careen.report.tables import listed, paragraph
 
 
 @click.group(name="lock")
@@ -41,7 +42,7 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
     def text(width: int | None) -> str:
         lines = [lock_text(state, nodes, now, where=cluster.lock_title, width=width)]
         if isinstance(state, Garbage):
-            lines += ["", f"It says: {reading.content}", _how_to_clear(cluster)]
+            lines += ["", paragraph(f"It says: {reading.content}"), _how_to_clear(cluster)]
         return "\n".join(lines)
 
     show(output, text=text, value=lambda: lock_json(state, reading.content))
@@ -56,22 +57,22 @@ async def pause(cluster: Cluster, *, reason: str) -> None:
 
     def paused(content: LockContent) -> LockContent | None:
         if content.is_paused and content.pause_reason == reason:
-            click.echo("It is paused already; nothing was changed.")
+            say("It is paused already; nothing was changed.")
             return None
         if content.is_paused:
-            click.echo(
+            say(
                 f"It is paused already{f' ({content.pause_reason})' if content.pause_reason else ''}; the "
                 "reason is being replaced."
             )
         if content.holders:
-            click.echo(
+            say(
                 f"Claims of {listed(content.holders)} stay in the lock: a node that is draining undoes it, "
                 "one that reboots finishes."
             )
         return claims.pause(content, reason, content.max_owners)
 
     if await _rewrite(cluster, "pause", paused):
-        click.echo("Paused: no node starts until `careen lock resume`.")
+        say("Paused: no node starts until `careen lock resume`.")
 
 
 @lock.command()
@@ -81,14 +82,14 @@ async def resume(cluster: Cluster) -> None:
 
     def resumed(content: LockContent) -> LockContent | None:
         if not content.is_paused:
-            click.echo("It is not paused; nothing was changed.")
+            say("It is not paused; nothing was changed.")
             return None
         if content.pause_reason:
-            click.echo(f"It was paused: {content.pause_reason}.")
+            say(f"It was paused: {content.pause_reason}.")
         return claims.resume(content)
 
     if await _rewrite(cluster, "resume", resumed):
-        click.echo("Resumed: nodes start again.")
+        say("Resumed: nodes start again.")
 
 
 @lock.command()
@@ -101,7 +102,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
     working = isinstance(seen, NodeView) and seen.annotations.get(keys.PHASE) in WORKING
     if working and not yes:
         assert isinstance(seen, NodeView)
-        click.echo(
+        say(
             f"{node} is {seen.annotations[keys.PHASE]}: it works under this claim, will put it back and say so. "
             f"Until then another node may start, and one more than allowed be down. `careen hold {node}` "
             "stops it properly."
@@ -117,11 +118,11 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
                 else ""
             )
             raise click.UsageError(f"{node} holds no claim in {cluster.lock_title}{held}")
-        click.echo(f"Freeing the claim of {node}, taken {entries[0].created or 'at an unknown time'}.")
+        say(f"Freeing the claim of {node}, taken {entries[0].created or 'at an unknown time'}.")
         return claims.release_by_hand(content, node)
 
     if await _rewrite(cluster, "release by hand", released):
-        click.echo("Freed: the next node may go.")
+        say("Freed: the next node may go.")
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
@@ -146,7 +147,7 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
             raise click.ClickException(
                 f"it is not known whether the lock was changed: {outcome.why}; look with `careen lock show`"
             )
-        click.echo("Somebody changed the lock at the same moment; reading it again.")
+        say("Somebody changed the lock at the same moment; reading it again.")
     raise click.ClickException(
         f"the lock changed {TRIES} times while it was being written; nothing was changed, try again"
     )

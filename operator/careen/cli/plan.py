@@ -18,6 +18,7 @@ from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cli.support.files import Written, dump_of, text_of, why
 from careen.cli.support.options import Connection, connection_options, output_option, show
 from careen.cli.support.progress import told
+from careen.cli.support.screen import say
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
@@ -261,7 +262,7 @@ def _write_report(path: Path, made: Plan) -> str:
         path.write_text(plan_html(made), encoding="utf-8")
     except OSError as error:
         return f"the report could not be written: {path}: {why(error)}; the plan itself is above"
-    click.echo(f"The report is in {path}.", err=True)
+    say(f"The report is in {path}.", err=True)
     return ""
 
 

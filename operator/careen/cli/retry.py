@@ -6,6 +6,7 @@ import click
 
 from careen.cli.support.connection import Cluster, annotate_node, read_node_or_fail
 from careen.cli.support.options import cluster_command
+from careen.cli.support.screen import say
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.times import rfc3339
@@ -23,6 +24,6 @@ async def retry(cluster: Cluster, *, node: str) -> None:
             f"{node} is {phase_of(seen)}, so there is nothing to try again; `careen why {node}` says what it is at"
         )
     if phase_of(seen) == Phase.FAILED:
-        click.echo(f"{node} failed: {seen.annotations.get(keys.REASON, 'no reason given')}")
+        say(f"{node} failed: {seen.annotations.get(keys.REASON, 'no reason given')}")
     await annotate_node(cluster, node, "retry", lambda _: {keys.RETRY: rfc3339(cluster.clock.now())})
-    click.echo(f"Asked: the agent of {node} sees it at its next look; `careen why {node}` shows what came of it.")
+    say(f"Asked: the agent of {node} sees it at its next look; `careen why {node}` shows what came of it.")

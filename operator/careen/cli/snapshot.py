@@ -13,6 +13,7 @@ import click
 from careen.cli.support.connection import Cluster
 from careen.cli.support.files import Written, why
 from careen.cli.support.options import cluster_command
+from careen.cli.support.screen import say
 from careen.cluster.snapshot_reader import again_if_expired, pages, server_version
 from careen.core.facts.times import rfc3339
 from careen.report.tables import count_of
@@ -36,7 +37,7 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
     header = Header(kube_version=await server_version(cluster.api), taken_at=rfc3339(cluster.clock.now()))
     # Handed on only when it is whole: a cluster that cannot be read to its end leaves no half dump behind.
     kept, size = await again_if_expired(lambda: _read_and_hand_on(cluster, header, target))
-    click.echo(f"{count_of(kept, 'list page')}, {size:,} bytes compressed", err=True)
+    say(f"{count_of(kept, 'list page')}, {size:,} bytes compressed", err=True)
 
 
 async def _read_and_hand_on(cluster: Cluster, header: Header, target: Path | None) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from typing import Any
 from careen.cluster import objects
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import ClusterError, Conflict, NotSent, TooManyRequests
+from careen.core.plain_text import one_line
 from scheduler_core.values import Value
 
 # `kubectl describe node` looks here for a Node's Events, by its UID; Nodes have no namespace of their own.
@@ -86,7 +87,7 @@ def event(
         "involvedObject": involved,
         "type": "Warning" if is_warning else "Normal",
         "reason": reason,
-        "message": sentence.encode()[:_LONGEST_NOTE].decode(errors="ignore"),
+        "message": one_line(sentence).encode()[:_LONGEST_NOTE].decode(errors="ignore"),
         "source": {"component": COMPONENT, "host": host},
         "reportingComponent": COMPONENT,
         "reportingInstance": host,

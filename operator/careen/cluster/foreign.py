@@ -1,43 +1,70 @@
-"""Other reboot coordinators in the cluster: a kured that runs, or a live lock that one left behind."""
+"""Other reboot coordinators in the cluster: one whose pods run, or the live lock of a kured that was taken away.
+
+Anybody who may create a DaemonSet in some namespace may give it kured's image name or kured's annotation. Such an
+object counts only while it has pods. Kured's own place, `kube-system/kured`, belongs to the administrators: pods that
+are wanted count there before they start, and a claim without any pods, because a node may be down under it."""
 
 from __future__ import annotations
 
 from careen.cluster import objects
 from careen.cluster.wire.api import ApiServer
 from careen.core.facts.keys import LOCK_ANNOTATION
+from careen.core.lock.content import Garbage, LockContent, parse
+from careen.core.plain_text import one_line
 
 DAEMONSETS = "/apis/apps/v1/daemonsets"
+KUREDS_PLACE = ("kube-system", "kured")  # where its manifests and its chart's documentation put it
+_SHOWN_HOLDERS = 3
 
 
 async def find_foreign(api: ApiServer, *, namespace: str, name: str) -> tuple[str, ...]:
     """A sentence for each foreign coordinator; `namespace` and `name` are our own DaemonSet's, which does not count.
 
-    Seen are DaemonSets whose image is called kured and that have pods, and kured's lock on any other DaemonSet.
+    Seen are DaemonSets with pods whose image is called kured, and kured's lock with a claim or a pause in it.
     """
     found: list[str] = []
     for each in await api.items(DAEMONSETS, objects.DaemonSet):
-        meta = each.metadata
-        if (meta.namespace, meta.name) == (namespace, name):
+        place = (each.metadata.namespace, each.metadata.name)
+        pods = max(_pods(each), each.status.desired_number_scheduled if place == KUREDS_PLACE else 0)
+        if place == (namespace, name) or not (pods or place == KUREDS_PLACE):
             continue
-        title = f"DaemonSet {meta.namespace}/{meta.name}"
-        if _runs_kured(each):
+        title = one_line(f"DaemonSet {place[0]}/{place[1]}", 400)
+        if pods and _has_kureds_image(each):
             found.append(
-                f"{title} runs kured on {each.status.desired_number_scheduled} nodes: two coordinators would "
-                "reboot at once; remove one of them"
+                f"{title} runs kured on {pods} nodes: two coordinators would reboot at once; remove one of them"
             )
-        elif lock := (meta.annotations or {}).get(LOCK_ANNOTATION):
+        elif held := _held((each.metadata.annotations or {}).get(LOCK_ANNOTATION)):
             found.append(
-                f"{title} carries a lock of another coordinator ({lock[:120]}): wait for its reboot to end, "
+                f"{title} carries a lock of another coordinator ({held}): wait for its reboot to end, "
                 f"or remove the annotation {LOCK_ANNOTATION}"
             )
     return tuple(sorted(found))
 
 
-def _runs_kured(daemonset: objects.DaemonSet) -> bool:
-    if max(daemonset.status.desired_number_scheduled, daemonset.status.current_number_scheduled) == 0:
-        return False
-    containers = daemonset.spec.template.spec.containers or ()
-    return any(_image_name(container.image) == "kured" for container in containers)
+def _pods(daemonset: objects.DaemonSet) -> int:
+    """On how many nodes its pods are, those on nodes that it does not want any more among them. One that is not
+    ready counts: it may start at any moment."""
+    return max(0, daemonset.status.current_number_scheduled) + max(0, daemonset.status.number_misscheduled)
+
+
+def _held(annotation: str | None) -> str:
+    """What stands in the lock, in our words; empty where nothing is held. Kured leaves an empty list of claims."""
+    content = parse(annotation)
+    if isinstance(content, Garbage):
+        return "it cannot be understood"
+    if content.is_paused:
+        return "it is held by hand"
+    return f"held by {_names(content)}" if content.entries else ""
+
+
+def _names(content: LockContent) -> str:
+    names = ", ".join(content.holders[:_SHOWN_HOLDERS])  # names: what is none has become "unreadable entry 1"
+    more = len(content.holders) - _SHOWN_HOLDERS
+    return f"{names} and {more} more" if more > 0 else names
+
+
+def _has_kureds_image(daemonset: objects.DaemonSet) -> bool:
+    return any(_image_name(each.image) == "kured" for each in daemonset.spec.template.spec.containers)
 
 
 def _image_name(image: str) -> str:

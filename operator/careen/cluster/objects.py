@@ -1,5 +1,9 @@
 """The few fields of API objects that careen reads, as msgspec structs, and how they become the core's values.
 
+A field without a default is one that every answer of an API server has: Go writes it whatever its value
+(`json:"name"`, or a struct that is no pointer). An answer without it is no answer about the object: decoding refuses
+it, and `wire/answers.py` calls it unclear. Fields that Go leaves out when they are empty (`omitempty`) have a default.
+
 Unknown fields are skipped while decoding, so a Node of 6 KB costs as much memory as what is named here.
 `gc=False`: the cyclic collector need not walk thousands of objects that cannot form cycles.
 """
@@ -20,17 +24,17 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class OwnerReference(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
+    kind: str
+    name: str
+    uid: str
     controller: bool | None = None
 
 
 class Meta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    name: str = ""
+    name: str
+    uid: str
+    resource_version: str
     namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     generation: int = 0
     creation_timestamp: datetime | None = None
     labels: dict[str, str] | None = None
@@ -43,12 +47,12 @@ class Meta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 class ObjectHead(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """Any object, as far as its metadata."""
 
-    metadata: Meta = Meta()
+    metadata: Meta
 
 
 class NodeTaint(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     key: str
-    effect: str = ""
+    effect: str
     value: str | None = None
     time_added: str | None = None
 
@@ -59,8 +63,8 @@ class NodeSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class Condition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    type: str = ""
-    status: str = ""
+    type: str
+    status: str
 
 
 class NodeSystemInfo(msgspec.Struct, gc=False, frozen=True, rename={"boot_id": "bootID"}):
@@ -73,9 +77,9 @@ class NodeStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class Node(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    metadata: Meta = Meta()
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    metadata: Meta
+    spec: NodeSpec
+    status: NodeStatus
 
 
 class ManagedFields(msgspec.Struct, gc=False, frozen=True, rename={"fields": "fieldsV1"}):
@@ -93,7 +97,7 @@ class ManagedMeta(Meta, gc=False, frozen=True, rename="camel"):
 class ManagedNode(Node, gc=False, frozen=True, rename="camel"):
     """A Node with the record of who set what: for single ones, because it is as long as the rest."""
 
-    metadata: ManagedMeta = ManagedMeta()
+    metadata: ManagedMeta
 
 
 class _SpecFields(msgspec.Struct, gc=False, frozen=True):
@@ -128,9 +132,9 @@ class PodStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class Pod(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    metadata: Meta = Meta()
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    metadata: Meta
+    spec: PodSpec
+    status: PodStatus
 
 
 class BoundSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -140,13 +144,13 @@ class BoundSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class BoundTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    spec: BoundSpec = BoundSpec()
+    spec: BoundSpec
 
 
 class PlacedPod(Pod, gc=False, frozen=True, rename="camel"):
     """A Pod with the record of who set what: for the pods of one node, because it is as long as the rest."""
 
-    metadata: ManagedMeta = ManagedMeta()
+    metadata: ManagedMeta
 
 
 class ReplicasSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -163,9 +167,9 @@ class ReplicasStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 class Workload(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """A controller of pods, whichever kind it is."""
 
-    metadata: Meta = Meta()
-    spec: ReplicasSpec = ReplicasSpec()
-    status: ReplicasStatus = ReplicasStatus()
+    metadata: Meta
+    spec: ReplicasSpec
+    status: ReplicasStatus
 
 
 class Container(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -173,38 +177,39 @@ class Container(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class PodTemplateSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    containers: list[Container] | None = None
+    containers: list[Container]
 
 
 class PodTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    spec: PodTemplateSpec = PodTemplateSpec()
+    spec: PodTemplateSpec
 
 
 class DaemonSetSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    template: PodTemplate = PodTemplate()
+    template: PodTemplate
 
 
 class DaemonSetStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    desired_number_scheduled: int = 0
-    current_number_scheduled: int = 0
+    desired_number_scheduled: int
+    current_number_scheduled: int
+    number_misscheduled: int
 
 
 class DaemonSet(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    metadata: Meta = Meta()
-    spec: DaemonSetSpec = DaemonSetSpec()
-    status: DaemonSetStatus = DaemonSetStatus()
+    metadata: Meta
+    spec: DaemonSetSpec
+    status: DaemonSetStatus
 
 
 class ConfigMap(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    metadata: Meta = Meta()
+    metadata: Meta
     data: dict[str, str] | None = None
 
 
 class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """The DaemonSet as the carrier of the lock: its metadata, and how many nodes should run an agent."""
 
-    metadata: Meta = Meta()
-    status: DaemonSetStatus = DaemonSetStatus()
+    metadata: Meta
+    status: DaemonSetStatus
 
 
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
@@ -308,9 +313,12 @@ def _tolerates_cordon(toleration: Toleration) -> bool:
     )
 
 
+_NO_OWNER = OwnerReference(kind="", name="", uid="")
+
+
 def controller_of(meta: Meta) -> OwnerReference:
     """The reference that is marked as the controller; an empty one if there is none."""
-    return next((each for each in meta.owner_references or () if each.controller), OwnerReference())
+    return next((each for each in meta.owner_references or () if each.controller), _NO_OWNER)
 
 
 def owner_health(kind: str, workload: Workload) -> OwnerHealth:

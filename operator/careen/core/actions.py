@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from careen.core.facts.observation import Taint
 from careen.core.facts.reasons import Code
+from careen.core.plain_text import annotation, one_line
 from scheduler_core.values import Value
 
 
@@ -32,6 +34,10 @@ class PatchNode(Value, kw_only=True):
     unschedulable: bool | None = None
     send_before: float | None = None
     adds_taint: bool = False
+
+    def __post_init__(self) -> None:
+        fit = {key: None if value is None else annotation(value) for key, value in self.annotations.items()}
+        force_setattr(self, "annotations", fit)
 
 
 class WriteLock(Value, kw_only=True):
@@ -96,6 +102,9 @@ class PostEvent(Value, kw_only=True):
     sentence: str
     is_warning: bool
 
+    def __post_init__(self) -> None:
+        force_setattr(self, "sentence", one_line(self.sentence))
+
 
 class Occasion(StrEnum):
     """What people are told about, with kured's three message templates and ours."""
@@ -112,6 +121,9 @@ class Notify(Value, kw_only=True):
     occasion: Occasion
     sentence: str
     claim: str = ""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "sentence", one_line(self.sentence))
 
 
 Action = PatchNode | WriteLock | ConfirmClaim | Evict | AskReboot | PostEvent | Notify

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from msgspec.structs import force_setattr
+
 from careen.core.actions import Action
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
+from careen.core.plain_text import one_line
 from scheduler_core.values import Value
 
 
 class Reason(Value, kw_only=True):
-    """Why the node is where it is: a code for machines, a sentence for people."""
+    """Why the node is where it is: a code for machines, a sentence for people, fit to show whatever went into it."""
 
     code: Code
     sentence: str
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "sentence", one_line(self.sentence))
 
 
 class Refusal(Value, kw_only=True):
@@ -34,6 +40,10 @@ class Refusal(Value, kw_only=True):
     sentence: str
     since: datetime | None = None
     remedy: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("gate", "sentence", "remedy"):
+            force_setattr(self, name, one_line(getattr(self, name)))
 
 
 class Decision(Value, kw_only=True):

@@ -17,6 +17,7 @@ from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import MANUAL
+from careen.core.plain_text import annotation, one_line
 from scheduler_core.values import Value
 
 BROKEN_TURNS = 5
@@ -212,7 +213,7 @@ def _patch(
         return None
     changed: dict[str, Any] = {
         "resourceVersion": metadata["resourceVersion"],
-        "annotations": dict(annotations),
+        "annotations": {key: None if value is None else annotation(value) for key, value in annotations.items()},
     }
     if labels:
         changed["labels"] = dict(labels)
@@ -225,7 +226,7 @@ def _annotations(node: Any) -> Mapping[str, Any]:
 
 def _told(text: str) -> str:
     """One line, of a length that can be read, that cannot be taken for two clauses."""
-    return " ".join(text.replace(";", ",").split())[:_LONGEST]
+    return one_line(" ".join(text[: 4 * _LONGEST].replace(";", ",").split()), _LONGEST)
 
 
 def _dict(value: Any) -> Mapping[str, Any]:

@@ -27,6 +27,7 @@ from careen.core.facts.untrusted import json_of, short
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.plain_text import one_line
 from careen.core.situation import Situation
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from scheduler_core.values import Value
@@ -97,7 +98,7 @@ def stay(
     annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
     """Remain in the phase; tell the Node when what it says would be out of date. `is_silent` leaves the Node alone."""
-    before = memory or situation.memory
+    sentence, before = one_line(sentence), memory or situation.memory
     refusals = with_since(situation, refusals)
     patch = (
         None
@@ -141,7 +142,7 @@ def move(
     """Write the record for a phase (another one, or the same with a changed record) in one patch, with what
     else changes."""
     assert is_allowed(situation.phase, phase), f"no move {situation.phase} → {phase}"
-    before = memory or situation.memory
+    sentence, before = one_line(sentence), memory or situation.memory
     refusals = with_since(situation, refusals)
     patch = PatchNode(
         purpose=f"{phase}: {code}",

@@ -15,7 +15,8 @@ from scheduler_core.values import Value
 NSENTER = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
 _END_SECONDS = 2.0  # a process that was killed is gone in milliseconds
 _CANNOT_EXECUTE, _NO_SUCH_PROGRAM = 126, 127  # as a shell has it, and nsenter after it
-_MOST_OUTPUT = 2_000  # characters kept for a sentence; more than that nobody reads
+_END_BYTES = 1_000  # kept of the beginning and of the end of what a command prints: enough for a sentence
+_CHUNK_BYTES = 64 * 1024
 
 
 class HostExec(StrEnum):
@@ -78,7 +79,7 @@ async def run_on_host(
         return NotFollowed(str(error))
     try:
         async with asyncio.timeout(deadline_seconds):
-            output, errors = await process.communicate()
+            output, errors = await _read_to_the_end(process)
     except TimeoutError:
         await kill_group(process)
         return TimedOut(deadline_seconds)
@@ -125,8 +126,27 @@ async def kill_group(process: asyncio.subprocess.Process) -> None:
     # is gone.
     with suppress(TimeoutError):
         async with asyncio.timeout(_END_SECONDS):
-            await process.communicate()
+            await _read_to_the_end(process)
+
+
+async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    """Waits until the process has ended and both pipes are closed; the kept parts of its output and its errors."""
+    if process.stdin is not None:
+        process.stdin.close()
+    output, errors, _ = await asyncio.gather(_ends_of(process.stdout), _ends_of(process.stderr), process.wait())
+    return output, errors
+
+
+async def _ends_of(pipe: asyncio.StreamReader | None) -> bytes:
+    """The beginning and the end of what comes through the pipe. All of it is read, so that the command is never held
+    up by a full pipe, and no more than two chunks of it are in memory at once."""
+    head, tail, is_cut = b"", b"", False
+    while pipe is not None and (chunk := await pipe.read(_CHUNK_BYTES)):
+        room = _END_BYTES - len(head)
+        head, rest = head + chunk[:room], tail + chunk[room:]
+        is_cut, tail = is_cut or len(rest) > _END_BYTES, rest[-_END_BYTES:]
+    return head + (b" ... " if is_cut else b"") + tail
 
 
 def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace").strip()[:_MOST_OUTPUT]
+    return raw.decode("utf-8", "replace").strip()

@@ -73,7 +73,7 @@ def _one_node(row: NodeRecord, width: int | None) -> list[str]:
         rows.append(["all plugins", "score", str(row.total)])
     if not rows:
         rows = [[row.refusal.plugin if row.refusal else "", "prefilter", _verdict(row.refusal)]]
-    return [f"{row.node}:", table(["PLUGIN", "POINT", "ANSWER"], rows, width=width)]
+    return [paragraph(f"{row.node}:"), table(["PLUGIN", "POINT", "ANSWER"], rows, width=width)]
 
 
 def _scoring_plugins(record: Record) -> list[str]:

@@ -60,7 +60,7 @@ def fleet_text(
         ]
     counts = Counter(phase_of(node) for node in nodes)
     told = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
-    lines += ["", f"{count_of(len(nodes), 'node')}{f': {told}' if told else ''}."]
+    lines += ["", paragraph(f"{count_of(len(nodes), 'node')}{f': {told}' if told else ''}.", width=width)]
     return "\n".join(lines)
 
 

@@ -61,7 +61,7 @@ def forecast_text(
     ]
     if forecast.pods:
         lines += ["", table(["POD", "OUTCOME", "TO", "WHY"], [_row(pod) for pod in forecast.pods], width=width), ""]
-    lines.append(_counted(forecast))
+    lines.append(paragraph(_counted(forecast), width=width))
     if forecast.already_pending:
         lines.append(
             paragraph(

@@ -10,8 +10,9 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from html import escape
+from html import escape as _escaped_for_html
 
+from careen.core.plain_text import one_line
 from careen.report.plan_report import (
     Plan,
     comparison,
@@ -237,6 +238,11 @@ def _notes(plan: Plan) -> str:
 
 
 # ---- the pieces ----
+
+
+def escape(text: str) -> str:
+    """Text for the page: neither markup nor characters that reorder or hide what stands beside them."""
+    return _escaped_for_html(one_line(text))
 
 
 class _Axis(Value):

@@ -95,7 +95,7 @@ def lock_text(
     state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None
 ) -> str:
     """Everything about the lock; `nodes` are the holders' Nodes as far as they exist, `where` names the object."""
-    lines = [f"Lock on {where}: {lock_sentence(state, now)}"]
+    lines = [paragraph(f"Lock on {where}: {lock_sentence(state, now)}")]
     if isinstance(state, LockContent) and state.entries:
         rows = [_row(entry, nodes.get(entry.node), now) for entry in state.entries]
         lines += ["", table(["HOLDER", "SINCE", "PHASE", "CLAIM", "GROUPS"], rows, width=width)]

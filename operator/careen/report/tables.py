@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from careen.core.facts.times import rfc3339
+from careen.core.plain_text import LONGEST_CELL, LONGEST_LINE, json_text, one_line
 
 GAP = "   "  # kubectl's distance between two columns
+_LONGEST_PARAGRAPH = 4 * LONGEST_LINE  # several sentences
 NARROWEST_LAST = 30  # a last column folded narrower than this is harder to read than one that runs over
 
 
@@ -19,7 +21,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | 
 
     An empty cell is shown as a dash, so that every row has as many words for `awk` as columns before the last.
     """
-    cells = [[text or "-" for text in row] for row in (header, *rows)]
+    cells = [_fit_row(row) for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header) - 1)]
     left = sum(widths) + len(GAP) * len(widths)
     lines: list[str] = []
@@ -31,13 +33,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | 
 
 
 def paragraph(text: str, *, indent: str = "", width: int | None = None) -> str:
-    """One paragraph, every line indented, folded to `width`."""
+    """One paragraph, every line indented, folded to `width`. Line breaks in the text are none of the paragraph's."""
+    text = one_line(text, _LONGEST_PARAGRAPH)
     return "\n".join(indent + line for line in _folded(text, None if width is None else width - len(indent)))
 
 
 def as_json(value: Any) -> str:
     """The machine-readable form of a report: indented, keys in the order given, times as RFC 3339."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+    return json_text(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
 
 
 def age(since: datetime | None, now: datetime) -> str:
@@ -68,6 +71,11 @@ def listed(names: Sequence[str], *, most: int = 5) -> str:
     """`a, b, c and 4 more`."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _fit_row(row: Sequence[str]) -> list[str]:
+    """One long name must not push the columns of all other rows off the screen."""
+    return [*(one_line(text, LONGEST_CELL) or "-" for text in row[:-1]), one_line(row[-1]) or "-"]
 
 
 def _folded(text: str, width: int | None) -> list[str]:

@@ -260,13 +260,13 @@ def why_text(story: NodeStory, *, width: int | None = None) -> str:
         paragraph(f"Lock: {lock_sentence(story.lock, story.now)}.", width=width),
     ]
     if turn := turn_sentence(story):
-        lines.append(f"Turn: {turn}.")
+        lines.append(paragraph(f"Turn: {turn}."))
     if cordon := cordon_sentence(story):
         lines.append(paragraph(f"Cordon: {cordon}.", width=width))
     if warning := story.node.annotations.get(keys.WARNING):
         lines.append(paragraph(f"Warning: {warning}.", width=width))
     if coming := next_sentence(story):
-        lines.append(f"Next: {coming}.")
+        lines.append(paragraph(f"Next: {coming}."))
     answers = gate_answers(story)
     rows = [[each.gate, each.answer, age(each.since, story.now), each.sentence] for each in answers]
     lines += ["", table(["GATE", "ANSWER", "SINCE", "WHY"], rows, width=width)]

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 
+from careen.core.plain_text import one_line
 from careen.host.commands import kill_group
 from careen.services.notification_urls import Target, Way
 from scheduler_core.values import Value
@@ -80,7 +81,7 @@ async def _converse(process: asyncio.subprocess.Process, order: bytes, answers: 
     async for line in process.stdout:
         with suppress(ValueError, KeyError, TypeError):
             answer = json.loads(line)
-            answers[int(answer["target"])] = str(answer["why"])[:_LONGEST_WHY]
+            answers[int(answer["target"])] = one_line(str(answer["why"]), _LONGEST_WHY)
 
 
 def _environment() -> dict[str, str]:

@@ -16,9 +16,11 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from careen.core.plain_text import one_line
 from careen.services.notification_urls import Target, Way, secrets_of
 
 _MOST_AT_ONCE = 8
+_LONGEST_WHY = 200  # characters: the agent reads line by line
 
 
 def main() -> int:
@@ -32,7 +34,7 @@ def main() -> int:
     printing = threading.Lock()
 
     def one(number: int) -> None:
-        why = tell(order["text"], _target(order["targets"][number]), order["seconds"], said)
+        why = one_line(tell(order["text"], _target(order["targets"][number]), order["seconds"], said), _LONGEST_WHY)
         with printing:
             sys.stdout.write(f"{json.dumps({'target': number, 'why': why})}\n")
             sys.stdout.flush()

@@ -65,6 +65,7 @@ class Cluster:
         *,
         image: str = "careen:1",
         scheduled: int | None = 3,
+        status: dict[str, int] | None = None,
         **metadata: Any,
     ) -> None:
         self.server.seed(
@@ -79,7 +80,9 @@ class Cluster:
                         "spec": {"containers": [{"name": "c", "image": image}]},
                     },
                 },
-                "status": {}
+                "status": status
+                if status is not None
+                else {}
                 if scheduled is None
                 else {"desiredNumberScheduled": scheduled, "currentNumberScheduled": scheduled},
             }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from careen.cluster.foreign import find_foreign
+from careen.core.plain_text import one_line
 from tests.careen.cluster.conftest import Cluster
 
 KEY = "weave.works/kured-node-lock"
@@ -50,6 +51,56 @@ async def test_a_kured_that_is_about_to_start_or_to_end_is_seen(cluster: Cluster
     assert daemonset is not None
     cluster.server.seed({**daemonset, "status": {"desiredNumberScheduled": 0, "currentNumberScheduled": 0, running: 3}})
     assert len(await found(cluster)) == 1
+
+
+async def test_a_kured_that_is_wanted_but_has_no_pods_yet_does_not_run(cluster: Cluster) -> None:
+    cluster.put_daemonset("tenant", "kured", image="kured:1", status={"desiredNumberScheduled": 5})
+    assert await found(cluster) == ()
+
+
+async def test_a_pod_on_a_node_that_its_daemonset_does_not_want_any_more_still_runs(cluster: Cluster) -> None:
+    cluster.put_daemonset("tools", "reboots", image="kured:1", status={"numberMisscheduled": 2})
+    (sentence,) = await found(cluster)
+    assert sentence.startswith("DaemonSet tools/reboots runs kured on 2 nodes")
+
+
+@pytest.mark.parametrize("text", ['{"nodeID":"n7"}', "\x1b[31mred", '{"nodeID":"manual"}'])
+async def test_a_lock_on_a_daemonset_without_pods_outside_kureds_place_stops_nobody(
+    cluster: Cluster, text: str
+) -> None:
+    """Any tenant can write it."""
+    cluster.put_daemonset("tenant", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
+    cluster.put_daemonset("kube-system", "other", image="other:1", scheduled=0, annotations={KEY: text})
+    assert await found(cluster) == ()
+
+
+async def test_a_lock_on_a_daemonset_with_pods_counts_wherever_it_is(cluster: Cluster) -> None:
+    cluster.put_daemonset("tools", "reboots", image="fork:1", scheduled=1, annotations={KEY: '{"nodeID":"n7"}'})
+    (sentence,) = await found(cluster)
+    assert sentence.startswith("DaemonSet tools/reboots carries a lock of another coordinator (held by n7)")
+
+
+@pytest.mark.parametrize("text", ['{"maxOwners":2,"locks":[]}', '{"nodeID":""}', " "])
+async def test_a_lock_that_nobody_holds_is_not_live(cluster: Cluster, text: str) -> None:
+    """Kured with --concurrency above 1 leaves it behind."""
+    cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
+    assert await found(cluster) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"nodeID":"n7\\u001b[31m\\nn8\\u202e"}',
+        "\x1b]0;title\x07" * 10_000,
+        '{"nodeID":"manual","reason":"\\u001b[2J"}',
+        '{"locks":[{"nodeID":"\\u001b[2J"},{"nodeID":"b"},{"nodeID":"c"},{"nodeID":"d"}]}',
+    ],
+)
+async def test_the_text_of_a_foreign_lock_is_never_repeated_as_it_is(cluster: Cluster, text: str) -> None:
+    cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
+    (sentence,) = await found(cluster)
+    assert one_line(sentence) == sentence
+    assert len(sentence) < 600
 
 
 async def test_a_lock_that_a_kured_left_behind_is_live_until_somebody_removes_it(cluster: Cluster) -> None:

@@ -12,12 +12,18 @@ from careen.cluster import objects
 from careen.core.facts.observation import NodeView, OwnerHealth, PodView, Taint
 
 
+def written(**fields: Any) -> dict[str, Any]:
+    """The object with what a server never leaves out."""
+    metadata = {"uid": "u", "resourceVersion": "5", **fields.pop("metadata")}
+    return {"spec": {}, "status": {}, **fields, "metadata": metadata}
+
+
 def node_of(**fields: Any) -> NodeView:
-    return objects.node_view(msgspec.convert(fields, objects.Node))
+    return objects.node_view(msgspec.convert(written(**fields), objects.Node))
 
 
 def pod_of(**fields: Any) -> PodView:
-    return objects.pod_view(msgspec.convert(fields, objects.Pod, strict=False))
+    return objects.pod_view(msgspec.convert(written(**fields), objects.Pod, strict=False))
 
 
 def test_a_node_in_full() -> None:
@@ -102,7 +108,7 @@ def test_who_cordoned_a_node_is_what_the_server_recorded(
     entries: list[dict[str, Any]] | None, cordoned_by: tuple[str, ...]
 ) -> None:
     def seen(*, unschedulable: bool) -> NodeView:
-        node = {"metadata": {"name": "n1", "managedFields": entries}, "spec": {"unschedulable": unschedulable}}
+        node = written(metadata={"name": "n1", "managedFields": entries}, spec={"unschedulable": unschedulable})
         return objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.ManagedNode))
 
     assert seen(unschedulable=True).cordoned_by == cordoned_by
@@ -115,10 +121,9 @@ def test_who_changed_the_taints_last_is_what_the_server_recorded() -> None:
         managed("kubelet", "podCIDR"),
         managed("careen-agent", "unschedulable"),
     ]
-    node = {
-        "metadata": {"name": "n1", "managedFields": entries},
-        "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]},
-    }
+    node = written(
+        metadata={"name": "n1", "managedFields": entries}, spec={"taints": [{"key": "a", "effect": "NoSchedule"}]}
+    )
     view = objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.ManagedNode))
     assert (view.tainted_by, view.cordoned_by) == (("careen-taint",), ())
     assert (
@@ -131,16 +136,16 @@ def test_who_changed_the_taints_last_is_what_the_server_recorded() -> None:
 
 def test_a_list_of_nodes_does_not_tell_who_cordoned_them() -> None:
     """It is half of each Node's size, and nobody asks it of many."""
-    node = {
-        "metadata": {"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
-        "spec": {"unschedulable": True},
-    }
+    node = written(
+        metadata={"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
+        spec={"unschedulable": True},
+    )
     assert objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.Node)).cordoned_by == ()
 
 
 def test_of_many_nodes_only_the_annotations_of_coordinators_are_kept() -> None:
     annotations = {"careen.dev/phase": "Waiting", "weave.works/kured-reboot-in-progress": "x", "example.com/large": "y"}
-    node = msgspec.convert({"metadata": {"name": "n1", "annotations": annotations}}, objects.Node)
+    node = msgspec.convert(written(metadata={"name": "n1", "annotations": annotations}), objects.Node)
     assert dict(objects.node_view(node, all_annotations=False).annotations) == {
         "careen.dev/phase": "Waiting",
         "weave.works/kured-reboot-in-progress": "x",
@@ -199,7 +204,7 @@ def test_how_many_replicas_a_controller_wants_and_has(
     kind: str, spec: dict[str, int], status: dict[str, int], replicas: int, ready: int
 ) -> None:
     workload = msgspec.convert(
-        {"metadata": {"name": "w", "namespace": "shop", "uid": "u", "generation": 2}, "spec": spec, "status": status},
+        written(metadata={"name": "w", "namespace": "shop", "generation": 2}, spec=spec, status=status),
         objects.Workload,
     )
     assert objects.owner_health(kind, workload) == OwnerHealth(

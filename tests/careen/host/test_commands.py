@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,41 @@ async def test_a_missing_nsenter_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
     outcome = await run_on_host(["true"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
     assert "cannot start nsenter" in outcome.why
+
+
+FLOOD = 64 * 1024 * 1024
+
+
+async def test_a_flood_of_output_is_read_to_its_end_and_not_kept() -> None:
+    """The command ends by itself: no full pipe holds it up. What is kept is the beginning and the end."""
+    program = (
+        f"import sys; w = sys.stdout.write; w('first'); [w('x' * 65536) for _ in range({FLOOD} // 65536)]; w('last');"
+        f"sys.stderr.write('one' + 'y' * {FLOOD} + 'two')"
+    )
+    tracemalloc.start()
+    try:
+        outcome = await run_on_host([sys.executable, "-c", program], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(outcome, Exited)
+    assert outcome.code == 0
+    assert (outcome.output[:6], outcome.output[-5:]) == ("firstx", "xlast")
+    assert (outcome.errors[:4], outcome.errors[-4:]) == ("oney", "ytwo")
+    assert len(outcome.output) < 3_000
+    assert len(outcome.errors) < 3_000
+    assert peak < FLOOD // 16
+
+
+async def test_a_flood_that_does_not_end_is_killed_at_the_deadline() -> None:
+    outcome = await run_on_host(["yes"], how=HostExec.DIRECT, deadline_seconds=0.5)
+    assert outcome == TimedOut(0.5)
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 1999, 2000, 2001, 2002, 70_000])
+async def test_output_is_whole_up_to_both_ends_together(size: int) -> None:
+    program = f"import sys; sys.stdout.write(''.join(chr(97 + n % 26) for n in range({size})))"
+    outcome = await run_on_host([sys.executable, "-c", program], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
+    assert isinstance(outcome, Exited)
+    whole = "".join(chr(97 + n % 26) for n in range(size))
+    assert outcome.output == (whole if size <= 2000 else f"{whole[:1000]} ... {whole[-1000:]}")

@@ -458,7 +458,7 @@ def test_an_eviction_that_names_another_uid_touches_nothing(core: client.CoreV1A
 def test_a_dry_run_of_an_eviction_asks_the_budget_and_leaves_both_alone(
     core: client.CoreV1Api, server: RunningServer
 ) -> None:
-    status = {"disruptionsAllowed": 1, "desiredHealthy": 1, "currentHealthy": 2}
+    status = {"disruptionsAllowed": 1, "desiredHealthy": 1, "currentHealthy": 2, "expectedPods": 2}
     server.seed(running_pod("p1", app="web"), {**a_budget("web", 1, app="web"), "status": status})
     before = server.store.version
     evict(core, "p1", dry_run=["All"])

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from careen.core.plain_text import one_line
+
 
 class Heartbeat:
     """The loop's signs of life. Safe to read from another thread."""
@@ -145,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Probes every ten seconds are nothing to log."""
 
     def _say(self, good: bool, text: str) -> None:
-        self._answer(200 if good else 503, f"{text}\n".encode())
+        self._answer(200 if good else 503, f"{one_line(text)}\n".encode())
 
     def _answer(self, status: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
         self.send_response(status)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import textwrap
 from datetime import UTC, datetime
 from typing import TextIO
 
+from careen.core.plain_text import json_text, lines, one_line
+
 LOGGER = logging.getLogger("careen")
+
+_INDENT = "    "
+_LONGEST_ENTRY = 16_000  # characters; container runtimes split lines that are longer than 16 KiB
 
 # What a LogRecord carries anyway; everything else was given with `extra=` and is a field of the line.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "node", "phase", "reason", "taskName"}
@@ -33,12 +39,16 @@ class TextFormat(logging.Formatter):
     """`2026-11-21T08:12:28.123Z INFO  n1 Waiting(refused) message key=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and a traceback below it if there is one."""
+        """One line, and a traceback below it if there is one: indented, so that no line of it passes for another
+        entry of the log."""
         where = f"{_of(record, 'phase')}({_of(record, 'reason')})" if _of(record, "reason") else ""
         place = " ".join(part for part in (_of(record, "node"), where) if part)
         fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
-        line = f"{_time(record)} {record.levelname:<7} {place}: {record.getMessage()}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = one_line(f"{_time(record)} {record.levelname:<7} {place}: {_message(record)}{fields}", _LONGEST_ENTRY)
+        return f"{line}\n{textwrap.indent(self._traceback(record), _INDENT)}" if record.exc_info else line
+
+    def _traceback(self, record: logging.LogRecord) -> str:
+        return _ends(lines(self.formatException(record.exc_info or (None, None, None))))
 
 
 class JsonFormat(logging.Formatter):
@@ -49,16 +59,16 @@ class JsonFormat(logging.Formatter):
         line: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname.lower(),
-            "message": record.getMessage(),
+            "message": _message(record),
         }
         line |= {key: value for key in ("node", "phase", "reason") if (value := _of(record, key))}
         line |= {
-            key: value if isinstance(value, str | int | float | bool) else str(value)
+            key: value if isinstance(value, int | float | bool) else one_line(str(value))
             for key, value in _fields(record).items()
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+            line["traceback"] = _ends(lines(self.formatException(record.exc_info)))
+        return json_text(json.dumps(line, ensure_ascii=False))
 
 
 def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) -> Place:
@@ -76,7 +86,17 @@ def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) ->
 
 
 def _of(record: logging.LogRecord, name: str) -> str:
-    return str(getattr(record, name, ""))
+    return one_line(str(getattr(record, name, "")))
+
+
+def _message(record: logging.LogRecord) -> str:
+    return one_line(record.getMessage())
+
+
+def _ends(text: str) -> str:
+    """The first and the last part of what is too long for a log."""
+    half = _LONGEST_ENTRY // 2
+    return text if len(text) <= _LONGEST_ENTRY else f"{text[:half]}\n…\n{text[-half:]}"
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
@@ -88,5 +108,5 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _quoted(value: object) -> str:
-    text = str(value)
+    text = one_line(str(value))
     return json.dumps(text, ensure_ascii=False) if not text or any(letter in text for letter in ' "=\n') else text

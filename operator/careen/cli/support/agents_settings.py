@@ -62,19 +62,19 @@ class _Container(msgspec.Struct, frozen=True):
 
 
 class _PodSpec(msgspec.Struct, frozen=True):
-    containers: list[_Container] = []
+    containers: list[_Container]
 
 
 class _Template(msgspec.Struct, frozen=True):
-    spec: _PodSpec = _PodSpec()
+    spec: _PodSpec
 
 
 class _Spec(msgspec.Struct, frozen=True):
-    template: _Template = _Template()
+    template: _Template
 
 
 class _DaemonSet(msgspec.Struct, frozen=True):
-    spec: _Spec = _Spec()
+    spec: _Spec
 
 
 async def settings_of_agents(api: ApiServer, *, namespace: str, name: str) -> tuple[Resolved, Mapping[str, str]]:

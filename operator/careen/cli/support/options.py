@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from careen.cli.support.screen import say_lines
 from careen.core.facts import keys
 from careen.report.tables import as_json
 from scheduler_core.values import Value
@@ -142,7 +143,7 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
     """Prints one of the two forms; `text` gets the terminal's width, or None where nobody's terminal would be
     too narrow."""
-    click.echo(as_json(value()) if output == "json" else text(_terminal_width()))
+    say_lines(as_json(value()) if output == "json" else text(_terminal_width()))
 
 
 def _terminal_width() -> int | None:

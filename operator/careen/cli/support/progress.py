@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
+from careen.cli.support.screen import say
 
 # Often enough for somebody who watches a log, and nothing at all from a command that is over before anybody wonders.
 SECONDS_PER_LINE = 10.0
@@ -19,7 +19,7 @@ def told(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Call
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Lines(what, total, monotonic, lambda line: click.echo(line, err=True))
+        yield Lines(what, total, monotonic, lambda line: say(line, err=True))
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

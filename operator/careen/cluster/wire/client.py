@@ -78,7 +78,16 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
             load_kube_config(  # type: ignore[no-untyped-call]
                 str(kubeconfig), context=context, client_configuration=configuration, persist_config=False
             )
-    except (ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (
+        ConfigException,
+        yaml.YAMLError,
+        OSError,
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:
         where = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account files of this pod"
         remedy = "correct the file" if kubeconfig else "run inside a pod, or give --kubeconfig FILE"
         raise CannotReachCluster(f"cannot read {where}: {_what_is_wrong(kubeconfig, error)}; {remedy}") from error
@@ -88,7 +97,7 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
 def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
     """In words about the file: the library lets Python's own complaints about its shape through, and calls a
     missing file invalid."""
-    if isinstance(error, (AttributeError, KeyError, TypeError)):
+    if isinstance(error, (AttributeError, KeyError, TypeError, RecursionError)):
         return "it is not written as a kubeconfig"
     # KUBECONFIG may name several files, of which some may be missing.
     if kubeconfig is not None and os.pathsep not in str(kubeconfig) and not kubeconfig.exists():

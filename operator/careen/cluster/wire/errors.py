@@ -15,15 +15,21 @@ import msgspec
 
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.times import bounded
+from careen.core.facts.untrusted import LONGEST_SENTENCE
+from careen.core.plain_text import one_line
 
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 _DIGITS = 9  # more of them are more than a minute, whatever they say
 
 
 class ClusterError(Exception):
-    """Anything that kept a question to the API server from being answered."""
+    """Anything that kept a question to the API server from being answered. Its text is fit to show, whatever the
+    server said."""
 
     may_have_landed: bool = False
+
+    def __init__(self, what: str) -> None:
+        super().__init__(one_line(what, LONGEST_SENTENCE))
 
 
 class NotSent(ClusterError):

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from careen.core.plain_text import one_line
+
 LONGEST_TEXT = 256 * 1024  # of all annotations of an object together: apimachinery's TotalAnnotationSizeLimitB
 LONGEST_SENTENCE = 1000  # of what others wrote and we repeat: a reason of 200 KB would fill our own annotations
 _LONGEST_SHOWN = 60
@@ -45,8 +47,8 @@ def number(value: object, most: float, least: float = 0.0) -> float | None:
 
 
 def short(text: str, longest: int = LONGEST_SENTENCE) -> str:
-    """The text, cut where it would be longer than anybody reads."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    """The text on one line, cut where it would be longer than anybody reads."""
+    return one_line(text, longest)
 
 
 def shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Refuses while another reboot coordinator works in the cluster: a scheduled kured DaemonSet, or its live lock."""
+"""Refuses while another reboot coordinator works in the cluster: a kured whose pods run, or its live lock."""
 
 from __future__ import annotations
 

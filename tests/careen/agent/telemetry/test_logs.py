@@ -43,7 +43,7 @@ def test_a_text_line_names_node_phase_and_reason() -> None:
         == 'WARNING n1 Waiting(refused): refused by hold gate=hold detail="two \\"words\\"" count=2'
     )
     assert third.endswith("ERROR   n1 Waiting(refused): broke")
-    assert trace[-1] == "ValueError: boom"
+    assert trace[-1] == "    ValueError: boom"
 
 
 def test_a_json_line_has_them_as_fields() -> None:

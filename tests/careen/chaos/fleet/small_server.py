@@ -16,6 +16,7 @@ from careen.cluster.wire.transport import Request, Response
 from drydock.server import api_errors
 from drydock.server.api_errors import ApiError
 from drydock.server.evictions import evict
+from drydock.server.kinds.object_rules import as_written
 from drydock.server.kinds.resources import BY_KIND, resource_named
 from drydock.server.requests.info import RequestInfo, request_info
 from drydock.server.requests.patches import merge_patch
@@ -132,7 +133,7 @@ class SmallServer:
     # For everybody who is no agent ---------------------------------------------------------------------------
 
     def put(self, obj: dict[str, Any], *, actor: str = "seed") -> Stored:
-        """The object exactly as it is given, status and all."""
+        """The object as it is given, status and all, with what a real server never leaves out."""
         resource = BY_KIND[obj["apiVersion"], obj["kind"]]
         metadata = {
             "uid": f"uid-{self.store.version + 1}",
@@ -142,7 +143,7 @@ class SmallServer:
         return self.store.put(
             resource.storage,
             (metadata.get("namespace", ""), metadata["name"]),
-            {**obj, "metadata": metadata},
+            as_written(resource, {**obj, "metadata": metadata}),
             actor=actor,
             verb="create",
         )

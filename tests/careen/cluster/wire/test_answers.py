@@ -178,3 +178,108 @@ def test_any_answer_is_believed_or_unclear_and_nothing_else(body: bytes) -> None
 def test_a_whole_node_is_believed() -> None:
     body = json.dumps(an_object("Node", "n1", apiVersion="v1", spec={"unschedulable": True})).encode()
     assert the_object(body, "/api/v1/nodes/n1", objects.ManagedNode, "").spec.unschedulable
+
+
+META = {"name": "x", "namespace": "careen", "uid": "u", "resourceVersion": "5"}
+TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+COUNTS = {"desiredNumberScheduled": 1, "currentNumberScheduled": 1, "numberMisscheduled": 0}
+NODE = {
+    "kind": "Node",
+    "metadata": {
+        **META,
+        "ownerReferences": [{"kind": "A", "name": "b", "uid": "c"}],
+    },
+    "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+}
+POD = {"kind": "Pod", "metadata": META, "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+DAEMONSET = {"kind": "DaemonSet", "metadata": META, "spec": {"template": TEMPLATE}, "status": COUNTS}
+REPLICAS = {"kind": "ReplicaSet", "metadata": META, "spec": {"template": {"spec": {}}}, "status": {}}
+WHOLE: dict[str, tuple[str, type[Any], dict[str, Any], list[str]]] = {
+    "a Node": (
+        "/api/v1/nodes/x",
+        objects.ManagedNode,
+        NODE,
+        [
+            "metadata",
+            "spec",
+            "status",
+            "metadata.name",
+            "metadata.uid",
+            "metadata.resourceVersion",
+            "metadata.ownerReferences.0.uid",
+            "spec.taints.0.key",
+            "spec.taints.0.effect",
+            "status.conditions.0.type",
+            "status.conditions.0.status",
+        ],
+    ),
+    "a Pod": (
+        "/api/v1/namespaces/careen/pods/x",
+        objects.PlacedPod,
+        POD,
+        ["spec", "status", "metadata.namespace", "status.conditions.0.status"],
+    ),
+    "a DaemonSet": (
+        "/apis/apps/v1/namespaces/careen/daemonsets/x",
+        objects.DaemonSet,
+        DAEMONSET,
+        ["spec", "spec.template", "spec.template.spec", "spec.template.spec.containers", "status"]
+        + [f"status.{name}" for name in COUNTS],
+    ),
+    "the lock": (
+        "/apis/apps/v1/namespaces/careen/daemonsets/x",
+        objects.LockObject,
+        DAEMONSET,
+        ["metadata.uid", "status", "status.desiredNumberScheduled"],
+    ),
+    "a workload": (
+        "/apis/apps/v1/namespaces/careen/replicasets/x",
+        objects.Workload,
+        REPLICAS,
+        ["spec", "spec.template.spec", "status"],
+    ),
+    "the settings": (
+        "/api/v1/namespaces/careen/configmaps/x",
+        objects.ConfigMap,
+        {"kind": "ConfigMap", "metadata": META},
+        ["metadata.name"],
+    ),
+}
+
+
+def without(value: Any, path: str) -> Any:
+    """A copy in which the field at the path is missing."""
+    first, _, rest = path.partition(".")
+    if isinstance(value, list):
+        return [without(each, rest) if place == int(first) else each for place, each in enumerate(value)]
+    if rest:
+        return {**value, first: without(value[first], rest)}
+    return {key: each for key, each in value.items() if key != first}
+
+
+def test_nothing_is_missing_in_a_taken_copy() -> None:
+    assert without({"a": [{"b": 1, "c": 2}]}, "a.0.b") == {"a": [{"c": 2}]}
+
+
+@pytest.mark.parametrize(("path", "kind", "whole", "_needed"), WHOLE.values(), ids=WHOLE.keys())
+def test_an_answer_with_every_field_that_is_always_there_is_believed(
+    path: str, kind: type[Any], whole: dict[str, Any], _needed: list[str]
+) -> None:
+    assert the_object(json.dumps(whole).encode(), path, kind, "").metadata.uid == "u"
+
+
+@pytest.mark.parametrize(("what", "field"), [(what, field) for what, (*_, needed) in WHOLE.items() for field in needed])
+def test_an_answer_without_a_field_that_is_always_there_is_unclear(what: str, field: str) -> None:
+    path, kind, whole, _ = WHOLE[what]
+    with pytest.raises(UnreadableAnswer):
+        the_object(json.dumps(without(whole, field)).encode(), path, kind, "")
+
+
+@pytest.mark.parametrize("field", ["spec", "status"])
+async def test_a_list_with_one_item_that_lacks_a_field_is_unclear(field: str) -> None:
+    """Half an item would be a Node without taints, or one that nobody cordoned."""
+    page = a_list("Node", {"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}})
+    page["items"][1] = without(page["items"][1], field)
+    with pytest.raises(UnreadableAnswer):
+        await list_nodes(api_on(Scripted(*[answer(200, page)] * 50)))

@@ -8,6 +8,7 @@ import pytest
 
 from careen.cluster.wire import errors
 from careen.cluster.wire.transport import Request
+from tests.careen.poisoned_texts import LONG, POISON, unfit
 from tests.careen.virtual_shell import answer, status
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -78,3 +79,10 @@ def test_a_lost_answer_may_have_landed_and_an_unsent_request_may_not() -> None:
     assert errors.Unclear("").may_have_landed
     assert errors.UnreadableAnswer("").may_have_landed
     assert not errors.NotSent("").may_have_landed
+
+
+@pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
+def test_what_a_server_or_a_network_says_is_fit_to_show(text: str) -> None:
+    refused = errors.Refused(text, status=403, reason=text, message=text, retry_after_seconds=None)
+    assert [unfit(str(error)) for error in (refused, errors.Unclear(text), errors.NotSent(text))] == [[], [], []]
+    assert refused.message == text, "what is decided on is the whole message"

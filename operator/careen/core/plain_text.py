@@ -1,0 +1,54 @@
+"""Text from outside, made fit to show: no control characters, no line that forges another, cut to a length.
+
+Names, annotations, messages of servers and output of commands may hold escape sequences for a terminal, line breaks
+that look like a second log line, and characters that reorder or hide what stands beside them. Decisions read such
+text as it is; whatever shows it, or writes it where others read it, goes through one of these functions."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST_LINE = 4_000
+LONGEST_CELL = 1_000  # a namespace, a slash and a name of the API have 317 characters; a setting may have more
+REPLACEMENT = "\ufffd"
+
+# Unicode's Cc, Cf, Cs, Zl, Zp, the other characters that draw nothing (Default_Ignorable_Code_Point), and the
+# noncharacters of the first plane. U+0085, U+2028 and U+2029 break lines in many viewers.
+_BREAKS = "\\t-\\r\\x1c-\\x1f\\x85\\u2028\\u2029"
+_UNFIT = (
+    "\\x00-\\x1f\\x7f-\\x9f\\xad\\u034f\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u115f\\u1160"
+    "\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ud800-\\udfff\\ufe00-\\ufe0f"
+    "\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff\\U000110bd\\U000110cd\\U00013430-\\U0001343f\\U0001bca0-\\U0001bca3"
+    "\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff"
+)
+_BREAK = re.compile(f"[{_BREAKS}]")
+_CONTROL = re.compile(f"[{_UNFIT}]")
+_IN_JSON = re.compile(f"(?!\\n)[{_UNFIT}]")
+
+
+def one_line(text: str, longest: int = LONGEST_LINE) -> str:
+    """The text on one line: a space for each line break or tab, U+FFFD for each other character that must not be
+    shown, and `…` at the end where it was longer than `longest` characters."""
+    cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return cut if cut.isascii() and cut.isprintable() else _CONTROL.sub(REPLACEMENT, _BREAK.sub(" ", cut))
+
+
+def lines(text: str) -> str:
+    """The same for text whose line breaks are ours, such as a table: each line by itself, with no length cut."""
+    return "\n".join(one_line(line, max(len(line), 1)) for line in text.split("\n"))
+
+
+def json_text(text: str) -> str:
+    """JSON that reads as before and holds the same values, without the characters that a terminal would obey: they
+    are escaped as `\\uXXXX`. Outside strings JSON has none of them but line breaks."""
+    return text if text.isascii() and text.isprintable() else _IN_JSON.sub(_escaped, text)
+
+
+def annotation(value: str) -> str:
+    """An annotation's value as we write it: JSON with the same content, every other text on one line."""
+    return json_text(value) if value.startswith(("{", "[")) else one_line(value)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -1,0 +1,118 @@
+"""Text leaves careen on few roads, and each of them makes it fit to show. Found here: every call that goes around them.
+
+`test_poisoned_texts.py`, of the commands and of the agent, tries the same with a poisoned cluster."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.architecture.source_tree import Module, modules
+
+# What writes text where people or their tools read it, and the modules that may, each with its reason.
+ROADS: dict[str, dict[str, str]] = {
+    r"click\.(echo|secho|echo_via_pager|prompt|style)|print|(sys\.)?(stdout|stderr)\.(write|writelines)|os\.write": {
+        "careen.cli.support.screen": "the road to a terminal",
+        "careen.services.notify_child": "one JSON line for each target, to the agent, which makes it fit",
+    },
+    r"(rich\.console\.)?Console|(rich\.)?print": {
+        "careen.cli.support.progress": "a bar with fixed words and numbers",
+        "careen.cli.demo": "the table of drydock, whose cells are rich's Text",
+    },
+    r"logging\.(StreamHandler|FileHandler|basicConfig|Formatter|Handler)": {
+        "careen.agent.telemetry.logs": "the road to the log",
+    },
+    r"json\.dump|sys\.(stdout|stderr)\.buffer\.write|shutil\.copyfileobj": {
+        "careen.agent.forecast.child": "the forecast, to the agent",
+        "careen.cli.snapshot": "compressed bytes",
+    },
+    r"(html\.)?escape|_escaped_for_html": {"careen.report.html": "the road to a page"},
+    r"self\.wfile\.write": {"careen.agent.telemetry.http_server": "metrics, and two sentences that are made fit"},
+    r"\w+\.write_text": {
+        "careen.cli.plan": "the page of report/html.py",
+    },
+    # What is written through the API server, beside reviews and evictions, which hold no sentence.
+    r".*api\.(post|write|merge_patch)|.*transport\.send": {
+        "careen.cluster.events": "an Event, whose message is made fit there",
+        "careen.cluster.nodes": "a PatchNode, whose annotations are fit",
+        "careen.cluster.lock_store": "the lock, which is JSON in ASCII",
+        "careen.cluster.evictions": "an Eviction",
+        "careen.cluster.wire.api": "the client itself",
+        "careen.agent.rescue": "a patch of core/rescue.py, whose annotations are fit",
+    },
+}
+
+
+def calls_of(module: Module, pattern: str) -> list[str]:
+    return [f"{module.where}:{line}: {name}" for name, line in module.calls() if re.fullmatch(pattern, name)]
+
+
+@pytest.mark.parametrize("pattern", ROADS)
+def test_text_leaves_on_the_known_roads_alone(pattern: str) -> None:
+    found = [
+        call for module in modules("careen") if module.name not in ROADS[pattern] for call in calls_of(module, pattern)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(("pattern", "name"), [(road, name) for road, may in ROADS.items() for name in may])
+def test_an_exception_is_taken_back_when_nobody_needs_it(pattern: str, name: str) -> None:
+    (module,) = (each for each in modules("careen") if each.name == name)
+    assert calls_of(module, pattern) != []
+
+
+def test_no_module_has_a_log_of_its_own() -> None:
+    """Every logger is a child of the one whose handler makes lines fit; nobody adds another handler to it."""
+    found = [
+        call
+        for module in modules("careen")
+        if module.name not in ("careen.agent.telemetry.logs", "careen.services.notify_child")
+        for call in calls_of(module, r".*\.addHandler|logging\.(getLogger\(\)\.)?(info|warning|error|exception|log)")
+    ]
+    assert found == []
+
+
+def test_a_report_is_made_of_parts_that_are_one_line_each() -> None:
+    """A line that a report puts between line breaks is a paragraph, a table or a literal: never a bare f-string, which
+    could bring a line break along."""
+    found = [
+        f"{module.where}:{text.lineno}"
+        for module in modules("careen")
+        if module.name.startswith("careen.report.") and module.name != "careen.report.html"
+        for text in bare_lines(module.tree)
+    ]
+    assert found == []
+
+
+def bare_lines(tree: ast.Module) -> list[ast.JoinedStr]:
+    """F-strings that are put into a list called `lines`."""
+    found: list[ast.JoinedStr] = []
+    for node in ast.walk(tree):
+        values: list[ast.expr] = []
+        match node:
+            case ast.Assign(targets=[ast.Name(id="lines")], value=ast.List(elts=elements)):
+                values = elements
+            case ast.AugAssign(target=ast.Name(id="lines"), value=ast.List(elts=elements)):
+                values = elements
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="lines"), attr="append"), args=arguments):
+                values = arguments
+        found += [value for value in values if isinstance(value, ast.JoinedStr)]
+    return found
+
+
+@pytest.mark.parametrize(
+    "source", ['lines = [f"{a}"]', 'lines += ["", f"{a}"]', 'lines.append(f"{a}")'], ids=["made", "added", "appended"]
+)
+def test_a_bare_line_is_found(source: str) -> None:
+    assert len(bare_lines(ast.parse(source))) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["click.echo(x)", "print(x)", "sys.stdout.write(x)", "Console()", "logging.StreamHandler()", "senses.api.post(x)"],
+)
+def test_a_way_around_is_found(call: str) -> None:
+    module = Module("careen.report.somewhere", modules("careen")[0].path, ast.parse(call))
+    assert [pattern for pattern in ROADS if calls_of(module, pattern)] != []

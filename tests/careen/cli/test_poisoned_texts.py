@@ -1,0 +1,264 @@
+"""One cluster in which every text that others can write is poisoned, through every command that reads it: nothing
+reaches the terminal as it is, no line of the output is somebody else's, and JSON keeps what was there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from careen.cli import COMMANDS, cli
+from careen.core.facts import keys
+from drydock.server.testing import server_in_thread
+from tests.careen.cli.conftest import Desk
+from tests.careen.cli.test_plan import a_node, a_replica
+from tests.careen.poisoned_texts import LONG, MARK, POISON, strings_in, unfit, unfit_json
+from tests.patience import run
+
+REFUSALS = json.dumps(
+    [
+        {"gate": "hold", "code": "held", "sentence": POISON, "since": "2026-03-04T11:00:00Z", "remedy": POISON},
+        {"gate": POISON, "code": "alerts", "sentence": POISON, "since": None},
+    ]
+)
+
+
+def annotations(phase: str, text: str) -> dict[str, str]:
+    return {
+        keys.PHASE: phase,
+        keys.SINCE: "2026-03-04T12:00:00Z",
+        keys.REASON: text,
+        keys.REFUSALS: REFUSALS,
+        keys.HOLD: text,
+        keys.WARNING: text,
+        keys.PROGRESS: json.dumps({"version": 1, "phase": phase, "claim": POISON, "failed": POISON}),
+    }
+
+
+LOCK = {
+    "nodeID": POISON,
+    "maxOwners": 3,
+    "reason": POISON,
+    "locks": [
+        {"nodeID": POISON, "id": POISON, "created": POISON, "groups": [POISON], "failed": POISON, "boot": POISON},
+        {"nodeID": "n2", "id": "c2", "created": "2026-03-04T11:00:00Z", "groups": [POISON]},
+    ],
+    "next": [POISON, "n1"],
+    "nextAt": POISON,
+    "waiting": 2,
+}
+LOCKS: dict[str, str] = {
+    "claims": json.dumps(LOCK),
+    "a pause": json.dumps({**LOCK, "nodeID": "manual"}),
+    "garbage": f"{{{POISON}",
+    "garbage of 150 KB": LONG,
+}
+
+
+def a_poisoned_cluster(desk: Desk, lock: str, text: str) -> None:
+    waiting, failed, working = (a_node(name) for name in ("n1", "n2", "n3"))
+    strange = a_node(f"n4-{POISON}", cpu="0")
+    for node, phase in ((waiting, "Waiting"), (failed, "Failed"), (working, POISON), (strange, "Waiting")):
+        node["metadata"]["annotations"] = annotations(phase, text)
+        node["metadata"]["labels"][keys.REBOOT_LABEL] = POISON if phase == POISON else "required"
+        node["metadata"]["managedFields"] = [
+            {"manager": POISON, "operation": "Update", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
+        ]
+    working["spec"] = {
+        "unschedulable": True,
+        "taints": [{"key": POISON, "value": POISON, "effect": "NoSchedule"}],
+    }
+    desk.server.seed(waiting, failed, working, strange)
+    desk.lock(lock, flags=["--concurrency=2"])
+    owned = a_replica(f"web-{POISON}", "n1", owner=POISON)
+    stuck = a_replica("big", "n1", cpu="3500m")
+    stuck["spec"]["nodeSelector"] = {POISON: POISON}
+    other = a_replica("other", "n1")
+    other["spec"]["schedulerName"] = POISON
+    desk.server.seed(owned, stuck, other, a_replica("web-2", "n2", cpu="4", owner=POISON), a_budget())
+
+
+def a_budget() -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": f"budget-{POISON}", "namespace": "shop"},
+        "spec": {"minAvailable": 9, "selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 9, "expectedPods": 1},
+    }
+
+
+# Each with what a person could type; `{folder}` is the test's own.
+CALLS: dict[str, tuple[str, ...]] = {
+    "status": ("status",),
+    "status, busy": ("status", "--busy"),
+    "why, a waiting node": ("why", "n1"),
+    "why, a failed node": ("why", "n2"),
+    "why, a cordoned node": ("why", "n3"),
+    "why, a node with a poisoned name": ("why", f"n4-{POISON}"),
+    "why, no such node": ("why", POISON),
+    "lock show": ("lock", "show"),
+    "lock pause": ("lock", "pause", "--reason", "a fan"),
+    "lock resume": ("lock", "resume"),
+    "lock release": ("lock", "release", "n2", "--yes"),
+    "lock release, nobody's": ("lock", "release", "n9", "--yes"),
+    "hold": ("hold", "n1", "--reason", POISON),
+    "hold, no such end": ("hold", "n1", "--reason", "a fan", "--until", POISON),
+    "unhold": ("unhold", "n1"),
+    "retry": ("retry", "n2"),
+    "retry, a busy node": ("retry", "n3"),
+    "forecast": ("forecast", "n1"),
+    "forecast, no such node": ("forecast", POISON),
+    "plan": ("plan", "--start", "2026-03-04T22:00:00Z"),
+    "plan, waiting": ("plan", "--waiting", "--compare", "--start", "2026-03-04T22:00:00Z"),
+    "plan, no such setting": ("plan", "--set", POISON),
+    "plan, no such node": ("plan", POISON),
+    "explain": ("explain", "shop/big"),
+    "explain on a node": ("explain", "shop/big", "--node", f"n4-{POISON}"),
+    "explain, no such pod": ("explain", POISON),
+    "explain, no dump": ("explain", "shop/big", "--from", "{folder}/poison"),
+    "config": ("config",),
+    "config, a bad flag": ("config", "--here", "--node-id", "n1", "--period", POISON),
+    "snapshot": ("snapshot", "--file", "{folder}/dump"),
+    "no such context": ("status", "--context", POISON),
+    "no such command": (POISON,),
+    "no such option": ("status", f"--{POISON}"),
+    "demo, no such rule": ("demo", "--break", POISON),
+}
+WITH_JSON = [
+    name
+    for name, call in CALLS.items()
+    if call[0] in ("status", "why", "lock", "forecast", "plan", "explain", "config")
+]
+
+
+@pytest.fixture(params=LOCKS.values(), ids=LOCKS.keys())
+def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+    with server_in_thread() as server:
+        desk = Desk(server, server.write_kubeconfig(tmp_path / "kubeconfig"))
+        a_poisoned_cluster(desk, request.param, LONG if request.param == LONG else POISON)
+        yield desk
+
+
+def called(desk: Desk, folder: Path, *arguments: str) -> Result:
+    (folder / "poison").write_text(POISON)
+    return desk.run(*(each.replace("{folder}", str(folder)) for each in arguments))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_a_command_prints_is_fit_to_show(poisoned: Desk, tmp_path: Path, name: str) -> None:
+    done = called(poisoned, tmp_path, *CALLS[name])
+    assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
+    assert unfit(done.output) == []
+
+
+def test_the_poison_reaches_the_output_of_the_commands(poisoned: Desk, tmp_path: Path) -> None:
+    """Or the test above would try nothing."""
+    said = {name: called(poisoned, tmp_path, *CALLS[name]).output for name in CALLS}
+    assert {name for name, text in said.items() if MARK in text} >= {
+        "status",
+        "why, a waiting node",
+        "why, a failed node",
+        "why, no such node",
+        "lock show",
+        "hold, no such end",
+        "forecast",
+        "plan",
+        "explain",
+        "no such command",
+    }
+
+
+@pytest.mark.parametrize("name", WITH_JSON)
+def test_json_is_valid_and_harmless_to_a_terminal(poisoned: Desk, tmp_path: Path, name: str) -> None:
+    arguments = CALLS[name]
+    if arguments[:2] in (("lock", "pause"), ("lock", "resume"), ("lock", "release")):
+        arguments = ("lock", "show")
+    done = called(poisoned, tmp_path, *arguments, "--output", "json")
+    assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
+    if done.stdout.strip().startswith("{"):
+        assert unfit_json(done.stdout) == []
+    assert unfit(done.stderr) == []
+
+
+def test_json_keeps_what_was_there(poisoned: Desk) -> None:
+    nodes = {each["name"]: each for each in poisoned.json("status")["nodes"]}
+    written = poisoned.annotations("n1")
+    assert nodes["n1"]["reason"] == written[keys.REASON]
+    assert nodes["n1"]["hold"] == written[keys.HOLD]
+    assert f"n4-{POISON}" in nodes
+    assert poisoned.json("lock", "show")["raw"] == poisoned.lock_text()
+    assert any(POISON in each for each in strings_in(poisoned.json("lock", "show")))
+
+
+def test_the_page_of_a_plan_is_fit_to_show(poisoned: Desk, tmp_path: Path) -> None:
+    poisoned.run("plan", "--start", "2026-03-04T22:00:00Z", "--report", str(tmp_path / "plan.html"))
+    page = (tmp_path / "plan.html").read_text()
+    assert MARK in page
+    assert unfit(page) == []
+    assert "<b>markup" not in page
+
+
+def test_a_dump_of_a_poisoned_cluster_is_as_harmless_as_the_cluster(poisoned: Desk, tmp_path: Path) -> None:
+    dump = str(tmp_path / "dump.gz")
+    assert unfit(called(poisoned, tmp_path, "snapshot", "--file", dump).output) == []
+    with gzip.open(dump, "rt") as file:
+        assert MARK in file.read()
+    for arguments in (("explain", "shop/big"), ("plan", "--start", "2026-03-04T22:00:00Z"), ("forecast", "n1")):
+        done = called(poisoned, tmp_path, *arguments, "--from", dump)
+        assert unfit(done.output) == [], arguments
+
+
+STATUS = {"kind": "Status", "status": "Failure", "reason": POISON, "message": POISON, "code": 403}
+ANSWERS: dict[str, tuple[int, bytes]] = {
+    "a Status": (403, json.dumps(STATUS).encode()),
+    "a long Status": (500, json.dumps({**STATUS, "message": LONG}).encode()),
+    "a page of a proxy": (502, f"<html>{POISON}</html>".encode()),
+    "a page of a proxy that is no UTF-8": (200, b"\xff\xfe\x1b[31m\nFORGED \xc2\x9b"),
+    "a Node of another name": (200, json.dumps({"kind": POISON, "metadata": {"name": POISON}}).encode()),
+    "half of a surrogate pair": (200, b'{"kind":"Node","metadata":{"name":"\\ud800"}}'),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
+@pytest.mark.parametrize(
+    "call", [("status",), ("why", "n1"), ("lock", "show"), ("retry", "n1"), ("plan",), ("config",)]
+)
+def test_what_a_server_answers_is_fit_to_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: tuple[str, ...], answer: tuple[int, bytes]
+) -> None:
+    from careen.cluster.wire.client import ClientTransport
+    from careen.cluster.wire.transport import Request, Response
+
+    async def send(_self: ClientTransport, _request: Request) -> Response:
+        return Response(status=answer[0], headers={}, body=answer[1])
+
+    monkeypatch.setattr(ClientTransport, "send", send)
+    monkeypatch.setattr("careen.cluster.wire.api.READ_PATIENCE_SECONDS", 0.0)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], "
+        "users: [{name: u, user: {}}], contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}"
+    )
+    done = CliRunner().invoke(cli, list(call), env={"KUBECONFIG": str(kubeconfig)})
+    assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
+    assert unfit(done.output) == []
+
+
+def test_what_an_agent_says_before_it_has_a_log_is_fit_to_show() -> None:
+    """In a process of its own, because it ends that process."""
+    flag = POISON.replace("\0", "")  # no command line can hold it
+    done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])
+    assert done.returncode == 2
+    assert MARK in done.stderr
+    assert unfit(done.stderr) == []
+
+
+def test_every_command_is_tried() -> None:
+    assert {entry.name for entry in COMMANDS} - {call[0] for call in CALLS.values()} == {"agent"}

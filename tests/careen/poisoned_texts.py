@@ -1,0 +1,52 @@
+"""Text that nobody may see as it is, and the judge of what was shown. The judge shares nothing with
+`core/plain_text.py`: it asks Python's own tables what a character is."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+
+MARK = "poison"
+"""Stands in front of every poisoned text: an output that has none of it has not been tried."""
+
+FORGED = "FORGED"
+"""Follows the line break in a poisoned text: a line that begins with it was written by somebody else. Tracebacks are
+indented by four columns, so that none of their lines passes for an entry."""
+
+POISON = (
+    f"{MARK}\x1b[31m\x1b]0;title\x07\n{FORGED} all is well\r{FORGED}\u2028{FORGED}\x85{FORGED}\x9b2J\x08\x00\x7f"
+    "\u202e\u2066\u200b\u200f\ufeff\U000e0041 [red]markup[/] [/] %s {0} <b>"
+)
+LONG = f"{POISON}{'x' * 150_000}{POISON}"
+
+LONGEST_LINE = 20_000
+
+
+def unfit(text: str, *, longest: int = LONGEST_LINE) -> list[str]:
+    """What is wrong with a text that was shown; empty for one that is fit to show."""
+    found = {
+        f"U+{ord(each):04X} {unicodedata.name(each, '')}"
+        for each in set(text) - {"\n"}
+        if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    }
+    lines = text.split("\n")
+    found |= {f"a forged line: {line[:80]!r}" for line in lines if re.match(rf" {{0,3}}{FORGED}", line)}
+    found |= {f"a line of {len(line)} characters" for line in lines if len(line) > longest}
+    return sorted(found)
+
+
+def strings_in(value: object) -> list[str]:
+    """Every string of a JSON value, keys among them."""
+    if isinstance(value, dict):
+        return [text for key, each in value.items() for text in (key, *strings_in(each))]
+    if isinstance(value, list):
+        return [text for each in value for text in strings_in(each)]
+    return [value] if isinstance(value, str) else []
+
+
+def unfit_json(text: str) -> list[str]:
+    """The same for JSON: it can be read, and its letters are harmless to a terminal. What they stand for is the
+    reader's business."""
+    json.loads(text)
+    return [each for each in unfit(text, longest=10**9) if not each.startswith("a forged")]

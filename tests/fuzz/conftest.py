@@ -1,0 +1,43 @@
+"""Counts the examples that were tried, by input and over all workers, and tells the sum at the end of the run."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "20"))
+"""For each input; `make fuzz EXAMPLES=…` sets it."""
+
+_TRIED: Counter[str] = Counter()
+
+
+@pytest.fixture
+def count_example() -> Callable[[str], None]:
+    """Called with the input's name, once for each example."""
+
+    def count(name: str) -> None:
+        _TRIED[name] += 1
+
+    return count
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands its counts to the main process."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["fuzzed"] = dict(_TRIED)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """The main process adds up what its workers tried."""
+    _TRIED.update(getattr(node, "workeroutput", {}).get("fuzzed", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line that a document can quote."""
+    if _TRIED:
+        terminalreporter.write_line(f"inputs fuzzed: {sum(_TRIED.values()):,} examples of {len(_TRIED)} kinds of text")
