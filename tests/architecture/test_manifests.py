@@ -17,6 +17,7 @@ from careen.cli.support import lock_place
 from careen.cluster.access import Right, needed_rights
 from careen.host import inhibitors
 from careen.settings import kinds
+from careen.settings.config_map_limits import POWERS, Power
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import DEFAULTS, SETTINGS, Settings, flag
 from tests.architecture.source_tree import ROOT, modules
@@ -150,13 +151,29 @@ def test_the_settings_file_as_installed_changes_nothing() -> None:
     assert yaml.safe_load(settings_text()) is None
 
 
+def test_the_settings_file_names_what_it_may_not_set_by_itself() -> None:
+    blocks = re.findall(r"^((?:# .*\n)+)#([a-z-]+): ", settings_text(), re.MULTILINE)
+    marked = {name: re.search(r"ROOT: .*--([a-z-]+)\.$", " ".join(text.split("\n# ")).strip()) for text, name in blocks}
+    assert {name: match[1] for name, match in marked.items() if match} == {
+        flag(name): flag(power) for name, power in POWERS.items()
+    }
+
+
+def test_the_daemonset_as_installed_trusts_the_config_map_with_nothing_that_makes_root() -> None:
+    given = " ".join([*CONTAINER["args"], *(each["name"] for each in CONTAINER["env"])])
+    assert "may" not in given.lower()
+
+
 def test_every_default_in_the_settings_file_is_the_default() -> None:
     """Without their `#`, the lines give what the agent does without any of them."""
     written = yaml.safe_load(
         "\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line))
     )
-    resolved = resolve(flags={"node_id": ["n1"]}, environment={}, config_map=written, config_map_name="careen")
-    assert resolved.settings == Settings(node_id="n1")
+    switches = {power.value: ["true"] for power in Power}
+    resolved = resolve(
+        flags={"node_id": ["n1"], **switches}, environment={}, config_map=written, config_map_name="careen"
+    )
+    assert resolved.settings == Settings(node_id="n1", **dict.fromkeys(switches, True))
     assert {name for name, given in resolved.origins.items() if given.source is Source.CONFIG_MAP} == {
         name for name, setting in SETTINGS.items() if not setting.bootstrap
     }
