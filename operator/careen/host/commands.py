@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
+from careen.host import environment
+
 # Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
 NSENTER = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
 _END_SECONDS = 2.0  # a process that was killed is gone in milliseconds
@@ -104,6 +106,7 @@ async def _started(argv: Sequence[str], *, outlives_us: bool) -> asyncio.subproc
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env=environment.of_children(),
             start_new_session=True,  # a signal to our process group must not end a reboot half-way
         )
     )
