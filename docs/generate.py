@@ -90,8 +90,8 @@ SETTINGS_HEAD = """\
 # except where a setting says so. A value that cannot be used changes nothing and is told as an Event and a metric.
 # A flag or a variable of the environment (CAREEN_X, or KURED_X for kured's settings) counts more than this file.
 #
-# What says ROOT would make whoever may edit this ConfigMap root on every host: it belongs on the DaemonSet, as a flag or
-# a variable. Here it is refused, and so is all that stands beside it, until the DaemonSet has the flag that is named.
+# What says ROOT would make whoever may edit this ConfigMap root on every host: it belongs on the DaemonSet, as a flag
+# or a variable. Here it is refused, with all that stands beside it, until the DaemonSet has the flag that is named.
 """
 
 CONFIG_MAP_HEAD = """\

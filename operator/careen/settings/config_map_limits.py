@@ -1,7 +1,7 @@
 """What the ConfigMap may not say by itself: whoever may edit it would be root on every host.
 
-The agent runs commands, opens files and sends secrets as root. Those settings come from the DaemonSet, which only people
-who could run anything there may write, unless a switch on the DaemonSet lets the ConfigMap set them.
+The agent runs commands, opens files and sends secrets as root. Those settings come from the DaemonSet, whose editors
+can run anything on the hosts anyway, unless a switch on the DaemonSet lets the ConfigMap set them.
 """
 
 from __future__ import annotations
