@@ -2,19 +2,22 @@
 # The agent's image: Python, careen, and of the Kubernetes client only what the agent uses.
 # tests/architecture/test_image.py carries out the removals below and sees that the agent still starts.
 
-ARG PYTHON_VERSION=3.11
+# `make pin-base` writes the digest behind the tag, so that the same base is taken until somebody asks for another one.
+ARG BASE=docker.io/library/python:3.11-slim-bookworm
 
-FROM python:${PYTHON_VERSION}-slim-bookworm AS build
+FROM ${BASE} AS build
 WORKDIR /source
-RUN python -m venv /opt/careen && /opt/careen/bin/python -m pip install --no-cache-dir --quiet --upgrade pip
-# The dependencies change less often than the code: their layer is kept as long as pyproject.toml stays as it is.
-COPY pyproject.toml ./
-RUN python -c 'import tomllib; print("\n".join(tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))' > /tmp/dependencies \
- && /opt/careen/bin/python -m pip install --no-cache-dir --quiet -r /tmp/dependencies
-COPY README.md LICENSE ./
+# The dependencies change less often than the code: their layer is kept as long as the lock stays as it is. Nothing is
+# installed whose hash is not in a lock: `make lock` writes both.
+COPY requirements.lock requirements-build.lock ./
+RUN python -m venv /opt/careen && /opt/careen/bin/python -m pip install --no-cache-dir --quiet --no-deps --require-hashes -r requirements.lock \
+ && python -m venv /opt/build && /opt/build/bin/python -m pip install --no-cache-dir --quiet --no-deps --require-hashes -r requirements-build.lock
+COPY pyproject.toml README.md LICENSE ./
 COPY operator operator
 COPY scheduler_core scheduler_core
-RUN /opt/careen/bin/python -m pip install --no-cache-dir --quiet --no-deps .
+# Without isolation, which would fetch the build's tools anew, whatever they are by then.
+RUN /opt/build/bin/python -m pip wheel --no-cache-dir --quiet --no-deps --no-build-isolation --no-index --wheel-dir /tmp/wheel . \
+ && /opt/careen/bin/python -m pip install --no-cache-dir --quiet --no-deps --no-index /tmp/wheel/*.whl
 # Of the client: its asyncio twin (more than half of it) and the typed APIs. Of numpy: headers, tests and its Fortran tool.
 # And what installed all this. Nothing of it is imported by careen or by what careen imports.
 RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
@@ -29,7 +32,7 @@ RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
 # anew, in memory.
 RUN /opt/careen/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/careen/lib
 
-FROM python:${PYTHON_VERSION}-slim-bookworm
+FROM ${BASE}
 LABEL org.opencontainers.image.title="careen" \
       org.opencontainers.image.description="Reboots a Kubernetes fleet node by node" \
       org.opencontainers.image.licenses="Apache-2.0"

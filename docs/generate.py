@@ -10,6 +10,8 @@ from pathlib import Path
 
 from careen.core.facts.phases import MOVES, PHASES, Phase
 from careen.core.facts.reasons import REASONS, Code, event_reason
+from careen.settings import kinds
+from careen.settings.config_map_limits import POWERS
 from careen.settings.tree import DEFAULTS, SETTINGS, flag, variable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,6 +89,9 @@ SETTINGS_HEAD = """\
 # example), or edit the ConfigMap in the cluster: the agents follow it and a change takes effect without a restart,
 # except where a setting says so. A value that cannot be used changes nothing and is told as an Event and a metric.
 # A flag or a variable of the environment (CAREEN_X, or KURED_X for kured's settings) counts more than this file.
+#
+# What says ROOT would make whoever may edit this ConfigMap root on every host: it belongs on the DaemonSet, as a flag
+# or a variable. Here it is refused, with all that stands beside it, until the DaemonSet has the flag that is named.
 """
 
 CONFIG_MAP_HEAD = """\
@@ -119,8 +124,11 @@ def settings_file() -> str:
 def _setting_block(name: str) -> str:
     setting = SETTINGS[name]
     meaning = setting.help if setting.is_live else f"{setting.help} (A change needs a restart of the agents.)"
+    if power := POWERS.get(name):
+        what = "a file is not" if setting.kind is kinds.SCHEDULER_CONFIG else "not"
+        meaning += f" ROOT: {what} taken from here without --{flag(power)}."
     return (
-        "\n".join(textwrap.wrap(meaning, 112, initial_indent="# ", subsequent_indent="# "))
+        "\n".join(textwrap.wrap(meaning, 112, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False))
         + f"\n#{flag(name)}: {_default(name)}\n"
     )
 

@@ -9,9 +9,16 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
+import tomllib
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.architecture.source_tree import ROOT
 from tests.patience import run
@@ -114,3 +121,169 @@ def test_everything_the_dockerfile_copies_is_let_through_by_dockerignore() -> No
     }
     assert copied == let_through
     assert [name for name in sorted(copied) if not (ROOT / name).exists()] == []
+
+
+# ---- what is put into it ----
+
+LOCKS = ("requirements.lock", "requirements-build.lock")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WANTED = {
+    "requirements.lock": PROJECT["project"]["dependencies"],
+    "requirements-build.lock": PROJECT["build-system"]["requires"],
+}
+IMAGE = {"python_version": "3.11", "python_full_version": "3.11.0", "sys_platform": "linux", "platform_system": "Linux"}
+
+
+def locked(file: str) -> dict[str, tuple[str, list[str]]]:
+    """name → version, hashes."""
+    text = (ROOT / file).read_text()
+    blocks = re.findall(r"^([\w.-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
+    # Nothing else stands in it: no address of an index, no requirement without a hash.
+    assert "".join(f"{name}=={version} \\\n{hashes}" for name, version, hashes in blocks) == "".join(
+        f"{line}\n" for line in text.splitlines() if not line.startswith("#")
+    )
+    return {canonicalize_name(name): (version, re.findall(r"sha256:\w+", hashes)) for name, version, hashes in blocks}
+
+
+def missing(file: str, requirement: Requirement) -> bool:
+    pins = locked(file)
+    if requirement.marker and not requirement.marker.evaluate({**IMAGE, "extra": ""}):
+        return False
+    name = canonicalize_name(requirement.name)
+    return name not in pins or not requirement.specifier.contains(pins[name][0], prereleases=True)
+
+
+@pytest.mark.parametrize("file", LOCKS)
+def test_the_lock_has_everything_that_pyproject_wants(file: str) -> None:
+    assert [text for text in WANTED[file] if missing(file, Requirement(text))] == []
+
+
+def test_the_lock_has_everything_that_its_packages_want() -> None:
+    """As far as the same versions are installed here."""
+    looked_at = []
+    for name, (version, _) in locked("requirements.lock").items():
+        try:
+            installed = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue
+        if installed.version == version:
+            looked_at.append(name)
+            wanted = [Requirement(text) for text in installed.requires or ()]
+            assert [str(each) for each in wanted if missing("requirements.lock", each)] == [], name
+    assert len(looked_at) >= 10
+
+
+@pytest.mark.parametrize("file", LOCKS)
+def test_the_lock_has_the_hashes_of_every_platform(file: str) -> None:
+    """Machine code has a file for each platform and Python; a lock of this computer's alone would have one."""
+    compiled = {"aiohttp", "numpy", "pyyaml", "msgspec", "yarl"}
+    counts = {name: len(hashes) for name, (_, hashes) in locked(file).items()}
+    assert {name: count for name, count in counts.items() if name in compiled and count < 20} == {}
+    assert {name: count for name, count in counts.items() if count < 2} == {}
+    assert file != "requirements.lock" or compiled <= counts.keys()
+
+
+def test_nothing_is_installed_without_a_hash() -> None:
+    installs = re.findall(r"-m pip (?:install|wheel)(.*?)(?:&&|\n(?!\s))", DOCKERFILE, re.DOTALL)
+    assert len(installs) == 4
+    assert [each for each in installs if "--require-hashes" not in each and "--no-index" not in each] == []
+    assert all("--no-deps" in each for each in installs)
+    assert "--no-build-isolation" in DOCKERFILE
+    assert set(re.findall(r"-r (\S+)", DOCKERFILE)) == set(LOCKS)
+
+
+def test_both_stages_stand_on_the_one_base_that_can_be_pinned() -> None:
+    assert [line for line in DOCKERFILE.splitlines() if line.startswith("FROM ")] == [
+        "FROM ${BASE} AS build",
+        "FROM ${BASE}",
+    ]
+    (base,) = re.findall(r"^ARG BASE=(.*)$", DOCKERFILE, re.MULTILINE)
+    assert re.fullmatch(r"docker\.io/library/python:3\.11-slim-bookworm(@sha256:[0-9a-f]{64})?", base)
+
+
+# ---- make pin-base ----
+
+OF_THE_INDEX = f"sha256:{'a' * 64}"
+
+
+class Registry(BaseHTTPRequestHandler):
+    """As Docker's: it wants a token, which it gives to everybody."""
+
+    digest = OF_THE_INDEX
+
+    def do_HEAD(self) -> None:
+        assert self.path == "/v2/library/python/manifests/3.11-slim"
+        assert "application/vnd.oci.image.index.v1+json" in self.headers["Accept"]
+        if self.headers.get("Authorization") != "Bearer TOKEN":
+            self.send_response(401)
+            realm = f"http://127.0.0.1:{self.server.server_address[1]}/token"
+            self.send_header("WWW-Authenticate", f'Bearer realm="{realm}",service="s",scope="pull"')
+        else:
+            self.send_response(200)
+            self.send_header("Docker-Content-Digest", self.digest)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        assert self.path == "/token?service=s&scope=pull"
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"token": "TOKEN"}')
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def pin_base(dockerfile: Path) -> subprocess.CompletedProcess[str]:
+    return run([sys.executable, "-S", str(ROOT / "mk" / "pin_base.py"), str(dockerfile)], env={"no_proxy": "*"})
+
+
+@pytest.mark.parametrize("before", ["", f"@sha256:{'0' * 64}"], ids=["a tag", "an older digest"])
+def test_pin_base_writes_the_digest_that_the_registry_names(registry: str, tmp_path: Path, before: str) -> None:
+    file = tmp_path / "Dockerfile"
+    text = f"# first\nARG BASE={registry}/library/python:3.11-slim{before}\n\nFROM ${{BASE}}\n"
+    file.write_text(text)
+    done = pin_base(file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        file.read_text() == f"# first\nARG BASE={registry}/library/python:3.11-slim@{OF_THE_INDEX}\n\nFROM ${{BASE}}\n"
+    )
+
+
+def test_pin_base_leaves_the_dockerfile_alone_where_no_registry_answers(tmp_path: Path) -> None:
+    file = tmp_path / "Dockerfile"
+    file.write_text("ARG BASE=127.0.0.1:1/library/python:3.11-slim\n")
+    done = pin_base(file)
+    assert done.returncode == 1
+    assert done.stderr.startswith("pin-base: the registry 127.0.0.1:1 gives no digest for library/python:3.11-slim (")
+    assert "Traceback" not in done.stderr
+    assert file.read_text() == "ARG BASE=127.0.0.1:1/library/python:3.11-slim\n"
+
+
+def test_pin_base_takes_no_digest_that_is_none(registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Registry, "digest", "sha256:x\tRUN evil")
+    file = tmp_path / "Dockerfile"
+    file.write_text(f"ARG BASE={registry}/library/python:3.11-slim\n")
+    done = pin_base(file)
+    assert (done.returncode, "without a digest" in done.stderr) == (1, True)
+    assert file.read_text() == f"ARG BASE={registry}/library/python:3.11-slim\n"
+
+
+def test_pin_base_finds_its_line_in_the_dockerfile_of_this_repository(tmp_path: Path) -> None:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("pin_base", ROOT / "mk" / "pin_base.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = module._LINE.search(DOCKERFILE)
+    assert found is not None
+    assert found.groups() == ("docker.io", "library/python", "3.11-slim-bookworm")

@@ -17,6 +17,7 @@ from careen.cli.support import lock_place
 from careen.cluster.access import Right, needed_rights
 from careen.host import inhibitors
 from careen.settings import kinds
+from careen.settings.config_map_limits import POWERS, Power
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import DEFAULTS, SETTINGS, Settings, flag
 from tests.architecture.source_tree import ROOT, modules
@@ -150,13 +151,29 @@ def test_the_settings_file_as_installed_changes_nothing() -> None:
     assert yaml.safe_load(settings_text()) is None
 
 
+def test_the_settings_file_names_what_it_may_not_set_by_itself() -> None:
+    blocks = re.findall(r"^((?:# .*\n)+)#([a-z-]+): ", settings_text(), re.MULTILINE)
+    marked = {name: re.search(r"ROOT: .*--([a-z-]+)\.$", " ".join(text.split("\n# ")).strip()) for text, name in blocks}
+    assert {name: match[1] for name, match in marked.items() if match} == {
+        flag(name): flag(power) for name, power in POWERS.items()
+    }
+
+
+def test_the_daemonset_as_installed_trusts_the_config_map_with_nothing_that_makes_root() -> None:
+    given = " ".join([*CONTAINER["args"], *(each["name"] for each in CONTAINER["env"])])
+    assert "may" not in given.lower()
+
+
 def test_every_default_in_the_settings_file_is_the_default() -> None:
     """Without their `#`, the lines give what the agent does without any of them."""
     written = yaml.safe_load(
         "\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line))
     )
-    resolved = resolve(flags={"node_id": ["n1"]}, environment={}, config_map=written, config_map_name="careen")
-    assert resolved.settings == Settings(node_id="n1")
+    switches = {power.value: ["true"] for power in Power}
+    resolved = resolve(
+        flags={"node_id": ["n1"], **switches}, environment={}, config_map=written, config_map_name="careen"
+    )
+    assert resolved.settings == Settings(node_id="n1", **dict.fromkeys(switches, True))
     assert {name for name, given in resolved.origins.items() if given.source is Source.CONFIG_MAP} == {
         name for name, setting in SETTINGS.items() if not setting.bootstrap
     }
@@ -189,20 +206,36 @@ def test_a_secret_comes_from_a_secret_and_need_not_be_there() -> None:
     assert SETTINGS["notify_url"].kind.is_secret
 
 
-def test_the_folders_that_the_agent_looks_at_by_default_are_mounted() -> None:
-    root = next(argument.partition("=")[2] for argument in CONTAINER["args"] if argument.startswith("--host-root="))
-    mounted = {
-        mount["mountPath"]: next(each for each in POD["volumes"] if each["name"] == mount["name"])["hostPath"]["path"]
-        for mount in CONTAINER["volumeMounts"]
-    }
-    assert mounted == {
-        f"{root}{path}": path for path in (str(Path(DEFAULTS["reboot_sentinel"]).parent), DEFAULTS["host_lock_dir"])
-    }
+# ---- what the agent reaches of its host ----
 
 
-def test_those_who_hold_up_a_shutdown_can_be_seen_through_what_is_mounted_already() -> None:
-    mounted = [f"{mount['mountPath'].removeprefix('/host')}/" for mount in CONTAINER["volumeMounts"]]
-    assert any(folder.startswith(tuple(mounted)) for folder in inhibitors.FOLDERS)
+def argument(container: dict[str, Any], name: str) -> str:
+    (found,) = (each.partition("=")[2] for each in container["args"] if each.startswith(f"--{name}="))
+    return str(found)
+
+
+def test_by_default_nothing_of_the_host_is_mounted() -> None:
+    """The command method enters PID 1's namespaces, so it sees the host through PID 1: another mount would only be
+    another way in."""
+    assert "volumes" not in POD
+    assert "volumeMounts" not in CONTAINER
+    assert POD["hostPID"] is True
+    assert argument(CONTAINER, "host-root") == "/proc/1/root"
+    assert "hostNetwork" not in POD
+
+
+def test_by_default_the_agent_has_what_nsenter_needs_and_no_more() -> None:
+    """Each of the three was tried on a kubelet: without SYS_PTRACE `/proc/1/ns/mnt` cannot be opened, without one of
+    the others it cannot be entered."""
+    assert CONTAINER["securityContext"] == {
+        "runAsUser": 0,
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN", "SYS_CHROOT", "SYS_PTRACE"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "appArmorProfile": {"type": "Unconfined"},
+        "seLinuxOptions": {"type": "spc_t"},
+    }
 
 
 def test_the_metrics_port_is_the_one_that_the_agent_opens() -> None:
@@ -300,11 +333,134 @@ def test_what_the_readme_applies_runs_the_readers_own_image() -> None:
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 def test_the_signal_component_leaves_one_capability(tmp_path: Path) -> None:
-    (agent,) = (each for each in overlay(tmp_path, "signal") if each["kind"] == "DaemonSet")
-    container = agent["spec"]["template"]["spec"]["containers"][0]
+    container = with_component(tmp_path, "signal")["containers"][0]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["KILL"]}
     assert "privileged" not in container["securityContext"]
     assert container["args"][-1] == "--reboot-method=signal"
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_the_signal_component_mounts_three_narrow_folders_and_no_socket(tmp_path: Path) -> None:
+    pod = with_component(tmp_path, "signal")
+    sources = {each["name"]: each["hostPath"] for each in pod["volumes"]}
+    container = pod["containers"][0]
+    root = argument(container, "host-root")
+    mounted = {
+        sources[mount["name"]]["path"]: "write" if not mount.get("readOnly") else mount["recursiveReadOnly"]
+        for mount in container["volumeMounts"]
+    }
+    assert mounted == {
+        str(Path(argument(container, "reboot-sentinel")).parent): "IfPossible",
+        inhibitors.FOLDERS[0]: "IfPossible",
+        argument(container, "host-lock-dir"): "write",
+    }
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {f"{root}{path}" for path in mounted}
+    # A socket would have to lie in one of them, and the sentinel is no mount of its own: of a missing file a runtime
+    # makes a folder.
+    assert not {"/run", "/var/run", "/"} & set(mounted)
+    assert {each["type"] for each in sources.values()} <= {"Directory", "DirectoryOrCreate"}
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_a_host_that_says_nothing_about_its_need_keeps_the_pod_from_starting(tmp_path: Path) -> None:
+    """An empty folder would read as "no reboot needed", for ever."""
+    pod = with_component(tmp_path, "signal")
+    (need,) = (each["hostPath"] for each in pod["volumes"] if each["name"] == "need")
+    assert need == {"path": "/run/careen/need", "type": "Directory"}
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_the_privileged_component_gives_all_of_the_hosts_rights_back(tmp_path: Path) -> None:
+    assert with_component(tmp_path, "privileged")["containers"][0]["securityContext"] == {
+        "privileged": True,
+        "runAsUser": 0,
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def with_component(tmp_path: Path, component: str) -> dict[str, Any]:
+    """The agents' pods with it."""
+    (agent,) = (each for each in overlay(tmp_path, component) if each["kind"] == "DaemonSet")
+    pod: dict[str, Any] = agent["spec"]["template"]["spec"]
+    return pod
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_the_readmes_prometheus_is_built_and_its_settings_are_taken(tmp_path: Path) -> None:
+    readme = (MANIFESTS / "README.md").read_text()
+    (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "PROMETHEUS" in each]
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "kustomization.yaml").write_text(f"resources: [../manifests]\n{example}")
+    (agent,) = (each for each in kustomize(tmp_path / "own") if each["kind"] == "DaemonSet")
+    pod = agent["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    environment = {each["name"]: each["value"] for each in container["env"] if "value" in each}
+    settings = resolve(flags={"node_id": ["n1"]}, environment=environment).settings
+    (mount,) = container["volumeMounts"]
+    assert [each["name"] for each in pod["volumes"]] == [mount["name"]]
+    assert settings.prometheus_url
+    assert str(Path(settings.prometheus_token_file).parent) == mount["mountPath"]
+
+
+# ---- the two units of a host for the signal method ----
+
+UNITS = MANIFESTS / "signal" / "host"
+
+
+def unit_line(file: str, key: str) -> str:
+    (found,) = re.findall(rf"^{key}=(.*)$", (UNITS / file).read_text(), re.MULTILINE)
+    return str(found)
+
+
+def test_the_units_of_the_host_fill_the_folder_that_the_signal_component_mounts() -> None:
+    component = (MANIFESTS / "signal" / "kustomization.yaml").read_text()
+    sentinel = re.search(r"--reboot-sentinel=(\S+)", component)
+    assert sentinel is not None
+    assert f"/run/{unit_line('careen-need.service', 'RuntimeDirectory')}" == str(Path(sentinel[1]).parent)
+    assert f": > {sentinel[1]};" in unit_line("careen-need.service", "ExecStart")
+    host = unit_line("careen-need.path", "PathChanged")
+    assert Path("/var") / host.lstrip("/") == Path(DEFAULTS["reboot_sentinel"])
+    assert f"[ -e {host} ]" in unit_line("careen-need.service", "ExecStart")
+    assert unit_line("careen-need.path", "Unit") == "careen-need.service"
+    assert unit_line("careen-need.service", "StartLimitIntervalSec") == "0"
+
+
+def test_the_command_of_the_unit_follows_the_hosts_sentinel_both_ways(tmp_path: Path) -> None:
+    quoted = re.fullmatch(r"/bin/sh -c '(.*)'", unit_line("careen-need.service", "ExecStart"))
+    assert quoted is not None
+    script = quoted[1].replace("$$", "$").replace("/run/", f"{tmp_path}/").replace("sleep", ":")
+    (tmp_path / "careen" / "need").mkdir(parents=True)
+    theirs, ours = tmp_path / "reboot-required", tmp_path / "careen" / "need" / "reboot-required"
+    for wanted in (False, True, True, False, False):
+        theirs.touch() if wanted else theirs.unlink(missing_ok=True)
+        done = run(["/bin/sh", "-c", script])
+        assert (done.returncode, done.stderr, ours.exists()) == (0, "", wanted)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on the PATH")
+@pytest.mark.parametrize("file", ["careen-need.path", "careen-need.service"])
+def test_systemd_takes_the_units(tmp_path: Path, file: str) -> None:
+    shutil.copytree(UNITS, tmp_path / "units")
+    done = run(["systemd-analyze", "verify", str(tmp_path / "units" / file)])
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ---- the network ----
+
+
+def test_the_network_policy_lets_nothing_in_but_to_the_metrics_port_and_cuts_nothing_off() -> None:
+    policy = the("NetworkPolicy", "network/policy.yaml")
+    assert policy["metadata"]["namespace"] == AGENT["metadata"]["namespace"]
+    assert policy["spec"] == {
+        "podSelector": AGENT["spec"]["selector"],
+        "policyTypes": ["Ingress"],
+        "ingress": [{"ports": [{"protocol": "TCP", "port": CONTAINER["ports"][0]["name"]}]}],
+    }
 
 
 @pytest.mark.kubectl
@@ -314,6 +470,7 @@ def test_the_signal_component_leaves_one_capability(tmp_path: Path) -> None:
     [
         ("admission", {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}),
         ("alerts", {"PodMonitor", "PrometheusRule"}),
+        ("network", {"NetworkPolicy"}),
     ],
 )
 def test_a_component_adds_to_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
 
+from careen.host import environment
 from scheduler_core.values import Value
 
 # Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
@@ -102,6 +103,7 @@ async def _started(argv: Sequence[str], *, outlives_us: bool) -> asyncio.subproc
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env=environment.of_children(),
             start_new_session=True,  # a signal to our process group must not end a reboot half-way
         )
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from careen.host.paths import under_root
 from scheduler_core.values import Value
 
-# With the manifests as they are the host's /run is mounted as /var/run, where sentinels are looked for.
+# Where the host's /run is mounted as /var/run, because a sentinel is looked for there, it is in the second.
 FOLDERS = ("/run/systemd/inhibit", "/var/run/systemd/inhibit")
 _MOST_FILES = 1_000
 _MOST_BYTES = 16 * 1024

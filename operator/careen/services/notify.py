@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 
 from careen.core.plain_text import one_line
+from careen.host import environment
 from careen.host.commands import kill_group
 from careen.services.notification_urls import Target, Way
 from scheduler_core.values import Value
@@ -57,7 +57,7 @@ async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True,
-        env=_environment(),
+        env=environment.of_children(),
     )
     try:
         async with asyncio.timeout(seconds):
@@ -82,8 +82,3 @@ async def _converse(process: asyncio.subprocess.Process, order: bytes, answers: 
         with suppress(ValueError, KeyError, TypeError):
             answer = json.loads(line)
             answers[int(answer["target"])] = one_line(str(answer["why"]), _LONGEST_WHY)
-
-
-def _environment() -> dict[str, str]:
-    """Ours without the settings: the child needs none of them, proxies and paths it does."""
-    return {key: value for key, value in os.environ.items() if not key.startswith(("CAREEN_", "KURED_"))}

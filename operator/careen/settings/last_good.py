@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from careen.settings import config_map_limits
 from careen.settings.sources import BadSettings, Resolved, Source, resolve
 from careen.settings.tree import SETTINGS, flag
 from scheduler_core.values import Value
@@ -71,7 +72,13 @@ def restore(
     found = _read(text)
     values: dict[str, Any] = {}
     if found is not None:
-        values = {key: texts for key, texts in found.settings.items() if key in _NAMES}
+        # Whoever may write the Node's annotations gets no more than the ConfigMap's editor.
+        basics = resolve(flags=flags, environment=environment, is_whole=False).settings
+        values = {
+            key: texts
+            for key, texts in found.settings.items()
+            if key in _NAMES and not config_map_limits.refusal(_NAMES[key], texts, basics)
+        }
     is_whole = found is not None and len(values) == len(found.settings) and not any(map(_matters, found.left_out))
     if lock_annotation:
         values.setdefault("lock-annotation", [lock_annotation])

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from careen.services.prometheus import without_login
+from careen.settings import config_map_limits
 from careen.settings.tree import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
 from scheduler_core.values import Value
 
@@ -85,6 +86,7 @@ def resolve(
             origins[name] = Given(source=Source.DEFAULT, where="default", texts=())
             values[name] = DEFAULTS[name]
     settings = Settings(**values)
+    problems.extend(_beyond_the_config_map(given, settings))
     if not problems:
         problems.extend(contradictions(settings) if is_whole else nobody(settings))
     if problems:
@@ -92,6 +94,16 @@ def resolve(
     return Resolved(
         settings=settings, origins=origins, notes=(*_differences(given), *_in_the_open(origins), *remarks(settings))
     )
+
+
+def _beyond_the_config_map(given: Mapping[str, Sequence[Given]], settings: Settings) -> list[str]:
+    """Refused also where a flag counts more: a line that only waits for the flag to go is nothing to leave there."""
+    return [
+        f"{each.where} {why}"
+        for name, values in given.items()
+        for each in values
+        if each.source is Source.CONFIG_MAP and (why := config_map_limits.refusal(name, each.texts, settings))
+    ]
 
 
 def contradictions(settings: Settings) -> list[str]:

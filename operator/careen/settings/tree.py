@@ -79,6 +79,22 @@ class Settings:
         live=False,
         bootstrap=True,
     )
+    config_map_may_run_commands: bool = _ours(
+        False,
+        kinds.SWITCH,
+        "The ConfigMap may say which commands run as root on every host, and which signal PID 1 gets; false: only "
+        "flags and environment do.",
+        live=False,
+        bootstrap=True,
+    )
+    config_map_may_name_files: bool = _ours(
+        False,
+        kinds.SWITCH,
+        "The ConfigMap may name files that the agent opens as root, and the Prometheus that secrets are sent to; "
+        "false: only flags and environment do.",
+        live=False,
+        bootstrap=True,
+    )
 
     # Does the host want a reboot
     reboot_sentinel: str = _kured(

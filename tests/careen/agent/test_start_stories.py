@@ -264,7 +264,7 @@ def test_a_scheduler_configuration_that_is_not_there_ends_the_start_with_code_2(
     node: Node, put: Callable[[Node], None], words: str
 ) -> None:
     put(node)
-    agent = node.start()
+    agent = node.start("--config-map-may-name-files")
     assert agent.ends() == 2
     assert f"`scheduler-config` in ConfigMap careen/careen {words}" in agent.log
     assert "Traceback" not in agent.log

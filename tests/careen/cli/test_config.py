@@ -55,7 +55,7 @@ def test_the_environment_of_the_daemonset_counts_and_each_node_has_its_own_name(
     output = desk.ok("config")
     assert row(output, "node-id") == ["each-nodes-own", "CAREEN_NODE_ID"]
     assert row(output, "period") == ["5m", "KURED_PERIOD"]
-    assert row(output, "host-root") == ["/host", "--host-root"]
+    assert row(output, "host-root") == ["/proc/1/root", "--host-root"]
 
 
 def test_no_secret_is_shown_wherever_it_stands(desk: Desk) -> None:

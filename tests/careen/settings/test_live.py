@@ -18,12 +18,19 @@ from careen.settings.sources import BadSettings
 GIVEN = Given(flags={"node_id": ("n1",), "drain_timeout": ("5m",)}, environment={})
 
 
+# The ConfigMap is trusted with everything.
+TRUSTED = Given(
+    flags={**GIVEN.flags, "config_map_may_run_commands": ("true",), "config_map_may_name_files": ("true",)},
+    environment={},
+)
+
+
 def config(text: str, **more: str) -> SeenConfigMap:
     return SeenConfigMap(uid="u", data={"config.yaml": text, **more})
 
 
-def live(text: str = "") -> LiveSettings:
-    return LiveSettings(GIVEN, config(text), config_map_name="careen/careen")
+def live(text: str = "", given: Given = GIVEN) -> LiveSettings:
+    return LiveSettings(given, config(text), config_map_name="careen/careen")
 
 
 def test_without_a_config_map_flags_and_defaults_hold() -> None:
@@ -126,7 +133,7 @@ def test_at_the_start_there_is_nothing_older_to_stay_in_force() -> None:
 
 
 def test_what_cannot_change_while_the_agent_runs_waits_for_its_restart(caplog: pytest.LogCaptureFixture) -> None:
-    there = live()
+    there = live(given=TRUSTED)
     assert there.offer(config("reboot-command: /sbin/reboot\nconcurrency: 2")) == ()
     assert (there.settings.reboot_command, there.settings.concurrency) == ("/bin/systemctl reboot", 2)
     assert "reboot-command is now /sbin/reboot" in caplog.text
@@ -141,7 +148,7 @@ NAMED = "scheduler-config: configmap:scheduler.yaml"
 def test_the_schedulers_configuration_comes_from_a_file_or_a_key(tmp_path: Path) -> None:
     (tmp_path / "scheduler.yaml").write_text(ONE)
     assert live().scheduler_config == ""
-    assert live(f"scheduler-config: {tmp_path}/scheduler.yaml").scheduler_config == ONE
+    assert live(f"scheduler-config: {tmp_path}/scheduler.yaml", TRUSTED).scheduler_config == ONE
     there = LiveSettings(GIVEN, config(NAMED, **{"scheduler.yaml": ONE}), config_map_name="c")
     assert there.scheduler_config == ONE
     there.offer(config(NAMED, **{"scheduler.yaml": TWO}))
@@ -201,7 +208,7 @@ def test_a_key_that_is_removed_before_its_setting_leaves_the_last_good_one() -> 
 def test_a_file_that_goes_away_makes_the_forecast_unknown_and_no_edit_bad(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(ONE)
-    there = live(f"scheduler-config: {file}")
+    there = live(f"scheduler-config: {file}", TRUSTED)
     file.unlink()
     found = there.scheduler_config
     assert isinstance(found, Unknown)
@@ -228,7 +235,7 @@ def test_what_is_no_readable_file_is_a_bad_setting(tmp_path: Path, make: Callabl
     with pytest.raises(
         BadSettings, match=f"`scheduler-config` in ConfigMap careen/careen names the file {tmp_path}/file, which"
     ):
-        live(f"scheduler-config: {tmp_path}/file")
+        live(f"scheduler-config: {tmp_path}/file", TRUSTED)
 
 
 def test_what_would_take_long_to_judge_is_left_to_the_child() -> None:
@@ -244,9 +251,9 @@ def test_what_would_take_long_to_judge_is_left_to_the_child() -> None:
 # ---- older settings that stand in ----
 
 
-def older(text: str = "", **more: str) -> LastGood:
-    kept = last_good.to_annotation(LiveSettings(GIVEN, config(text, **more), config_map_name="careen/careen").resolved)
-    return last_good.restore(kept, "the ConfigMap is bad", flags=GIVEN.flags, environment={}, name="careen/careen")
+def older(text: str = "", given: Given = GIVEN, **more: str) -> LastGood:
+    kept = last_good.to_annotation(LiveSettings(given, config(text, **more), config_map_name="careen/careen").resolved)
+    return last_good.restore(kept, "the ConfigMap is bad", flags=given.flags, environment={}, name="careen/careen")
 
 
 def test_older_settings_stand_in_until_a_config_map_can_be_used() -> None:
@@ -274,7 +281,7 @@ def test_the_mended_config_map_may_say_what_the_older_settings_said() -> None:
 
 
 def test_what_stands_on_the_node_stays_while_older_settings_stand_in_and_follows_edits_afterwards() -> None:
-    there = LiveSettings(GIVEN, None, config_map_name="careen/careen", instead=older("concurrency: 2"))
+    there = LiveSettings(TRUSTED, None, config_map_name="careen/careen", instead=older("concurrency: 2", TRUSTED))
     assert json.loads(there.policy.kept_settings)["settings"] == {"concurrency": ["2"]}
     there.offer(config("concurrency: 3\nreboot-command: /sbin/reboot"))
     assert json.loads(there.policy.kept_settings)["settings"] == {

@@ -89,6 +89,8 @@ def test_what_must_be_known_before_the_config_map_cannot_stand_in_it_nor_change(
         "ds_namespace",
         "ds_name",
         "config_map",
+        "config_map_may_run_commands",
+        "config_map_may_name_files",
         "metrics_host",
         "metrics_port",
         "log_format",

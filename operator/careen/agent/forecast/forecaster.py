@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from careen.agent.forecast.order import Order
 from careen.core.facts.observation import Unknown
+from careen.host import environment
 from careen.host.commands import kill_group
 from scheduler_core.simulation.forecast import Forecast, UnreadableForecastError
 from scheduler_core.values import Value
@@ -101,6 +102,7 @@ async def _run(order: Order, seconds: float) -> tuple[Forecast, ...] | Unknown |
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env=environment.of_children(),
             start_new_session=True,
         )
     except OSError as error:

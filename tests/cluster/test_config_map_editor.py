@@ -1,0 +1,54 @@
+"""Whoever may edit the ConfigMap, and nothing else, does not become root on the hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.harness.cluster import CAREEN
+from tests.cluster.harness.machines.hosts import Host
+from tests.cluster.harness.story import Story
+
+pytestmark = pytest.mark.cluster
+
+
+def refused(name: str) -> str:
+    return f"`{name}` in ConfigMap {CAREEN.namespace}/careen is refused: it decides what runs as root on every host"
+
+
+def log_of(host: Host) -> str:
+    return host.log.read_text() if host.log.exists() else ""
+
+
+def test_a_command_in_the_config_map_is_refused_by_name_while_agents_run_and_when_they_start(story: Story) -> None:
+    """Settings that are in force stay, with all that they open and close; the host reboots by its own command."""
+    (host,) = story.nodes(1)
+    evil = story.folder / "ran-as-root"
+    story.settings(reboot_sentinel_command=f"touch {evil}", reboot_command=f"touch {evil}", reboot_days=[])
+    metric = f'careen_config_ok{{node="{host.name}"}} '
+    story.wait_for("the edit is refused", lambda: f"{metric}0.0" in story.metrics(host))
+    assert refused("reboot-command") in log_of(host)
+    assert refused("reboot-sentinel-command") in log_of(host)
+    assert "--config-map-may-run-commands" in log_of(host)
+
+    def told() -> list[str]:
+        events = story.admin.list(f"/api/v1/namespaces/{CAREEN.namespace}/events")
+        return [each["message"] for each in events if each["reason"] == "BadSettings"]
+
+    story.wait_for(
+        "an Event of the ConfigMap tells it", lambda: any(refused("reboot-command") in each for each in told())
+    )
+    story.need_reboot([host])
+    story.finishes([host])  # with the days that no ConfigMap closed
+
+    host.agent_wanted = False
+    story.wait_for("its agent has ended", lambda: host.agent is None)
+    host.agent_wanted = True
+    story.wait_for("a start is refused", lambda: any(code == 2 for _, code in host.crashes))
+    assert f"careen agent: {refused('reboot-command')}" in log_of(host)
+    assert not evil.exists()
+
+    story.settings(concurrency=1)
+    story.agents_answer()
+    assert f"{metric}1.0" in story.metrics(host)
+    host.crashes = [each for each in host.crashes if each[1] != 2]  # refused at the start, as it should be
+    story.judge()
