@@ -58,6 +58,7 @@ def test_the_agents_need_no_more_for_a_roll_out(story: Story) -> None:
     with policies_on(story):
         listed["admission.careen.dev/labels"] += ",example.org/rebooted"
         story.admin.patch(CAREEN.path, annotated(**listed))
+        story.count_requests_from_now()
         story.need_reboot(hosts)
         story.finishes(hosts)
     assert all(story.state(host).labels.get("example.org/rebooted") == "yes" for host in hosts)
