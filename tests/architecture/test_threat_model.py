@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from careen.core.facts import keys
 from tests.architecture.source_tree import ROOT
 
 HEADER = "| who | tries to | what stops it | what remains | shown by |"
@@ -48,6 +49,13 @@ def test_every_exploit_is_a_line(file: str) -> None:
     named = {row[4].strip("`") for row in rows()}
     within = {"test_the_dot_in_a_nodes_name_stands_for_no_other_letter"}  # one more form of an eviction without a claim
     assert {f"{file}::{name}" for name in markers_of(file) if name not in within} <= named
+
+
+def test_every_key_that_an_agent_writes_is_tried_under_the_policies() -> None:
+    of_nodes = {name for name, value in vars(keys).items() if isinstance(value, str) and value.startswith(keys.PREFIX)}
+    people = {"HOLD", "REBOOT_NOW"}
+    tried = set(re.findall(r"keys\.(\w+)", (ROOT / "tests" / "cluster" / "test_own_rights.py").read_text()))
+    assert of_nodes - people - {"PREFIX"} <= tried
 
 
 def test_an_attack_that_a_policy_stops_is_marked_as_an_exploit() -> None:

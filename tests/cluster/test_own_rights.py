@@ -109,6 +109,39 @@ def test_an_agent_takes_and_gives_back_its_claim(scene: Guarded, before: str | N
         scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: text}))
 
 
+def test_a_lock_as_large_as_annotations_may_be_is_not_too_much_for_the_policies(scene: Guarded) -> None:
+    """Kubernetes stops an expression that costs too much, and refuses the request."""
+    story = scene.story
+    claims = [{"nodeID": f"node-{number:04}.example.org", "id": "x" * 140, "TTL": 0} for number in range(1_000)]
+    story.write_lock(json.dumps({"nodeID": claims[0]["nodeID"], "locks": claims}))
+    mine = {"nodeID": claims[0]["nodeID"], "locks": [*claims, {"nodeID": scene.own}]}
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(mine)}))
+    story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("late", scene.own))
+    story.wait_for("the claim is found", lambda: not refusal(lambda: evict(scene.agent, "shop", "late")))
+    fewer = {"nodeID": claims[0]["nodeID"], "locks": claims[:800]}
+    story.write_lock(json.dumps(fewer))
+    gone = {"nodeID": claims[1]["nodeID"], "locks": claims[1:800]}
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(gone)}))
+    story.write_lock(None)
+
+
+def test_a_pause_that_is_filled_up_for_kured_is_not_too_much_for_the_policies(scene: Guarded) -> None:
+    rows = [{"nodeID": "manual", "metadata": {"unschedulable": False}, "TTL": 0}] * 1_000
+    scene.story.write_lock(json.dumps({"nodeID": "manual", "locks": rows}))
+    mine = {"nodeID": "manual", "locks": [{"nodeID": scene.own}, *rows[1:]]}
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(mine)}))
+    scene.story.write_lock(None)
+
+
+def test_a_node_with_as_many_annotations_as_it_may_have_is_not_too_much_for_the_policies(scene: Guarded) -> None:
+    node = f"/api/v1/nodes/{scene.own}"
+    many = {f"example.org/note-{number:04}": "x" * 80 for number in range(2_000)}
+    scene.story.admin.patch(node, annotated(**many))
+    scene.agent.patch(node, annotated(**{keys.PHASE: "x"}))
+    scene.agent.patch(node, annotated(**{keys.PHASE: None}))
+    scene.story.admin.patch(node, annotated(**dict.fromkeys(many)))
+
+
 def test_an_agent_writes_the_lock_of_a_pause_without_lifting_it(scene: Guarded) -> None:
     scene.story.write_lock('{"nodeID": "manual", "reason": "a \\"nodeID\\": \\"n01\\" in a text, \u00e4"}')
     after = {"nodeID": "manual", "locks": [{"nodeID": "manual"}, {"nodeID": scene.own}], "reason": '{"nodeID":"n01"}'}

@@ -20,7 +20,8 @@ POLICY = (
 )
 NO_CLAIM = (
     "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'our-careen-evict-with-claim' with binding "
-    "'our-careen-evict-with-claim' denied request: careen's agent may evict only while its Node holds a claim in the lock"
+    "'our-careen-evict-with-claim' denied request: careen's agent may evict only while its Node holds a claim in "
+    "the lock"
 )
 MAP_TOO_BIG = (
     'poddisruptionbudgets.policy "a" is forbidden: DisruptedPods map too big - too many evictions '
