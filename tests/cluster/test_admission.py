@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.harness.cluster import CAREEN
-from tests.cluster.harness.guards import PARAMETERS, annotated, keep_parameters_followed, policies_on, refusal
+from tests.cluster.harness.guards import PARAMETERS, annotated, keep_parameters_followed, policies_on
 from tests.cluster.harness.machines.control_plane import REPOSITORY
 from tests.cluster.harness.story import Story
 from tests.cluster.harness.workloads import budget, deployment
@@ -37,11 +37,12 @@ def test_policies_bind_the_account_of_whatever_namespace_and_name_they_are_insta
         done = run(["kubectl", "--kubeconfig", kubeconfig, "apply", "-f", str(tmp_path / "all.yaml")])
         assert done.returncode == 0, done.stderr
         story.nodes_without_agents(1)
-        unbound = story.plane.client(story.plane.service_account_token("reboots", "our-careen"))
-        node = "/api/v1/nodes/n00?dryRun=All"
-        story.wait_for("it is enforced", lambda: refusal(lambda: unbound.patch(node, annotated(x="y"))))
-        assert "careen's agent" in refusal(lambda: unbound.patch(node, annotated(x="y")))
-        unbound.close()
+        # As docs/operations.md says: the way to see that they are in force.
+        probe = ["annotate", "node", "n00", "x=y", "--dry-run=server", "--as=system:serviceaccount:reboots:our-careen"]
+        story.wait_for(
+            "it is refused",
+            lambda: "'our-careen-own-node'" in run(["kubectl", "--kubeconfig", kubeconfig, *probe]).stderr,
+        )
     finally:
         run(["kubectl", "--kubeconfig", kubeconfig, "delete", "--wait=false", "-f", str(tmp_path / "all.yaml")])
 
