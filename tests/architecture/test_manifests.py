@@ -14,7 +14,9 @@ import pytest
 import yaml
 
 from careen.cli.support import lock_place
+from careen.cluster import evictions
 from careen.cluster.access import Right, needed_rights
+from careen.core.facts import keys
 from careen.host import inhibitors
 from careen.settings import kinds
 from careen.settings.config_map_limits import POWERS, Power
@@ -478,35 +480,102 @@ def test_a_component_adds_to_the_base(tmp_path: Path, component: str, kinds: set
     assert {each["kind"] for each in overlay(tmp_path, component)} - base == kinds
 
 
-def test_the_admission_policies_speak_of_our_account_and_our_lock() -> None:
-    policies = [each for each in objects_of("admission/policies.yaml") if each["kind"] == "ValidatingAdmissionPolicy"]
-    account = f"system:serviceaccount:{AGENT['metadata']['namespace']}:{POD['serviceAccountName']}"
-    assert [each["spec"]["matchConditions"][0]["expression"] for each in policies] == [
-        f"request.userInfo.username == '{account}'"
-    ] * 2
-    (lock,) = (
-        variable["expression"]
-        for each in policies
-        for variable in each["spec"].get("variables", [])
-        if variable["name"] == "lock"
-    )
-    assert lock == f"'{DEFAULTS['lock_annotation']}'"
-    bound = {
-        each["spec"]["policyName"]
-        for each in objects_of("admission/policies.yaml")
-        if each["kind"] == "ValidatingAdmissionPolicyBinding"
+POLICIES = [each for each in objects_of("admission/policies.yaml") if each["kind"] == "ValidatingAdmissionPolicy"]
+BINDINGS = [
+    each for each in objects_of("admission/policies.yaml") if each["kind"] == "ValidatingAdmissionPolicyBinding"
+]
+(LISTED,) = (each["metadata"] for each in objects_of("admission/parameters.yaml"))
+
+
+def test_each_policy_is_bound_to_the_daemonset_and_looks_at_its_account_alone() -> None:
+    assert {each["spec"]["policyName"] for each in BINDINGS} == {each["metadata"]["name"] for each in POLICIES}
+    own = AGENT["metadata"]
+    for each in BINDINGS:
+        param = {"name": own["name"], "namespace": own["namespace"], "parameterNotFoundAction": "Allow"}
+        assert each["spec"]["paramRef"] == param
+        assert each["spec"]["validationActions"] == ["Deny"]
+    for each in POLICIES:
+        assert each["spec"]["paramKind"] == {"apiVersion": AGENT["apiVersion"], "kind": AGENT["kind"]}
+        assert each["spec"]["failurePolicy"] == "Fail"
+        (condition,) = each["spec"]["matchConditions"]
+        assert condition["expression"] == (
+            "request.userInfo.username == 'system:serviceaccount:' + params.metadata.namespace + ':' + "
+            "params.spec.template.spec.?serviceAccountName.orValue('default')"
+        )
+
+
+def test_the_policies_guard_every_write_that_the_roles_allow_on_what_is_not_the_agents_own() -> None:
+    """Whoever gives the agent another right to write says here why no policy looks at it."""
+    written = {
+        (group, resource)
+        for role in ("ClusterRole", "Role")
+        for verb, group, resource, _, _ in granted(the(role, "rbac.yaml"))
+        if verb not in {"get", "list", "watch"} and group != "authorization.k8s.io"
     }
-    assert bound == {each["metadata"]["name"] for each in policies}
+    guarded = {
+        (group, resource)
+        for each in POLICIES
+        for rule in each["spec"]["matchConstraints"]["resourceRules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert written - guarded == {("", "events")}, "an Event changes nothing"
+    assert guarded <= written
 
 
-def overlay(tmp_path: Path, component: str) -> list[dict[str, Any]]:
-    """What is installed with a component of manifests/, as its README says."""
+def test_the_parameters_list_the_defaults_of_the_settings() -> None:
+    own = AGENT["metadata"]
+    assert (LISTED["name"], LISTED["namespace"]) == (own["name"], own["namespace"])
+    listed = {
+        name.removeprefix("admission.careen.dev/"): {key.strip() for key in value.split(",")}
+        for name, value in LISTED["annotations"].items()
+    }
+    assert listed["lock-annotation"] == {DEFAULTS["lock_annotation"]}
+    assert listed["taints"] == {DEFAULTS["prefer_no_schedule_taint"]}
+    assert {keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT} <= listed["annotations"]
+    text = (MANIFESTS / "admission" / "policies.yaml").read_text()
+    assert {f"admission.careen.dev/{name}" for name in listed} == set(
+        re.findall(r"admission\.careen\.dev/[\w-]+", text)
+    )
+
+
+def test_the_agent_knows_what_the_policies_say_of_its_evictions() -> None:
+    (policy,) = (each for each in POLICIES if each["metadata"]["name"] == "careen-evict-with-claim")
+    assert all(evictions.OWN_POLICY in each["message"] for each in policy["spec"]["validations"])
+
+
+def test_the_policies_know_careens_own_keys_and_those_of_people() -> None:
+    (own_node,) = (each for each in POLICIES if each["metadata"]["name"] == "careen-own-node")
+    said = {each["name"]: each["expression"] for each in own_node["spec"]["variables"]}
+    assert said["labels"].startswith(f"['{keys.REBOOT_LABEL}'] +")
+    assert said["taints"].startswith(f"['{keys.DEFAULT_TAINT_KEY}'] +")
+    assert f"!key.startsWith('{keys.PREFIX}')" in said["foreignAnnotations"]
+    assert f"key in ['{keys.HOLD}', '{keys.REBOOT_NOW}']" in said["foreignAnnotations"]
+    assert f"key == '{keys.RETRY}' && key in variables.annotationsAfter" in said["foreignAnnotations"]
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_the_policies_follow_another_namespace_and_other_names(tmp_path: Path) -> None:
+    objects = overlay(tmp_path, "admission", "namespace: reboots\nnamePrefix: a-\nnameSuffix: -z\n")
+    (agent,) = (each["metadata"] for each in objects if each["kind"] == "DaemonSet")
+    assert (agent["name"], agent["namespace"]) == ("a-careen-z", "reboots")
+    policies = {each["metadata"]["name"] for each in objects if each["kind"] == "ValidatingAdmissionPolicy"}
+    bindings = [each["spec"] for each in objects if each["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert {each["policyName"] for each in bindings} == policies
+    assert len(policies) == len(bindings) == len(POLICIES)
+    for each in bindings:
+        assert (each["paramRef"]["name"], each["paramRef"]["namespace"]) == (agent["name"], agent["namespace"])
+
+
+def overlay(tmp_path: Path, component: str, more: str = "") -> list[dict[str, Any]]:
+    """What is installed with a component of manifests/, as its README says; `more` is of the overlay's own."""
     shutil.copytree(MANIFESTS, tmp_path / "manifests")
     own = tmp_path / "own"
     own.mkdir()
     (own / "kustomization.yaml").write_text(
         "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: "
-        f"[../manifests]\ncomponents: [../manifests/{component}]\n"
+        f"[../manifests]\ncomponents: [../manifests/{component}]\n{more}"
     )
     return kustomize(own)
 

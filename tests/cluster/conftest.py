@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.harness.guards import Guarded, guarded
 from tests.cluster.harness.machines.control_plane import ControlPlane, a_control_plane
 from tests.cluster.harness.machines.prometheus import Prometheus
 from tests.cluster.harness.story import Story
@@ -23,6 +24,17 @@ def story(plane: ControlPlane, tmp_path: Path) -> Iterator[Story]:
     plane.check()
     story = Story(plane, tmp_path)
     yield story
+    story.close()
+    story.sweep()
+
+
+@pytest.fixture(scope="module")
+def scene(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Two nodes under the policies of manifests/admission, for all the small tests of a module."""
+    plane.check()
+    story = Story(plane, tmp_path_factory.mktemp("scene"))
+    with guarded(story) as found:
+        yield found
     story.close()
     story.sweep()
 

@@ -1,82 +1,68 @@
-"""The policies of manifests/admission: an agent's token changes its own Node and the lock, and agents need no more."""
+"""The admission component of manifests/ in whole stories: under another name, and through a roll-out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import shutil
+from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.cluster.harness.api import Api, ApiError
-from tests.cluster.harness.cluster import CAREEN, LOCK_ANNOTATION
+from tests.cluster.harness.cluster import CAREEN
+from tests.cluster.harness.guards import PARAMETERS, annotated, keep_parameters_followed, policies_on
 from tests.cluster.harness.machines.control_plane import REPOSITORY
 from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import budget, deployment
+from tests.patience import run
 
 pytestmark = pytest.mark.cluster
 
-POLICIES = [
-    each for each in yaml.safe_load_all((REPOSITORY / "manifests" / "admission" / "policies.yaml").read_text()) if each
-]
-GROUP = "/apis/admissionregistration.k8s.io/v1"
 
-
-def path(policy: dict[str, Any]) -> str:
-    plural = {
-        "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
-        "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
-    }
-    return f"{GROUP}/{plural[policy['kind']]}"
-
-
-@pytest.fixture
-def guarded(story: Story) -> Iterator[Story]:
-    for policy in POLICIES:
-        story.admin.create(path(policy), policy)
-    yield story
-    for policy in POLICIES:
-        story.admin.delete(f"{path(policy)}/{policy['metadata']['name']}")
-
-
-def as_agent_of(story: Story, host: Any) -> Api:
-    """A client with the token that the host's agent has."""
-    return story.plane.client(story._token(host))
-
-
-def is_refused(api: Api, object_path: str, patch: dict[str, Any]) -> str:
-    """Why the patch was refused; empty when it was not. Tried with dryRun, so nothing changes."""
-    try:
-        api.patch(f"{object_path}?dryRun=All", patch)
-    except ApiError as error:
-        if error.status != 403:
-            raise
-        return str(error)
-    return ""
-
-
-def test_an_agent_changes_its_own_node_and_the_lock_and_nothing_else(guarded: Story) -> None:
-    own, other = guarded.nodes(2)
-    guarded.wait_for("both agents' pods run", lambda: own.agent_pod and other.agent_pod)
-    agent = as_agent_of(guarded, own)
-    mark: dict[str, Any] = {"metadata": {"annotations": {"careen.dev/reason": "test"}}}
-    # A new policy takes some seconds to be enforced.
-    guarded.wait_for("the policies are enforced", lambda: is_refused(agent, f"/api/v1/nodes/{other.name}", mark))
-    assert "may change the Node it runs on, and no other" in is_refused(agent, f"/api/v1/nodes/{other.name}", mark)
-    assert is_refused(agent, f"/api/v1/nodes/{own.name}", mark) == ""
-    assert is_refused(agent, f"/api/v1/nodes/{own.name}", {"spec": {"unschedulable": True}}) == ""
-
-    guarded.wait_for(
-        "the other policy is enforced", lambda: is_refused(agent, CAREEN.path, {"metadata": {"labels": {"x": "y"}}})
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_policies_bind_the_account_of_whatever_namespace_and_name_they_are_installed_in(
+    story: Story, tmp_path: Path
+) -> None:
+    shutil.copytree(REPOSITORY / "manifests", tmp_path / "manifests")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "kustomization.yaml").write_text(
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: reboots\nnamePrefix: our-\n"
+        "resources: [../manifests]\ncomponents: [../manifests/admission]\n"
     )
-    assert is_refused(agent, CAREEN.path, {"metadata": {"annotations": {LOCK_ANNOTATION: "{}"}}}) == ""
-    assert "no other annotation" in is_refused(agent, CAREEN.path, {"metadata": {"annotations": {"x": "y"}}})
-    assert "nothing else of it" in is_refused(agent, CAREEN.path, {"spec": {"minReadySeconds": 7}})
-    image = {"spec": {"template": {"spec": {"containers": [{"name": "agent", "image": "evil"}]}}}}
-    assert "nothing else of it" in is_refused(agent, CAREEN.path, image)
+    built = run(["kubectl", "kustomize", str(tmp_path / "own")])
+    assert built.returncode == 0, built.stderr
+    keep_parameters_followed(story)
+    kubeconfig = str(story.plane.folder / "admin.kubeconfig")
+    (tmp_path / "all.yaml").write_text(built.stdout)
+    try:
+        done = run(["kubectl", "--kubeconfig", kubeconfig, "apply", "-f", str(tmp_path / "all.yaml")])
+        assert done.returncode == 0, done.stderr
+        story.nodes_without_agents(1)
+        # As docs/operations.md says: the way to see that they are in force.
+        probe = ["annotate", "node", "n00", "x=y", "--dry-run=server", "--as=system:serviceaccount:reboots:our-careen"]
+        story.wait_for(
+            "it is refused",
+            lambda: "'our-careen-own-node'" in run(["kubectl", "--kubeconfig", kubeconfig, *probe]).stderr,
+        )
+    finally:
+        run(["kubectl", "--kubeconfig", kubeconfig, "delete", "--wait=false", "-f", str(tmp_path / "all.yaml")])
 
 
-def test_the_agents_need_no_more_for_a_reboot(guarded: Story) -> None:
-    hosts = guarded.nodes(2)
-    guarded.need_reboot(hosts[:1])
-    guarded.finishes_one(hosts[0])
-    assert guarded.forbidden() == []
+def test_the_agents_need_no_more_for_a_roll_out(story: Story) -> None:
+    hosts = story.nodes(
+        3,
+        "--pre-reboot-node-labels=node.kubernetes.io/exclude-from-external-load-balancers=true",
+        "--post-reboot-node-labels=example.org/rebooted=yes",
+        "--annotate-nodes",
+    )
+    story.workloads(deployment("shop", 4), budget("shop", max_unavailable=1))
+    listed = {"admission.careen.dev/labels": PARAMETERS["metadata"]["annotations"]["admission.careen.dev/labels"]}
+    with policies_on(story):
+        listed["admission.careen.dev/labels"] += ",example.org/rebooted"
+        story.admin.patch(CAREEN.path, annotated(**listed))
+        story.count_requests_from_now()
+        story.need_reboot(hosts)
+        story.finishes(hosts)
+    assert all(story.state(host).labels.get("example.org/rebooted") == "yes" for host in hosts)
+    # A drain may ask before the API server has heard of the claim; nothing else is ever refused.
+    assert [each for each in story.forbidden() if not each.endswith("/eviction")] == []
+    story.judge()

@@ -40,6 +40,10 @@ _WEBHOOK = re.compile(r"admission webhook", re.IGNORECASE)
 # was never looked at.
 _NO_RIGHT = re.compile(r"\bcannot \w+ resource\b")
 
+# What careen's own policies say (manifests/admission): of us, not of the pod. An API server hears of a new claim a
+# moment late, or never if its copy of the lock is frozen; neither may count as a refusal that forces a reboot.
+OWN_POLICY = "careen's agent may evict only"
+
 
 class Evicted(Value, kw_only=True):
     """The outcome for one pod. `detail` has the server's words; `retry_after_seconds` is what it asks us to wait."""
@@ -70,9 +74,11 @@ async def evict(api: ApiServer, pod: EvictPod, *, dry_run: bool = False) -> Evic
 
 
 def _judged(error: Refused) -> EvictAnswer:
-    """Who said no: a budget, admission, somebody before them, or nobody who has seen the eviction."""
+    """Who said no: a budget, admission, somebody before them, or nobody who has judged the eviction."""
     if isinstance(error, TooManyRequests) and _BUDGET.search(error.message):
         return EvictAnswer.BUDGET
+    if OWN_POLICY in error.message:
+        return EvictAnswer.BARRED
     if _DENIED.search(error.message) or (isinstance(error, ServerFailed) and _TWO_BUDGETS in error.message):
         return EvictAnswer.DENIED
     if isinstance(error, TooManyRequests | ServerFailed):

@@ -18,6 +18,11 @@ WEBHOOK = 'admission webhook "guard.example.org" denied the request'
 POLICY = (
     "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false"
 )
+NO_CLAIM = (
+    "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'our-careen-evict-with-claim' with binding "
+    "'our-careen-evict-with-claim' denied request: careen's agent may evict only while its Node holds a claim in "
+    "the lock"
+)
 MAP_TOO_BIG = (
     'poddisruptionbudgets.policy "a" is forbidden: DisruptedPods map too big - too many evictions '
     "not confirmed by PDB controller"
@@ -196,6 +201,9 @@ async def test_a_pod_that_is_gone_is_gone(cluster: Cluster) -> None:
             id="a webhook's no without a reason",
         ),
         pytest.param([status(422, "Invalid", POLICY)], EvictAnswer.DENIED, id="an admission policy's no"),
+        pytest.param(
+            [status(403, "Forbidden", NO_CLAIM)], EvictAnswer.BARRED, id="a lock that the API server reads too late"
+        ),
         pytest.param(
             [status(403, "Forbidden", MAP_TOO_BIG)], EvictAnswer.DENIED, id="an eviction that the budget cannot count"
         ),

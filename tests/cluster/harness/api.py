@@ -29,13 +29,15 @@ class ApiError(Exception):
 
 
 class Api:
-    """The API server at `server` as seen by the owner of `token`."""
+    """The API server at `server` as seen by the owner of `token`; `headers` go with every request."""
 
-    def __init__(self, server: str, token: str, certificate_authority: Path) -> None:
+    def __init__(
+        self, server: str, token: str, certificate_authority: Path, headers: Mapping[str, str] | None = None
+    ) -> None:
         self._server = server
         self._pool = urllib3.PoolManager(
             ca_certs=str(certificate_authority),
-            headers={"Authorization": f"Bearer {token}", "User-Agent": "careen-cluster-tests"},
+            headers={"Authorization": f"Bearer {token}", "User-Agent": "careen-cluster-tests", **(headers or {})},
             retries=False,
             maxsize=8,
             timeout=urllib3.Timeout(connect=5, read=30),

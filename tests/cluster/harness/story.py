@@ -33,7 +33,7 @@ class Story(Cluster):
         self.hosts: dict[str, Host] = {}
         self.flags: list[str] = []
         self.proxies: dict[str, Proxy] = {}
-        self._audit_from = plane.audit_log.stat().st_size if plane.audit_log.exists() else 0
+        self.count_requests_from_now()
         for file in manifest_files():
             self.apply_file(file)
 
@@ -239,6 +239,11 @@ class Story(Cluster):
     def requests(self) -> Requests:
         """What the agents asked of the API server since the story began."""
         return requests_of(self.plane.audit_events(self._audit_from), CAREEN.user)
+
+    def count_requests_from_now(self) -> None:
+        """What was asked before does not count in `requests` and `forbidden`."""
+        log = self.plane.audit_log
+        self._audit_from = log.stat().st_size if log.exists() else 0
 
     def forbidden(self) -> list[str]:
         """Requests of the agents that their rights did not allow."""

@@ -160,7 +160,9 @@ class ControlPlane:
             *(f"--cert-dir={self.folder / 'certs'}", "--service-account-issuer=https://kubernetes.default.svc"),
             f"--service-account-signing-key-file={self.folder / 'service-accounts.key'}",
             f"--service-account-key-file={self.folder / 'service-accounts.key'}",
-            *("--authorization-mode=RBAC", f"--token-auth-file={self.folder / 'tokens.csv'}"),
+            *("--authorization-mode=Node,RBAC", f"--token-auth-file={self.folder / 'tokens.csv'}"),
+            # What keeps a kubelet from other Nodes, as every distribution has it.
+            "--enable-admission-plugins=NodeRestriction",
             *("--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged=true"),
             *(f"--audit-policy-file={self.folder / 'audit-policy.yaml'}", f"--audit-log-path={self.audit_log}"),
             # A closed API server should take its open watches with it at once.
@@ -239,6 +241,11 @@ class ControlPlane:
     def client(self, token: str | None = None) -> Api:
         """A client of its own; an administrator's unless a token is given."""
         return Api(self.server, token or self._tokens["admin"], self.certificate_authority)
+
+    def client_as(self, user: str, group: str) -> Api:
+        """A client whose requests count as this user's: a kubelet's, say, which has no token here."""
+        acts_as = {"Impersonate-User": user, "Impersonate-Group": group}
+        return Api(self.server, self._tokens["admin"], self.certificate_authority, acts_as)
 
     def service_account_token(self, namespace: str, name: str, bound_to: dict[str, str] | None = None) -> str:
         """A token as a kubelet asks for it: for one ServiceAccount, bound to one pod so that it dies with the pod."""

@@ -1,0 +1,64 @@
+"""SECURITY.md says of each attack what stops it, and the test that it names exists and meets the real API server."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from careen.core.facts import keys
+from tests.architecture.source_tree import ROOT
+
+HEADER = "| who | tries to | what stops it | what remains | shown by |"
+
+
+def rows() -> list[list[str]]:
+    table = (ROOT / "SECURITY.md").read_text().partition(HEADER)[2].strip().splitlines()[1:]
+    lines = [line for line in table if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def markers_of(file: str) -> dict[str, set[str]]:
+    """The tests of a file, each with its markers."""
+    tree = ast.parse((ROOT / file).read_text())
+    return {
+        each.name: {match for mark in each.decorator_list for match in re.findall(r"mark\.(\w+)", ast.unparse(mark))}
+        for each in tree.body
+        if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")
+    }
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: " ".join(row[:2])[:60])
+def test_every_line_names_a_test_that_exists(row: list[str]) -> None:
+    assert len(row) == 5
+    assert all(row), "a line without a word in a column"
+    found = re.fullmatch(r"`(tests/cluster/\w+\.py)::(\w+)`", row[4])
+    assert found, row[4]
+    file, name = found.groups()
+    assert name in markers_of(file), row[4]
+
+
+def test_every_attacker_has_a_line() -> None:
+    who = {re.split(r"[:,]", row[0])[0] for row in rows()}
+    assert who == {"tenant", "editor of the ConfigMap", "kubelet", "agent's token", "node's root"}
+
+
+@pytest.mark.parametrize("file", ["tests/cluster/test_exploits.py", "tests/cluster/test_exploit_stories.py"])
+def test_every_exploit_is_a_line(file: str) -> None:
+    named = {row[4].strip("`") for row in rows()}
+    within = {"test_the_dot_in_a_nodes_name_stands_for_no_other_letter"}  # one more form of an eviction without a claim
+    assert {f"{file}::{name}" for name in markers_of(file) if name not in within} <= named
+
+
+def test_every_key_that_an_agent_writes_is_tried_under_the_policies() -> None:
+    of_nodes = {name for name, value in vars(keys).items() if isinstance(value, str) and value.startswith(keys.PREFIX)}
+    people = {"HOLD", "REBOOT_NOW"}
+    tried = set(re.findall(r"keys\.(\w+)", (ROOT / "tests" / "cluster" / "test_own_rights.py").read_text()))
+    assert of_nodes - people - {"PREFIX"} <= tried
+
+
+def test_an_attack_that_a_policy_stops_is_marked_as_an_exploit() -> None:
+    for row in rows():
+        file, _, name = row[4].strip("`").partition("::")
+        assert "policy" not in row[2].split(":")[0] or "exploit" in markers_of(file)[name], row

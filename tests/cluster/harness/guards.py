@@ -1,0 +1,146 @@
+"""The admission component of manifests/ on a control plane, and a client for each of those who may attack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from tests.cluster.harness.api import Api, ApiError, Object
+from tests.cluster.harness.cluster import CAREEN
+from tests.cluster.harness.machines.control_plane import REPOSITORY
+from tests.cluster.harness.machines.hosts import Host, agent_pod
+from tests.cluster.harness.story import Story
+
+FOLDER = REPOSITORY / "manifests" / "admission"
+PARAMETERS = yaml.safe_load((FOLDER / "parameters.yaml").read_text())
+POLICIES: list[dict[str, Any]] = [each for each in yaml.safe_load_all((FOLDER / "policies.yaml").read_text()) if each]
+_GROUP = "/apis/admissionregistration.k8s.io/v1"
+_PLURALS = {
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarded:
+    """Two nodes with the DaemonSet's pods but without agents, so that nothing moves by itself."""
+
+    story: Story
+    own: str
+    other: str
+    agent: Api  # with the token of own's agent
+    unbound: Api  # with a token of the same account, made for no pod
+
+
+@contextmanager
+def policies_on(story: Story) -> Iterator[None]:
+    """What `manifests/admission` adds, for as long as this lasts; enforced when it begins."""
+    keep_parameters_followed(story)
+    story.admin.patch(CAREEN.path, PARAMETERS)
+    for policy in POLICIES:
+        story.admin.create(_path(policy), policy)
+    try:
+        unbound = story.plane.client(story.plane.service_account_token(CAREEN.namespace, CAREEN.account))
+        for sentence, attempt in _probes(story, unbound):
+            story.wait_for(sentence, lambda attempt=attempt: bool(refusal(attempt)))  # type: ignore[misc]
+        unbound.close()
+        yield
+    finally:
+        for policy in POLICIES:
+            story.admin.delete(f"{_path(policy)}/{policy['metadata']['name']}")
+
+
+def keep_parameters_followed(story: Story) -> None:
+    """A policy that looks at nothing, for good: without a last one the API server would follow DaemonSets never again
+    (kubernetes/kubernetes#130887)."""
+    name, group = {"name": "tests-follow-daemonsets"}, "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": ["tests"], "apiVersions": ["*"], "resources": ["nothing"], "operations": ["CREATE"]}
+    spec = {
+        "paramKind": {"apiVersion": "apps/v1", "kind": "DaemonSet"},
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "true"}],
+    }
+    param = {"name": "none", "namespace": "default", "parameterNotFoundAction": "Allow"}
+    bound = {"policyName": name["name"], "paramRef": param, "validationActions": ["Deny"]}
+    for kind, content in (("ValidatingAdmissionPolicy", spec), ("ValidatingAdmissionPolicyBinding", bound)):
+        policy = {"apiVersion": group, "kind": kind, "metadata": name, "spec": content}
+        try:
+            story.admin.create(_path(policy), policy)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+
+
+def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]]:
+    """What only the policies refuse: one for each of them."""
+    node = story.admin.list("/api/v1/nodes")[0]["metadata"]["name"]
+    pod = story.wait_for("there is a pod", lambda: story.admin.list("/api/v1/pods"))[0]["metadata"]
+    mark = {"metadata": {"annotations": {"careen.dev/reason": "probe"}}}
+    lock = {"metadata": {"annotations": {"weave.works/kured-node-lock": "{}"}}}
+    return [
+        ("own-node is enforced", lambda: unbound.patch(f"/api/v1/nodes/{node}?dryRun=All", mark)),
+        ("lock-only is enforced", lambda: unbound.patch(f"{CAREEN.path}?dryRun=All", lock)),
+        (
+            "evict-with-claim is enforced",
+            lambda: evict(unbound, pod["namespace"], pod["name"], query="?dryRun=All", dryRun=["All"]),
+        ),
+    ]
+
+
+def _path(policy: dict[str, Any]) -> str:
+    return f"{_GROUP}/{_PLURALS[policy['kind']]}"
+
+
+@contextmanager
+def guarded(story: Story) -> Iterator[Guarded]:
+    """The policies, two nodes and the clients."""
+    own, other = story.nodes_without_agents(2)
+    story.wait_for("the DaemonSet has a pod on both", lambda: _pod_of(story, own) and _pod_of(story, other))
+    with policies_on(story):
+        unbound = story.plane.service_account_token(CAREEN.namespace, CAREEN.account)
+        clients = agent_of(story, own), story.plane.client(unbound)
+        yield Guarded(story=story, own=own.name, other=other.name, agent=clients[0], unbound=clients[1])
+        for client in clients:
+            client.close()
+
+
+def agent_of(story: Story, host: Host) -> Api:
+    """A client with a token as the host's agent has one: bound to its pod."""
+    name, uid = _pod_of(story, host) or ("", "")
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
+    return story.plane.client(story.plane.service_account_token(CAREEN.namespace, CAREEN.account, bound_to=bound))
+
+
+def _pod_of(story: Story, host: Host) -> tuple[str, str] | None:
+    pod = agent_pod(story.observer, host.name)
+    return (pod.name, pod.uid) if pod else None
+
+
+def annotated(**annotations: str | None) -> Object:
+    return {"metadata": {"annotations": annotations}}
+
+
+def evict(api: Api, namespace: str, name: str, *, query: str = "", **options: Any) -> object:
+    """Asks once. `options` are those of the Eviction's deleteOptions."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+        **({"deleteOptions": options} if options else {}),
+    }
+    return api.create(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction{query}", body)
+
+
+def refusal(attempt: Callable[[], object]) -> str:
+    """Why the API server refused it; empty when it did not. Raises for any other answer than 403."""
+    try:
+        attempt()
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return str(error)
+    return ""

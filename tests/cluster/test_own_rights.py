@@ -1,0 +1,178 @@
+"""The policies of manifests/admission leave an agent everything that it needs, and everybody else alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from careen.core.facts import keys
+from tests.cluster.harness.api import Object
+from tests.cluster.harness.cluster import CAREEN, LOCK_ANNOTATION
+from tests.cluster.harness.guards import PARAMETERS, POLICIES, Guarded, annotated, evict, refusal
+from tests.cluster.harness.workloads import bare_pod
+
+pytestmark = pytest.mark.cluster
+
+
+OWN_ANNOTATIONS = (
+    keys.PHASE,
+    keys.REASON,
+    keys.SINCE,
+    keys.REFUSALS,
+    keys.PROGRESS,
+    keys.SETTINGS,
+    keys.WARNING,
+    keys.FORECAST,
+    keys.MOVES,
+    keys.READY_SINCE,
+    keys.LAST_REBOOT,
+    keys.KURED_IN_PROGRESS,
+    keys.KURED_MOST_RECENT,
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+    "karpenter.sh/do-not-disrupt",
+)
+OWN_LABELS = (keys.REBOOT_LABEL, "node.kubernetes.io/exclude-from-external-load-balancers")
+
+
+@pytest.mark.parametrize("key", OWN_ANNOTATIONS)
+def test_an_agent_sets_and_removes_each_of_its_annotations(scene: Guarded, key: str) -> None:
+    node = f"/api/v1/nodes/{scene.own}"
+    scene.agent.patch(node, annotated(**{key: "x"}))
+    scene.agent.patch(node, annotated(**{key: None}))
+
+
+@pytest.mark.parametrize("key", OWN_LABELS)
+def test_an_agent_sets_and_removes_each_of_its_labels(scene: Guarded, key: str) -> None:
+    node = f"/api/v1/nodes/{scene.own}"
+    scene.agent.patch(node, {"metadata": {"labels": {key: "x"}}})
+    scene.agent.patch(node, {"metadata": {"labels": {key: None}}})
+
+
+def test_an_agent_cordons_and_taints_beside_the_taints_of_others(scene: Guarded) -> None:
+    node, ours = f"/api/v1/nodes/{scene.own}", {"key": keys.DEFAULT_TAINT_KEY, "effect": keys.TAINT_EFFECT}
+    theirs = {"key": "example.org/theirs", "effect": "NoSchedule", "value": "x"}
+    scene.story.admin.patch(node, {"spec": {"taints": [theirs]}})
+    scene.agent.patch(
+        node, {"spec": {"taints": [theirs, ours], "unschedulable": True}, **annotated(**{keys.PHASE: "x"})}
+    )
+    tainted = scene.story.wait_for(
+        "the node controller has added the cordon's taint",
+        lambda: next((each for each in [scene.story.admin.get(node)["spec"]["taints"]] if len(each) == 3), None),
+    )
+    without = [each for each in tainted if each["key"] != keys.DEFAULT_TAINT_KEY]
+    scene.agent.patch(node, {"spec": {"taints": without, "unschedulable": None}, **annotated(**{keys.PHASE: None})})
+    scene.story.admin.patch(node, {"spec": {"taints": None}})
+
+
+def test_an_agent_takes_away_a_retry_that_it_has_heard(scene: Guarded) -> None:
+    node = f"/api/v1/nodes/{scene.own}"
+    scene.story.admin.patch(node, annotated(**{keys.RETRY: "2026-01-01T00:00:00Z"}))
+    scene.agent.patch(node, annotated(**{keys.RETRY: None}))
+
+
+def test_a_setting_reaches_the_policies_through_the_daemonset(scene: Guarded) -> None:
+    """Another taint, label and annotation are refused until the DaemonSet lists them."""
+    story, node = scene.story, f"/api/v1/nodes/{scene.own}?dryRun=All"
+    wanted: dict[str, Object] = {
+        "taints": {"spec": {"taints": [{"key": "example.org/soft", "effect": "PreferNoSchedule"}]}},
+        "labels": {"metadata": {"labels": {"example.org/label": "x"}}},
+        "annotations": annotated(**{"example.org/annotation": "x"}),
+    }
+    listed = {
+        "taints": "a, example.org/soft",
+        "labels": "example.org/label",
+        "annotations": "b , example.org/annotation",
+    }
+    for name, patch in wanted.items():
+        assert f"admission.careen.dev/{name}" in refusal(lambda patch=patch: scene.agent.patch(node, patch))  # type: ignore[misc]
+        story.admin.patch(CAREEN.path, annotated(**{f"admission.careen.dev/{name}": listed[name]}))
+        story.wait_for("it is allowed", lambda patch=patch: not refusal(lambda: scene.agent.patch(node, patch)))  # type: ignore[misc]
+    story.admin.patch(CAREEN.path, PARAMETERS)
+
+
+LOCKS = {
+    "nobody holds": None,
+    "another node holds": '{"nodeID":"n01","metadata":{"unschedulable":false},"TTL":0,"locks":[{"nodeID":"n01"}]}',
+    "kured's form, by hand": '{ "nodeID" : "n01" }',
+    "an entry that nobody can read": '{"nodeID":"unreadable entry","locks":[{"boot":7}]}',
+}
+
+
+@pytest.mark.parametrize("before", LOCKS.values(), ids=LOCKS)
+def test_an_agent_takes_and_gives_back_its_claim(scene: Guarded, before: str | None) -> None:
+    scene.story.write_lock(before)
+    others = json.loads(before).get("locks", [{"nodeID": "n01"}]) if before else []
+    first = others[0].get("nodeID", "unreadable entry") if others else scene.own
+    claimed = {"nodeID": first, "locks": [*others, {"nodeID": scene.own, "id": "1"}], "next": ["n01"]}
+    for text in (json.dumps(claimed, separators=(",", ":")), before, None):
+        scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: text}))
+
+
+def test_a_lock_as_large_as_annotations_may_be_is_not_too_much_for_the_policies(scene: Guarded) -> None:
+    """Kubernetes stops an expression that costs too much, and refuses the request."""
+    story = scene.story
+    claims = [{"nodeID": f"node-{number:04}.example.org", "id": "x" * 140, "TTL": 0} for number in range(1_000)]
+    story.write_lock(json.dumps({"nodeID": claims[0]["nodeID"], "locks": claims}))
+    mine = {"nodeID": claims[0]["nodeID"], "locks": [*claims, {"nodeID": scene.own}]}
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(mine)}))
+    story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("late", scene.own))
+    story.wait_for("the claim is found", lambda: not refusal(lambda: evict(scene.agent, "shop", "late")))
+    fewer = {"nodeID": claims[0]["nodeID"], "locks": claims[:800]}
+    story.write_lock(json.dumps(fewer))
+    gone = {"nodeID": claims[1]["nodeID"], "locks": claims[1:800]}
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(gone)}))
+    story.write_lock(None)
+
+
+def test_a_pause_that_is_filled_up_for_kured_is_not_too_much_for_the_policies(scene: Guarded) -> None:
+    rows = [{"nodeID": "manual", "metadata": {"unschedulable": False}, "TTL": 0}] * 1_000
+    scene.story.write_lock(json.dumps({"nodeID": "manual", "locks": rows}))
+    mine = {"nodeID": "manual", "locks": [{"nodeID": scene.own}, *rows[1:]]}
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(mine)}))
+    scene.story.write_lock(None)
+
+
+def test_a_node_with_as_many_annotations_as_it_may_have_is_not_too_much_for_the_policies(scene: Guarded) -> None:
+    node = f"/api/v1/nodes/{scene.own}"
+    many = {f"example.org/note-{number:04}": "x" * 80 for number in range(2_000)}
+    scene.story.admin.patch(node, annotated(**many))
+    scene.agent.patch(node, annotated(**{keys.PHASE: "x"}))
+    scene.agent.patch(node, annotated(**{keys.PHASE: None}))
+    scene.story.admin.patch(node, annotated(**dict.fromkeys(many)))
+
+
+def test_an_agent_writes_the_lock_of_a_pause_without_lifting_it(scene: Guarded) -> None:
+    scene.story.write_lock('{"nodeID": "manual", "reason": "a \\"nodeID\\": \\"n01\\" in a text, \u00e4"}')
+    after = {"nodeID": "manual", "locks": [{"nodeID": "manual"}, {"nodeID": scene.own}], "reason": '{"nodeID":"n01"}'}
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(after)}))
+    scene.story.write_lock(None)
+
+
+def test_a_node_evicts_while_it_holds_a_claim_and_rehearses_before(scene: Guarded) -> None:
+    story, dry = scene.story, {"query": "?dryRun=All", "dryRun": ["All"]}
+    story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("guest", scene.own))
+    evict(scene.agent, "shop", "guest", **dry)
+    scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: lock_of(scene.own)}))
+    # The API server hears of the claim a moment later; an agent asks again as it does after a webhook's no.
+    story.wait_for("the claim is seen", lambda: not refusal(lambda: evict(scene.agent, "shop", "guest")))
+    story.write_lock(None)
+
+
+def lock_of(node: str) -> str:
+    return json.dumps({"nodeID": node, "locks": [{"nodeID": node, "id": "1"}]}, separators=(",", ":"))
+
+
+def test_other_accounts_change_nodes_and_evict_as_before(scene: Guarded) -> None:
+    story = scene.story
+    story.admin.patch(f"/api/v1/nodes/{scene.own}", {"metadata": {"labels": {"topology.kubernetes.io/zone": "zone-x"}}})
+    story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("visitor", scene.own))
+    evict(story.admin, "shop", "visitor")
+
+
+def test_the_api_server_finds_nothing_to_warn_of_in_the_policies(scene: Guarded) -> None:
+    for policy in POLICIES:
+        if policy["kind"] == "ValidatingAdmissionPolicy":
+            path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{policy['metadata']['name']}"
+            status = scene.story.wait_for("it is checked", lambda path=path: scene.story.admin.get(path).get("status"))  # type: ignore[misc]
+            assert not status.get("typeChecking", {}).get("expressionWarnings"), status
