@@ -5,15 +5,14 @@
     choose     one left: that one. Several: PreScore, Score, NormalizeScore, extenders; the highest total wins
     commit     Reserve, Permit, PreBind, Bind, PostBind: `commit` runs them for callers that place the pod
 
-Every node is searched and scored. The real scheduler stops early in clusters of 100 nodes and more, from a
-start that depends on what it did before (pkg/scheduler/schedule_one.go); with percentageOfNodesToScore 100 and
-parallelism 1 it decides as this cycle does. `CycleResult.sample` says where it may have stopped before it saw
+Without a `Search`, every node is searched and scored. The real scheduler stops early in clusters of 100 nodes and
+more, from a start that depends on what it did before (pkg/scheduler/schedule_one.go); a `Search` says from where,
+and the cycle then decides as it does. `CycleResult.sample` says where it may have stopped before it saw
 every node that fits."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -27,7 +26,7 @@ from scheduler_core.extenders.chain import EXTENDER_NAME, ExtenderChain
 from scheduler_core.extenders.protocol import Transport
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.diagnosis import Diagnosis, Verdicts
-from scheduler_core.framework.extension_points import Nomination, Scores
+from scheduler_core.framework.extension_points import Nomination
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import Factory, PluginSet, register, serves
 from scheduler_core.framework.runner import CycleError, Nominated, Runner, ScoreTable
@@ -38,9 +37,10 @@ from scheduler_core.plugins import IN_TREE
 from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.plugins.default_profile import default_plugins
 from scheduler_core.plugins.volume_binding import VolumePlan
-from scheduler_core.sampling import FEWEST_NODES, nodes_to_find
+from scheduler_core.sampling import FEWEST_NODES, Rows, Search, Windows, nodes_to_find
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.ties import first_of_heap
 from scheduler_core.values import Value
 
 _NOBODY: Final[Nominated] = {}
@@ -114,68 +114,62 @@ class Scheduler:
         return runner
 
     def schedule(
-        self, snapshot: Snapshot, pod: Pod, *, nominated: Nominated = _NOBODY, honors_nomination: bool = True
+        self,
+        snapshot: Snapshot,
+        pod: Pod,
+        *,
+        nominated: Nominated = _NOBODY,
+        honors_nomination: bool = True,
+        search: Search | None = None,
     ) -> CycleResult:
         """Where the pod would go now, and why not elsewhere. The snapshot does not change.
 
         `nominated`: pods that preemption promised a node, by node name. `honors_nomination`: the pod's own
-        nominated node is tried first and alone. Raises NoProfileError for a pod that is another scheduler's.
+        nominated node is tried first and alone. `search`: how the scheduler goes through its nodes; without it
+        every node is looked at. Raises NoProfileError for a pod that is another scheduler's.
         """
+        (result,) = self.schedule_each(
+            snapshot, pod, (search,), nominated=nominated, honors_nomination=honors_nomination
+        )
+        return result
+
+    def schedule_each(
+        self,
+        snapshot: Snapshot,
+        pod: Pod,
+        searches: Sequence[Search | None],
+        *,
+        nominated: Nominated = _NOBODY,
+        honors_nomination: bool = True,
+    ) -> list[CycleResult]:
+        """What `schedule` gives for each of these searches; what they have in common is worked out once."""
+        if self.extenders and len(searches) > 1:  # what an extender refuses belongs to one search
+            return [
+                self.schedule(snapshot, pod, nominated=nominated, honors_nomination=honors_nomination, search=each)
+                for each in searches
+            ]
         runner = self.runner(pod)
         nodes = NodeList(snapshot, None, self.rules)
         if not len(nodes):
-            return CycleResult(pod, _sealed(Diagnosis(nodes)), sentence=_NO_NODES)
+            return [CycleResult(pod, _sealed(Diagnosis(nodes)), sentence=_NO_NODES)] * len(searches)
         state = CycleState()
         try:
-            return self._decide(runner, state, pod, nodes, nominated=nominated, honors_nomination=honors_nomination)
+            diagnosis = runner.search(state, pod, nodes, nominated)
+            if honors_nomination and self._nominated_node_passes(pod, diagnosis):
+                name = pod.nominated_node_name
+                result = CycleResult(pod, diagnosis, node=name, best=(name,), state=state)
+                return [result if each is None else replace(result, next_start=each.start) for each in searches]
+            cycle = _Cycle(self, runner, state=state, pod=pod, diagnosis=diagnosis, nominated=nominated)
+            return [cycle.conclude(each) for each in searches]
         except CycleError as failure:
-            return CycleResult(
-                pod,
-                _sealed(Diagnosis(nodes, prefilter=Verdict(Code.ERROR, (str(failure),), failure.plugin))),
-                error=str(failure),
-            )
+            refusal = Verdict(Code.ERROR, (str(failure),), failure.plugin)
+            failed = CycleResult(pod, _sealed(Diagnosis(nodes, prefilter=refusal)), error=str(failure))
+            return [failed if each is None else replace(failed, next_start=each.start) for each in searches]
 
-    def _decide(
-        self,
-        runner: Runner,
-        state: CycleState,
-        pod: Pod,
-        nodes: NodeList,
-        *,
-        nominated: Nominated,
-        honors_nomination: bool,
-    ) -> CycleResult:
-        diagnosis = runner.search(state, pod, nodes, nominated)
-        if honors_nomination and self._nominated_node_passes(pod, diagnosis):
-            return CycleResult(
-                pod, diagnosis, node=pod.nominated_node_name, best=(pod.nominated_node_name,), state=state
-            )
-        sample = self._sample(pod, diagnosis)
-        self._ask_extenders(pod, diagnosis)
-        passed = diagnosis.passed
-        if not len(passed):
-            return self._give_up(runner, state, pod, diagnosis, nominated)
-        names = nodes.snapshot.columns.names
-        if len(passed) == 1:
-            only = names[passed[0]]
-            return CycleResult(pod, diagnosis, node=only, best=(only,), state=state)
-        table = runner.score(
-            state, pod, NodeList(nodes.snapshot, None if len(passed) == len(nodes) else passed, nodes.rules)
-        )
-        chosen = self._choose(pod, diagnosis, self._with_extender_scores(pod, table), state)
-        # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
-        return replace(chosen, sample=sample) if sample and len(chosen.best) < len(passed) else chosen
-
-    def _sample(self, pod: Pod, diagnosis: Diagnosis) -> Sample | None:
-        """What the real scheduler looks at where it is less than all that passed the filters. Extenders see
-        only what it found."""
-        searched = len(diagnosis.searched)
-        if searched < FEWEST_NODES:
-            return None
+    def nodes_wanted(self, pod: Pod, searched: int) -> int:
+        """How many nodes that fit the real scheduler looks for among so many that PreFilter left."""
         profile = self.configuration.profile(pod.spec.scheduler_name)
-        wanted = nodes_to_find(searched, self.configuration.nodes_percentage(profile) if profile else 0)
-        feasible = len(diagnosis.passed)
-        return Sample(wanted, feasible) if feasible > wanted else None
+        return nodes_to_find(searched, self.configuration.nodes_percentage(profile) if profile else 0)
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
         """Whether the pod's nominated node, asked first and alone, lets it in; an extender that fails here only
@@ -186,13 +180,12 @@ class Scheduler:
             return False
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
-    def _ask_extenders(self, pod: Pod, diagnosis: Diagnosis) -> None:
-        """Puts the extenders' refusals into the diagnosis; a node about which one says nothing at all is out as
-        well."""
+    def after_extenders(self, pod: Pod, diagnosis: Diagnosis, asked: Rows) -> Rows:
+        """Those of the rows that the extenders leave. Their refusals are put into the diagnosis; a node about
+        which one says nothing at all is out as well."""
         if not self.extenders:
-            return
+            return asked
         columns = diagnosis.nodes.snapshot.columns
-        asked = diagnosis.passed
         answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])
         if answer.problem is not None:
             raise CycleError(EXTENDER_NAME, answer.problem.message)
@@ -201,8 +194,9 @@ class Scheduler:
             name = columns.names[row]
             if name not in remaining:
                 diagnosis.replaced[int(row)] = answer.refusals.get(name, unresolvable().by(EXTENDER_NAME))
+        return np.array([row for row in asked if columns.names[row] in remaining], dtype=np.intp)
 
-    def _with_extender_scores(self, pod: Pod, table: ScoreTable) -> ScoreTable:
+    def with_extender_scores(self, pod: Pod, table: ScoreTable) -> ScoreTable:
         if not self.extenders:
             return table
         columns = table.nodes.snapshot.columns
@@ -226,65 +220,92 @@ class Scheduler:
         objects = plan.applied_to(snapshot.objects)
         return placed.with_objects(claims=objects.claims, volumes=objects.volumes)
 
-    def _give_up(
-        self, runner: Runner, state: CycleState, pod: Pod, diagnosis: Diagnosis, nominated: Nominated
-    ) -> CycleResult:
+
+class _Cycle:
+    """One pod's cycle after the filters, concluded once for each search. Scores are computed once for each set of
+    nodes that a search found, and whom to evict once."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        *,
+        state: CycleState,
+        pod: Pod,
+        diagnosis: Diagnosis,
+        nominated: Nominated,
+    ) -> None:
+        self._scheduler = scheduler
+        self._runner = runner
+        self._state = state
+        self._pod = pod
+        self._diagnosis = diagnosis
+        self._nominated = nominated
+        searched, self._passed = len(diagnosis.searched), diagnosis.passed
+        wanted = scheduler.nodes_wanted(pod, searched)
+        is_sampled = searched >= FEWEST_NODES and len(self._passed) > wanted
+        self._sample = Sample(wanted, len(self._passed)) if is_sampled else None
+        self._windows = Windows(diagnosis, wanted, scheduler.configuration.parallelism)
+        self._tables: dict[bytes, ScoreTable] = {}
+        self._given_up: CycleResult | None = None
+
+    def conclude(self, search: Search | None) -> CycleResult:
+        """The rest of the cycle, for one search; None looks at every node."""
+        if search is None:
+            result = self._decide(self._diagnosis.nodes.snapshot.columns.in_tree_order(self._passed))
+            # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
+            is_choice = result.table is not None and len(result.best) < len(result.table.nodes)
+            return replace(result, sample=self._sample) if self._sample and is_choice else result
+        found = self._windows.found(search)
+        next_start = (search.start + found.processed) % len(self._diagnosis.nodes)
+        return replace(self._decide(found.rows), sample=self._sample, next_start=next_start)
+
+    def _decide(self, found: Rows) -> CycleResult:
+        passed = self._scheduler.after_extenders(self._pod, self._diagnosis, found)
+        if not len(passed):
+            self._given_up = self._given_up or self._give_up()
+            return self._given_up
+        if len(passed) == 1:
+            only = self._diagnosis.nodes.snapshot.columns.names[passed[0]]
+            return CycleResult(self._pod, self._diagnosis, node=only, best=(only,), state=self._state)
+        return self._choose(passed)
+
+    def _give_up(self) -> CycleResult:
+        pod, diagnosis, runner = self._pod, self._diagnosis, self._runner
         if not runner.has_post_filters:
             return CycleResult(
-                pod, diagnosis, sentence=diagnosis.sentence(), nomination=Nomination(clears=True), state=state
+                pod, diagnosis, sentence=diagnosis.sentence(), nomination=Nomination(clears=True), state=self._state
             )
-        result = runner.post_filter(
-            state, pod, FailedSearch(nodes=diagnosis.nodes, diagnosis=diagnosis, runner=runner, nominated=nominated)
-        )
+        search = FailedSearch(nodes=diagnosis.nodes, diagnosis=diagnosis, runner=runner, nominated=self._nominated)
+        result = runner.post_filter(self._state, pod, search)
         return CycleResult(
             pod,
             diagnosis,
             sentence=diagnosis.sentence(result.verdict.message),
             nomination=result.nomination,
-            state=state,
+            state=self._state,
         )
 
-    def _choose(self, pod: Pod, diagnosis: Diagnosis, table: ScoreTable, state: CycleState) -> CycleResult:
-        highest = np.flatnonzero(table.total == table.total.max())
-        names = [table.nodes.snapshot.columns.names[row] for row in table.nodes.rows[highest]]
-        best = tuple(sorted(names))
+    def _choose(self, passed: Rows) -> CycleResult:
+        """`passed` stand in the order in which they were found: of equals it decides who is taken."""
+        table = self._table(np.sort(passed))
+        columns = table.nodes.snapshot.columns
+        best = tuple(sorted(columns.names[row] for row in table.nodes.rows[table.total == table.total.max()]))
         node = best[0]
-        if self.kube_version.tie_break == "heap" and len(best) > 1:
-            columns = table.nodes.snapshot.columns
+        if self._scheduler.kube_version.tie_break == "heap" and len(best) > 1:
             totals = np.zeros(len(columns), dtype=np.int64)
             totals[table.nodes.rows] = table.total
-            in_order = columns.in_tree_order(table.nodes.rows)
-            node = columns.names[in_order[first_of_heap(totals[in_order])]]
-        return CycleResult(pod, diagnosis, node=node, best=best, table=table, state=state)
+            node = columns.names[passed[first_of_heap(totals[passed])]]
+        return CycleResult(self._pod, self._diagnosis, node=node, best=best, table=table, state=self._state)
 
-
-def first_of_heap(totals: Scores) -> int:
-    """Which of several highest totals the scheduler takes since 1.35: the root after Go's heap.Init over the
-    list of nodes.
-
-    A place keeps its node unless a child is higher; of two equally high children the left one rises.
-    """
-    maxima = np.flatnonzero(totals == totals.max()).tolist()
-    place = 0
-    while not _holds(maxima, place, place):
-        left = 2 * place + 1
-        place = left if _below(maxima, left, len(totals)) else left + 1
-    return place
-
-
-def _holds(maxima: list[int], first: int, last: int) -> bool:
-    found = bisect_left(maxima, first)
-    return found < len(maxima) and maxima[found] <= last
-
-
-def _below(maxima: list[int], place: int, size: int) -> bool:
-    """Whether the heap's subtree at `place` has a maximum: its levels are runs of neighbouring places."""
-    first, last = place, place
-    while first < size:
-        if _holds(maxima, first, last):
-            return True
-        first, last = 2 * first + 1, 2 * last + 2
-    return False
+    def _table(self, rows: Rows) -> ScoreTable:
+        known = self._tables.get(rows.tobytes())
+        if known is None:
+            nodes = self._diagnosis.nodes
+            scored = NodeList(nodes.snapshot, None if len(rows) == len(nodes) else rows, nodes.rules)
+            table = self._runner.score(self._state, self._pod, scored)
+            known = self._tables[rows.tobytes()] = self._scheduler.with_extender_scores(self._pod, table)
+        return known
 
 
 def _over_http(settings: ExtenderSettings) -> Transport:
@@ -324,6 +345,7 @@ class CycleResult:
     error: str = ""
     state: CycleState | None = None
     sample: Sample | None = None
+    next_start: int | None = None  # where the next search begins, if it was told where this one began
 
     @property
     def prefilter(self) -> Verdict | None:

@@ -36,6 +36,7 @@ class Node(Value, kw_only=True):
     allocatable: Mapping[str, int] = field(default_factory=dict)
     images: tuple[NodeImage, ...] = ()
     declared_features: frozenset[str] = frozenset()
+    created_at: str = ""  # RFC 3339 as the API writes it; empty where the source does not tell
 
     def cordoned(self, *, with_taint: bool = True) -> Node:
         """The node as it stands shortly after a cordon: marked, and tainted by the node-lifecycle controller.

@@ -9,12 +9,15 @@ A course is one way through. It divides where something is open: at a tie, becau
 the equal nodes, and where pods end, because nobody can know which ends first. Courses that have become alike
 are one again: replicas of one owner are interchangeable. `most` bounds how many are followed side by side; pods
 judged after the bound was met are marked, for then a node may be missing from what is said of them. What the
-courses say together is in `landings.py`."""
+courses say together is in `landings.py`.
+
+Where the scheduler looks at a part of the nodes, a course also carries the searches that lead to it, each with its
+weight (`searches.py`), and divides where they come to different nodes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
@@ -22,6 +25,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of, replacement_of
+from scheduler_core.simulation.searches import Likely, Way, mixed, ways, weight_of
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -48,6 +52,7 @@ class Displaced(Value):
     landed: bool = False
     unknown: str = ""  # why nobody here can tell where it goes
     choices: tuple[str, ...] = ()
+    shares: tuple[tuple[str, float], ...] = ()  # how likely each node is in this course; empty where nobody can tell
     is_after_cut: bool = False  # judged when courses had been left out already
     waited: bool = False  # it had no node before the drain
 
@@ -86,6 +91,8 @@ class Course:
     preemptions: int = 0
     is_main: bool = True  # takes the scheduler's own pick at each tie, and the first of each pool
     is_over: bool = False
+    searches: tuple[Likely, ...] = ()  # how the scheduler may go through its nodes; none: it looks at all
+    ways: Mapping[str, Way] = field(default_factory=dict)  # by node, where the searches of the judged pod end
     is_cut: bool = False
     judged: Displaced | None = None  # whose node is open
 
@@ -107,6 +114,8 @@ class Course:
     def choices(self) -> tuple[str, ...]:
         """What is open: nodes for the pod that was judged, or keys of the pool, one of each kind; that of the
         main course first."""
+        if self.ways:
+            return tuple(self.ways)
         if self.judged is not None:
             return _open_nodes(self.judged)
         if self.line or not self.pool:
@@ -118,19 +127,30 @@ class Course:
     def divided(self, ways: int, turn: int) -> list[Course]:
         """The courses into which the open question divides this one, at most `ways`; `turn` makes courses
         differ in what they pick."""
-        choices = self.choices
+        choices, searches = self.choices, self.searches
+        if searches and not self.ways:
+            ways = min(ways, len(searches))
         if ways < len(choices):
             choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
         picked = [choices[number * len(choices) // ways] for number in range(min(ways, len(choices)))]
         left_out = tuple(choice for choice in choices if choice not in set(picked))
         parts = [self, *(self._copy() for _ in picked[1:])]
-        for part, choice in zip(parts, picked, strict=True):
+        for number, (part, choice) in enumerate(zip(parts, picked, strict=True)):
+            part.searches = searches[number :: len(parts)]
             part._choose(choice, left_out if part is self else ())
-            part.is_cut = part.is_cut or bool(left_out)
+            # Where searches are weighed, a course that is left out is a small share, like any that nobody drew.
+            part.is_cut = part.is_cut or (bool(left_out) and not searches)
         return parts
 
+    @property
+    def weight(self) -> float:
+        """How likely this course is; 1 where nobody can tell."""
+        return weight_of(self.searches) if self.searches else 1.0
+
     def _choose(self, choice: str, left_out: Sequence[str]) -> None:
-        if self.judged is not None:
+        if self.ways:
+            self._go(self.ways[choice])
+        elif self.judged is not None:
             self._land(choice, left_out)
         elif choice == _NEXT_ROUND:
             self.pool, self.postponed = (), self.pool
@@ -217,9 +237,10 @@ class Course:
     def _try(self, each: Displaced) -> None:
         """One cycle for the first of the line. If it finds a node it has been judged, for its landing may be
         open between several."""
-        result, unknown = None, ""
+        result, unknown, found = None, "", {}
         try:
-            result = self.scheduler.schedule(self.world, each.replacement)
+            found = self._search(each)
+            result = next(iter(found.values())).result
             unknown = result.unknown or result.error
         except NoProfileError:
             unknown = (
@@ -228,12 +249,33 @@ class Course:
         tried = replace(each, result=result, unknown=unknown, is_after_cut=self.is_cut)
         self.displaced[each.pod.key] = tried
         self.line = self.line[1:]
-        if result is not None and (result.node is not None or result.preemption is not None):
-            self.judged = tried
+        if any(found) or (result is not None and (result.node is not None or result.preemption is not None)):
+            self.judged, self.ways = tried, found if self.searches else {}
         elif each.waited:
             self.line = tuple(
                 key for key in self.line if self.displaced[key].kind != each.kind
             )  # its like would fare no better
+
+    def _search(self, each: Displaced) -> dict[str, Way]:
+        """Where each search ends; one way where every node is looked at."""
+        if not self.searches:
+            result = self.scheduler.schedule(self.world, each.replacement)
+            return {"": Way("", result, (), ())}
+        searches = [likely.search for likely in self.searches]
+        found = ways(self.searches, self.scheduler.schedule_each(self.world, each.replacement, searches))
+        if set(found) == {""}:
+            self.searches = found[""].searches
+        return found
+
+    def _go(self, way: Way) -> None:
+        """The way that some of the searches take."""
+        each, self.ways, self.searches = self.judged, {}, way.searches
+        assert each is not None, "only a judged pod has ways"
+        self.displaced[each.pod.key] = self.judged = replace(each, result=way.result, shares=way.shares)
+        if way.node:
+            self._land(way.node)
+        else:
+            self.judged = None  # an extender refused every node that these searches found
 
     def _land(self, node: str, left_out: Sequence[str] = ()) -> None:
         each, self.judged = self.judged, None
@@ -300,15 +342,18 @@ class Course:
     def absorb(self, other: Course) -> None:
         """Takes over what a course that is alike knows beyond this one: nodes that no course follows."""
         self.is_cut, self.is_main = self.is_cut or other.is_cut, self.is_main or other.is_main
+        mine, self.searches = self.weight, (*self.searches, *other.searches)
         theirs: dict[Hashable, list[Displaced]] = {}
         for each in other.displaced.values():
             theirs.setdefault((each.kind, each.replacement.node_name), []).append(each)
         for key, each in self.displaced.items():
             twin = theirs[each.kind, each.replacement.node_name].pop()
-            if twin.choices != each.choices or twin.is_after_cut:
-                choices = tuple(dict.fromkeys((*each.choices, *twin.choices)))
+            if twin.choices != each.choices or twin.shares != each.shares or twin.is_after_cut:
                 self.displaced[key] = replace(
-                    each, choices=choices, is_after_cut=each.is_after_cut or twin.is_after_cut
+                    each,
+                    choices=tuple(dict.fromkeys((*each.choices, *twin.choices))),
+                    shares=mixed([(mine, each.shares), (other.weight, twin.shares)]),
+                    is_after_cut=each.is_after_cut or twin.is_after_cut,
                 )
 
 

@@ -13,6 +13,9 @@ from scheduler_core.cycle import Sample
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.courses import Course, Displaced
 
+# How much of what may happen the named nodes hold, where the scheduler looks at a part of them.
+CONFIDENCE = 0.95
+
 
 @dataclass(slots=True)
 class Landing:
@@ -20,23 +23,40 @@ class Landing:
     at each tie.
 
     `nodes` are those it may take, `homeless` the first course in which it takes none, with what it is there.
-    `is_cut`: courses were left out before it; `sample`: in a course the scheduler looks at fewer nodes than
-    fit. Either way a node may be missing from `nodes`."""
+    `is_cut`: courses were left out before it, so that a node may be missing from `nodes`. `sample`: in a course the
+    scheduler looks at fewer nodes than fit; `weights` then says how likely each node is."""
 
     main: Displaced
     nodes: set[str] = field(default_factory=set)
     homeless: tuple[Course, Displaced] | None = None
     is_cut: bool = False
     sample: Sample | None = None
+    weights: dict[str, float] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
-        """Whether it may land on a node that is not in `nodes`."""
-        return self.is_cut or self.sample is not None
+        """Whether it may land on a node that is not named, and nobody can tell how likely that is."""
+        return self.is_cut or (self.sample is not None and not self.weights)
+
+    @property
+    def named(self) -> tuple[tuple[str, float], ...]:
+        """The smallest set that holds it in 95 of 100 cases, with each node's share, the most likely first. Where
+        the scheduler looks at every node that fits: all of `nodes`, by name, each with the share 0."""
+        if self.sample is None or not self.weights:
+            return tuple((name, 0.0) for name in sorted(self.nodes))
+        total, held, named = sum(self.weights.values()), 0.0, []
+        for name, weight in sorted(self.weights.items(), key=lambda pair: (-pair[1], pair[0])):
+            named.append((name, weight / total))
+            held += weight / total
+            if held >= CONFIDENCE:
+                break
+        return tuple(named)
 
     def add(self, course: Course, each: Displaced) -> None:
         """What stands for this pod in one more course."""
-        self.nodes.update(each.choices)
+        self.nodes.update(each.choices, (name for name, _ in each.shares))
+        for name, share in each.shares:
+            self.weights[name] = self.weights.get(name, 0.0) + share * course.weight
         self.is_cut = self.is_cut or each.is_after_cut
         self.sample = self.sample or (each.result.sample if each.result else None)
         if not each.landed and self.homeless is None:

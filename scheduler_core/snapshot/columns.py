@@ -6,7 +6,7 @@ Nothing here changes when pods come and go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Final, Self
 
@@ -48,7 +48,7 @@ class Columns:
         if old.name == node.name:
             new._take_over(self, "row_of")
         if same_labels:
-            new._take_over(self, "tree_order")
+            new._take_over(self, "tree_order", "tree_orders")
         if old.allocatable == node.allocatable:
             new._take_over(self, "resources", "allocatable", "allowed_pods")
         if "taint_sets" in self.__dict__:
@@ -76,11 +76,24 @@ class Columns:
         Only what the scheduler leaves to order depends on it: ties, and where a search that may stop early looks first
         (pkg/scheduler/backend/cache/node_tree.go, v1.36).
         """
+        return self._one_of_each_zone(range(len(self.nodes)))
+
+    @cached_property
+    def tree_orders(self) -> tuple[NDArray[np.intp], ...]:
+        """Every order that the scheduler's tree may have: as a scheduler that has just started reads them, and
+        as one that saw each node come, where that is another.
+
+        A scheduler reads its first list in the order of names; later nodes come last, also one that was removed and
+        made again. Nothing in the API says when it started."""
+        by_age = self._one_of_each_zone(sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at))
+        return (self.tree_order,) if np.array_equal(by_age, self.tree_order) else (self.tree_order, by_age)
+
+    def _one_of_each_zone(self, rows: Iterable[int]) -> NDArray[np.intp]:
         places: dict[str, int] = {}
         turns: list[tuple[int, int, int]] = []
         sizes: list[int] = []
-        for row, node in enumerate(self.nodes):
-            zone = places.setdefault(_zone_of(node), len(places))
+        for row in rows:
+            zone = places.setdefault(_zone_of(self.nodes[row]), len(places))
             if zone == len(sizes):
                 sizes.append(0)
             turns.append((sizes[zone], zone, row))

@@ -15,7 +15,7 @@ import scheduler_core
 from scheduler_core import Scheduler, Snapshot
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
-from scheduler_core.cycle import NoProfileError, first_of_heap
+from scheduler_core.cycle import NoProfileError
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.plugin_set import DuplicatePluginError
 from scheduler_core.framework.verdict import SUCCESS, Verdict, error, unknown, unschedulable
@@ -23,6 +23,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.testing.builders import a_node, a_pod, manifests
+from scheduler_core.ties import first_of_heap
 from tests.patience import run
 
 API = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -123,9 +123,10 @@ def _way_out(pod: PodForecast) -> str:
 
 
 def _landing(pod: PodForecast) -> str:
-    """The node, or the nodes between which the scheduler would draw a lot; with a sign behind them where others
-    are possible."""
-    named = listed(pod.landing, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
+    """The node, or the nodes between which the scheduler would draw a lot, or the most likely ones with their
+    shares; with a sign behind them where others are possible."""
+    shown = [f"{name} {share:.0%}" for name, share in zip(pod.landing, pod.shares, strict=False)] or pod.landing
+    named = listed(shown, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
     return f"{named}|{keys.AND_OTHERS}" if pod.is_cut and named else named
 
 

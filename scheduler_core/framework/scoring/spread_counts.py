@@ -6,6 +6,7 @@ plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/sprea
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -17,7 +18,7 @@ from scheduler_core.framework.extension_points import Scores
 from scheduler_core.model.labels import EVERYTHING, LabelSelector, Requirement
 from scheduler_core.model.node import HOSTNAME_LABEL
 from scheduler_core.model.pod import Pod, TopologySpreadConstraint
-from scheduler_core.snapshot.cluster_objects import ClusterObjects
+from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.node_list import NodeList
@@ -53,23 +54,43 @@ def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
     """What the pod's services and its controller select, together; empty when there are none, and then no
     default applies."""
     key = ("default selector", pod.namespace, tuple(pod.labels.items()), pod.owner)
-    return snapshot.remember(key, lambda: _deduce_selector(snapshot.objects, pod))
+    return snapshot.remember(key, lambda: _deduce_selector(_owners_in(snapshot, pod.namespace), pod))
 
 
-def _deduce_selector(objects: ClusterObjects, pod: Pod) -> LabelSelector:
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """Those of one namespace that may select a pod: services by their first label, controllers by kind and name.
+    A namespace may hold tens of thousands of old ReplicaSets, of which a pod has one."""
+
+    services: Mapping[tuple[str, str], Sequence[SelectingOwner]]
+    controllers: Mapping[tuple[str, str], SelectingOwner]
+
+
+def _owners_in(snapshot: Snapshot, namespace: str) -> _Owners:
+    return snapshot.remember(("owners", namespace), lambda: _indexed(snapshot.objects.owners.get(namespace, ())))
+
+
+def _indexed(owners: Sequence[SelectingOwner]) -> _Owners:
+    services: dict[tuple[str, str], list[SelectingOwner]] = {}
+    for owner in owners:
+        if owner.kind == "Service" and owner.selects_by_labels:  # an empty selector adds nothing
+            services.setdefault(owner.selects_by_labels[0], []).append(owner)
+    return _Owners(services, {(owner.kind, owner.name): owner for owner in owners if owner.kind != "Service"})
+
+
+def _deduce_selector(owners: _Owners, pod: Pod) -> LabelSelector:
     pairs: dict[str, str] = {}
+    for first in pod.labels.items():
+        for service in owners.services.get(first, ()):
+            wanted = service.selects_by_labels or ()
+            if all(pod.labels.get(key) == value for key, value in wanted):
+                pairs.update(wanted)
     more: tuple[Requirement, ...] = ()
-    for owner in objects.owners.get(pod.namespace, ()):
-        if owner.kind == "Service":
-            if owner.selects_by_labels is not None and all(
-                pod.labels.get(key) == value for key, value in owner.selects_by_labels
-            ):
-                pairs.update(owner.selects_by_labels)
-        elif pod.owner is not None and _is(owner.kind, owner.name, pod):
-            if owner.kind == "ReplicationController":
-                pairs.update(owner.selects_by_labels or ())
-            else:
-                more += owner.selector.requirements or ()
+    controller = _controller(owners, pod)
+    if controller is not None and controller.kind == "ReplicationController":
+        pairs.update(controller.selects_by_labels or ())
+    elif controller is not None:
+        more = controller.selector.requirements or ()
     return (
         LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(pairs.items())) + more)
         if pairs or more
@@ -77,14 +98,11 @@ def _deduce_selector(objects: ClusterObjects, pod: Pod) -> LabelSelector:
     )
 
 
-def _is(kind: str, name: str, pod: Pod) -> bool:
+def _controller(owners: _Owners, pod: Pod) -> SelectingOwner | None:
     owner = pod.owner
-    return (
-        owner is not None
-        and owner.kind == kind
-        and owner.name == name
-        and (owner.api_version, owner.kind) in _CONTROLLERS
-    )
+    if owner is None or (owner.api_version, owner.kind) not in _CONTROLLERS:
+        return None
+    return owners.controllers.get((owner.kind, owner.name))
 
 
 @lru_cache(maxsize=4096)

@@ -455,6 +455,7 @@ def node(written: wire.WireNode) -> Node:
         allocatable=whole_amounts(amounts_nanos(status.allocatable, "status.allocatable")),
         images=tuple(NodeImage(i.names or (), i.size_bytes) for i in status.images or ()),
         declared_features=frozenset(status.declared_features or ()),
+        created_at=meta.creation_timestamp or "",
     )
 
 

@@ -36,6 +36,10 @@ class WireMeta(Wire, frozen=True):
     deletion_timestamp: str | None = None
 
 
+class WireNodeMeta(WireMeta, frozen=True):
+    creation_timestamp: str | None = None
+
+
 class WireExpression(Wire, frozen=True):
     key: str = ""
     operator: str = ""
@@ -280,7 +284,7 @@ class WireNodeStatus(Wire, frozen=True):
 
 
 class WireNode(Wire, frozen=True):
-    metadata: WireMeta = WireMeta()
+    metadata: WireNodeMeta = WireNodeMeta()
     spec: WireNodeSpec | None = None
     status: WireNodeStatus | None = None
 

@@ -226,3 +226,19 @@ def test_a_set_that_is_not_told_whole_says_so(count: int, *, is_cut: bool, shown
     )
     told = forecast_annotation(a_situation(forecast=Forecast(node="n1", made_at="t", pods=(pod,))))[keys.FORECAST]
     assert json.loads(told or "")["pods"]["shop/p"] == [*nodes[:shown], *(["…"] if ends_open else [])]
+
+
+def test_the_shares_of_the_nodes_stand_beside_them() -> None:
+    sampled = PodForecast(
+        namespace="shop",
+        name="p",
+        uid="u",
+        outcome=Outcome.MOVES,
+        sentence="",
+        landing=("n7", "n2"),
+        shares=(0.617, 0.35),
+    )
+    whole = PodForecast(namespace="shop", name="q", uid="v", outcome=Outcome.MOVES, sentence="", landing=("n3",))
+    made = Forecast(node="n1", made_at="t", pods=(sampled, whole))
+    told = json.loads(forecast_annotation(a_situation(forecast=made))[keys.FORECAST] or "")
+    assert (told["pods"]["shop/p"], told["shares"]) == (["n7", "n2"], {"shop/p": [0.62, 0.35]})

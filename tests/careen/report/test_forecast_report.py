@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -131,6 +132,16 @@ def test_the_json_is_a_forecast_with_counts_and_verdict() -> None:
     assert Forecast.from_mapping(value) == made
     assert value["counts"] == {"pending": 1}
     assert value["refusal"] == "1 of 1 pods would not find room: shop/a (no room)"
+
+
+def test_likely_nodes_are_shown_with_their_shares() -> None:
+    likely = replace(
+        pod("cart-1", Outcome.MOVES, "", landing=("n7", "n2", "n5", "n4")), shares=(0.52, 0.31, 0.08, 0.05)
+    )
+    made = forecast(likely)
+    assert "n7 52%|n2 31%|n5 8%|+1" in forecast_text(made, NOW)
+    assert forecast_json(made)["pods"][0]["shares"] == [0.52, 0.31, 0.08, 0.05]
+    assert Forecast.from_mapping(forecast_json(made)) == made
 
 
 def test_a_set_that_may_lack_nodes_ends_with_a_sign() -> None:

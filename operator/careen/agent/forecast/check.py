@@ -30,19 +30,26 @@ class Score(NamedTuple):
 
     `superseded` are those that their controller has not replaced yet (it was scaled down, deleted, or waits as
     Jobs do), and those that landed on a node that their set does not name but may have: it was longer than is
-    stored, or more courses were possible than were followed."""
+    stored, or more courses were possible than were followed. `firsts` are the hits on the node that was named first."""
 
     hits: int
     misses: int
     superseded: int = 0
+    firsts: int = 0
+
+    def plus(self, other: Score) -> Score:
+        """Both together."""
+        return Score(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Drain(NamedTuple):
-    """A drain that is over: what was said, whose pods moved, and since when."""
+    """A drain that is over: what was said, whose pods moved, and since when. `sampled` are the pods for which the
+    scheduler looked at a part of the nodes."""
 
     landings: Landings
     owners: tuple[OwnerHealth, ...]
     since: datetime
+    sampled: frozenset[str] = frozenset()
 
 
 def finished_drain(turned: Turned) -> Drain | None:
@@ -57,37 +64,45 @@ def finished_drain(turned: Turned) -> Drain | None:
     record = from_annotation(node.annotations.get(keys.PROGRESS))
     if not isinstance(record, Progress) or record.phase != Phase.SETTLING.value:
         return None
-    since, landings = from_rfc3339(record.drain_started_at), _landings(node.annotations.get(keys.FORECAST))
+    written = node.annotations.get(keys.FORECAST)
+    since, landings, shares = (
+        from_rfc3339(record.drain_started_at),
+        _landings(written),
+        object_of(written).get("shares"),
+    )
+    sampled = frozenset(title for title in landings if isinstance(shares, dict) and title in shares)
     owners = tuple(owner for owner in record.owners if owner.kind != "DaemonSet")  # none of its pods moved
-    return Drain(landings, owners, since) if since and landings and owners else None
+    return Drain(landings, owners, since, sampled) if since and landings and owners else None
 
 
 async def check(api: ApiServer, drain: Drain, metrics: Metrics, node: str) -> None:
     """Looks where the replacements are and counts. Raises `ClusterError`; nobody's turn waits for this."""
-    score = await score_of(api, drain)
-    metrics.forecast_pods.labels(node, "hit").inc(score.hits)
-    metrics.forecast_pods.labels(node, "miss").inc(score.misses)
-    metrics.forecast_pods.labels(node, "superseded").inc(score.superseded)
+    for is_sampled, score in (await scores_of(api, drain)).items():
+        sampled = str(is_sampled).lower()
+        metrics.forecast_pods.labels(node, "hit", sampled).inc(score.hits)
+        metrics.forecast_pods.labels(node, "miss", sampled).inc(score.misses)
+        metrics.forecast_pods.labels(node, "superseded", sampled).inc(score.superseded)
+        metrics.forecast_first.labels(node, "hit", sampled).inc(score.firsts)
+        metrics.forecast_first.labels(node, "miss", sampled).inc(score.hits + score.misses - score.firsts)
 
 
-async def score_of(api: ApiServer, drain: Drain) -> Score:
-    """One list of pods for each namespace that pods moved in."""
+async def scores_of(api: ApiServer, drain: Drain) -> dict[bool, Score]:
+    """Apart, the owners of pods for which the scheduler looked at a part of the nodes (True) and the others. One
+    list of pods for each namespace that pods moved in."""
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
     for owner in drain.owners:
         by_namespace[owner.namespace].append(owner)
-    hits = misses = superseded = 0
+    scores = {False: Score(0, 0), True: Score(0, 0)}
     for namespace, owners in sorted(by_namespace.items()):
-        said = {
-            owner.uid: [nodes for title, nodes in drain.landings.items() if _is_of(title, owner, owners)]
-            for owner in owners
-        }
+        said = {owner.uid: [title for title in drain.landings if _is_of(title, owner, owners)] for owner in owners}
         if not any(said.values()):
             continue
         places = await places_of(api, namespace, list(said), since=drain.since)
-        for uid, sets in said.items():
-            score = score_of_owner(sets, places[uid])
-            hits, misses, superseded = hits + score.hits, misses + score.misses, superseded + score.superseded
-    return Score(hits=hits, misses=misses, superseded=superseded)
+        for uid, titles in said.items():
+            is_sampled = not drain.sampled.isdisjoint(titles)
+            score = score_of_owner([drain.landings[title] for title in titles], places[uid])
+            scores[is_sampled] = scores[is_sampled].plus(score)
+    return scores
 
 
 def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Score:
@@ -96,7 +111,8 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
     hits = most_matches(said, places)
     not_replaced = max(0, len(said) - len(places))
     misses = max(0, len(whole) - most_matches(whole, places) - not_replaced)
-    return Score(hits=hits, misses=misses, superseded=len(said) - hits - misses)
+    firsts = most_matches([nodes[:1] for nodes in said], places)
+    return Score(hits=hits, misses=misses, superseded=len(said) - hits - misses, firsts=min(firsts, hits + misses))
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:

@@ -16,8 +16,8 @@ from careen.agent.forecast.check import (
     check,
     finished_drain,
     most_matches,
-    score_of,
     score_of_owner,
+    scores_of,
 )
 from careen.agent.turn import Turned
 from careen.core.decision import Decision, Reason
@@ -78,7 +78,22 @@ def test_alike_replacements_stand_for_each_other_and_each_counts_once(
 def test_a_landing_is_a_hit_a_miss_or_not_spoken_of(
     said: list[tuple[str, ...]], places: list[str], score: Score
 ) -> None:
-    assert score_of_owner(said, places) == score
+    assert score_of_owner(said, places)._replace(firsts=0) == score
+
+
+@pytest.mark.parametrize(
+    ("said", "places", "firsts"),
+    [
+        pytest.param([("a", "b")], ["a"], 1, id="the node that was named first"),
+        pytest.param([("a", "b")], ["b"], 0, id="another of the set"),
+        pytest.param([("a", "b"), ("b", "a")], ["a", "b"], 2, id="each its own"),
+        pytest.param([("a", "…")], ["…"], 0, id="no node of that name"),
+    ],
+)
+def test_the_node_that_was_named_first_is_counted_apart(
+    said: list[tuple[str, ...]], places: list[str], firsts: int
+) -> None:
+    assert score_of_owner(said, places).firsts == firsts
 
 
 def put(
@@ -111,17 +126,21 @@ async def test_only_pods_made_since_the_drain_of_the_owners_that_lost_some_count
     put(shell, "web-api-3", "web-api", "n3")
     put(shell, "stranger-1", "stranger", "n2")
     put(shell, "db-0", "db", "n4", namespace="other")
-    drain = Drain(landings, (owner("web"), owner("web-api"), owner("db", "other")), SINCE)
-    assert await score_of(shell.api, drain) == Score(hits=3, misses=1)
+    owners = (owner("web"), owner("web-api"), owner("db", "other"))
+    drain = Drain(landings, owners, SINCE, frozenset({"shop/web-api-1"}))
+    assert await scores_of(shell.api, drain) == {False: Score(2, 1, firsts=1), True: Score(1, 0, firsts=1)}
     assert shell.requests == ["GET /api/v1/namespaces/other/pods", "GET /api/v1/namespaces/shop/pods"]
     await check(shell.api, drain, shell.metrics, "n1")
     lines = shell.metrics.exposition().decode().splitlines()
-    assert 'careen_forecast_pods_total{node="n1",result="hit"} 3.0' in lines
-    assert 'careen_forecast_pods_total{node="n1",result="miss"} 1.0' in lines
+    assert 'careen_forecast_pods_total{node="n1",result="hit",sampled="false"} 2.0' in lines
+    assert 'careen_forecast_pods_total{node="n1",result="miss",sampled="false"} 1.0' in lines
+    assert 'careen_forecast_pods_total{node="n1",result="hit",sampled="true"} 1.0' in lines
+    assert 'careen_forecast_first_total{node="n1",result="hit",sampled="true"} 1.0' in lines
 
 
 async def test_owners_of_which_nothing_was_said_cost_no_request(shell: Shell) -> None:
-    assert await score_of(shell.api, Drain({"shop/bare": ("n2",)}, (owner("web"),), SINCE)) == Score(hits=0, misses=0)
+    scores = await scores_of(shell.api, Drain({"shop/bare": ("n2",)}, (owner("web"),), SINCE))
+    assert set(scores.values()) == {Score(hits=0, misses=0)}
     assert shell.requests == []
 
 

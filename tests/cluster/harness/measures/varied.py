@@ -37,10 +37,10 @@ class VariedCluster:
         return tuple(node["metadata"]["name"] for node in self.nodes)
 
 
-def varied_cluster(seed: int) -> VariedCluster:
-    """The cluster of this seed: 8 to 14 nodes, 30 to 70 % of their cpu requested."""
+def varied_cluster(seed: int, size: int = 0) -> VariedCluster:
+    """The cluster of this seed: so many nodes, or 8 to 14 of them; 30 to 70 % of their cpu requested."""
     chance = random.Random(seed)
-    nodes = tuple(_nodes(chance))
+    nodes = tuple(_nodes(chance, size))
     wanted = chance.uniform(0.3, 0.7) * sum(int(node["status"]["allocatable"]["cpu"]) for node in nodes)
     return VariedCluster(seed=seed, nodes=nodes, workloads=(*_preliminaries(), *_workloads(chance, wanted)))
 
@@ -48,17 +48,17 @@ def varied_cluster(seed: int) -> VariedCluster:
 # -- nodes
 
 
-def _nodes(chance: random.Random) -> Iterator[Object]:
+def _nodes(chance: random.Random, size: int) -> Iterator[Object]:
     zones = [f"zone-{letter}" for letter in "abcd"[: chance.randint(1, 4)]]
     sizes = chance.choice([[4], [8], [2, 4, 8], [4, 8, 16]])
-    for number in range(chance.randint(8, 14)):
+    for number in range(size or chance.randint(8, 14)):
         cpus = chance.choice(sizes)
         labels = {"disk": chance.choice(["ssd", "hdd"]), "pool": chance.choice(["general", "general", "batch"])}
         taints = [taint for taint, odds in ((_DEDICATED, 0.08), (_SOFT, 0.2)) if chance.random() < odds]
         images = [image for image in _IMAGES if chance.random() < 0.5]
         zone = chance.choice(zones) if chance.random() < 0.3 else zones[number % len(zones)]
         yield node(
-            f"v{number:02}",
+            f"v{number:0{len(str(max(10, size - 1)))}}",
             zone=zone,
             cpus=cpus,
             memory_gib=cpus * chance.choice([2, 4]),

@@ -1,0 +1,107 @@
+"""From where the scheduler may begin to look, where it does not look at every node, and how likely each is.
+
+Nobody outside the scheduler knows where its search begins, how many of its workers run side by side, or in which
+order it saw the nodes come. A drain is followed from many starts at once, for several numbers of workers and for
+each possible order; each `Likely` is one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.cycle import CycleResult
+from scheduler_core.sampling import Search, nodes_to_find
+from scheduler_core.snapshot.snapshot import Snapshot
+
+# As many as processors are common; the scheduler's own `parallelism`, 16 as a rule, is the most.
+_WORKERS = (1, 2, 4, 8, 16)
+# In all, over numbers of workers and orders: with 5 and 1 of them, 32 starts each.
+MOST_SEARCHES = 160
+# Among more equals than this, which one is taken changes with each single start; so all are as likely.
+_FEW_EQUALS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """One way in which the scheduler may go through its nodes now. The weights of all add up to 1."""
+
+    search: Search
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What some of the searches come to alike: the same node. `shares` says how likely each node is in them: the
+    node alone, or the equals that it stands for."""
+
+    node: str  # empty where none fits
+    result: CycleResult
+    searches: tuple[Likely, ...]
+    shares: tuple[tuple[str, float], ...]
+
+
+def possible_searches(
+    snapshot: Snapshot, configuration: Configuration, most: int = MOST_SEARCHES
+) -> tuple[Likely, ...]:
+    """Starts at equal distances for each number of workers and each order of nodes, all as likely as one
+    another; none where the scheduler looks at every node."""
+    nodes, parallelism = len(snapshot.nodes), configuration.parallelism
+    if all(nodes_to_find(nodes, configuration.nodes_percentage(each)) >= nodes for each in configuration.profiles):
+        return ()
+    workers = sorted({min(each, parallelism) for each in _WORKERS})
+    kinds = [(each, order) for order in range(len(snapshot.columns.tree_orders)) for each in workers]
+    starts = max(1, min(nodes, most // len(kinds)))
+    weight = 1.0 / (starts * len(kinds))
+    # The kinds' starts lie between one another's, so that together they leave no place of the list out.
+    return tuple(
+        Likely(Search(int((turn + number / len(kinds)) * nodes / starts), side_by_side, order), weight)
+        for number, (side_by_side, order) in enumerate(kinds)
+        for turn in range(starts)
+    )
+
+
+def ways(searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
+    """The searches by the node that they come to, the most likely first; under "" those that find none."""
+    found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
+    for turn, (likely, result) in enumerate(zip(searches, results, strict=True)):
+        node, equals = _taken(result, turn)
+        onward = likely if result.next_start is None else _from(likely, result.next_start)
+        found.setdefault(node, []).append((onward, result, equals))
+    made = {node: _way(node, each) for node, each in found.items()}
+    return dict(sorted(made.items(), key=lambda pair: (-weight_of(pair[1].searches), pair[0])))
+
+
+def weight_of(searches: Sequence[Likely]) -> float:
+    """How likely these are together."""
+    return sum(each.weight for each in searches)
+
+
+def mixed(parts: Sequence[tuple[float, Sequence[tuple[str, float]]]]) -> tuple[tuple[str, float], ...]:
+    """The shares of several, each with its weight, as one."""
+    total = sum(weight for weight, _ in parts)
+    sums: dict[str, float] = {}
+    for weight, shares in parts:
+        for node, share in shares:
+            sums[node] = sums.get(node, 0.0) + share * weight / total
+    return tuple(sums.items())
+
+
+def _taken(result: CycleResult, turn: int) -> tuple[str, tuple[str, ...]]:
+    """The node that this search takes, and those that it stands for."""
+    if result.node is None:
+        node = result.preemption.node if result.preemption else ""
+        return node, (node,)
+    is_told_by_start = result.sample is not None and len(result.best) <= _FEW_EQUALS
+    if len(result.best) == 1 or is_told_by_start:
+        return result.node, (result.node,)
+    return result.best[turn % len(result.best)], result.best
+
+
+def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]) -> Way:
+    shares = mixed([(likely.weight, [(name, 1.0 / len(equals)) for name in equals]) for likely, _, equals in parts])
+    return Way(node, parts[0][1], tuple(likely for likely, _, _ in parts), shares)
+
+
+def _from(likely: Likely, start: int) -> Likely:
+    return replace(likely, search=replace(likely.search, start=start))
