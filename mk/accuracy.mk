@@ -6,3 +6,10 @@ ACCURACY_FLAGS ?=
 .PHONY: bench-accuracy
 bench-accuracy: $(INSTALLED) cluster-programs ## 30 drains forecast and then done, on a real control plane, landing by landing
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m bench.accuracy $(ACCURACY_FLAGS) | tee bench/accuracy/results.md
+
+# The same where the scheduler looks at a part of the nodes; see `python -m bench.accuracy.sampled --help`.
+SAMPLED_FLAGS ?=
+
+.PHONY: bench-accuracy-sampled
+bench-accuracy-sampled: $(INSTALLED) cluster-programs ## 60 drains in clusters of 200 and 300 nodes with the default scheduler, forecast and then done
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m bench.accuracy.sampled $(SAMPLED_FLAGS) | tee bench/accuracy/sampled.md

@@ -42,15 +42,17 @@ class Way:
 
 
 def possible_searches(
-    snapshot: Snapshot, configuration: Configuration, most: int = MOST_SEARCHES
+    snapshot: Snapshot, configuration: Configuration, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
     """Starts at equal distances for each number of workers and each order of nodes, all as likely as one
-    another; none where the scheduler looks at every node."""
+    another; none where the scheduler looks at every node. `start` is given by who knows it."""
     nodes, parallelism = len(snapshot.nodes), configuration.parallelism
     if all(nodes_to_find(nodes, configuration.nodes_percentage(each)) >= nodes for each in configuration.profiles):
         return ()
     workers = sorted({min(each, parallelism) for each in _WORKERS})
     kinds = [(each, order) for order in range(len(snapshot.columns.tree_orders)) for each in workers]
+    if start is not None:
+        return tuple(Likely(Search(start, side_by_side, order), 1.0 / len(kinds)) for side_by_side, order in kinds)
     starts = max(1, min(nodes, most // len(kinds)))
     weight = 1.0 / (starts * len(kinds))
     # The kinds' starts lie between one another's, so that together they leave no place of the list out.

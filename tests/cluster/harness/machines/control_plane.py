@@ -204,7 +204,7 @@ class ControlPlane:
         )
         self._start(
             "scheduler",
-            *(str(BINARIES / "controlplane"), "scheduler", f"--config={self.folder / 'scheduler.yaml'}"),
+            *(str(BINARIES / "controlplane"), "scheduler", f"--config={self.folder / 'scheduler.yaml'}", "--v=2"),
             "--secure-port=0",
         )
         self._start(

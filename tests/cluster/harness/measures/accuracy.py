@@ -33,6 +33,7 @@ class Score:
     drains_in_order: int = 0
     pods: int = 0
     inside: int = 0
+    firsts: int = 0  # landed on the node that was named first
     single: int = 0
     single_equal: int = 0
     single_in_order: int = 0
@@ -84,6 +85,7 @@ def _count(result: Score, node: str, pods: Sequence[PodForecast], went: list[str
     result.superseded += late
     result.pods += len(pods) - late
     result.inside += inside
+    result.firsts += min(most_matches([nodes[:1] for nodes in sets], went), inside)
     result.single += judged
     result.single_equal += equal
     result.sizes += sum(map(len, sets))
