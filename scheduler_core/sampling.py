@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.framework.diagnosis import Diagnosis
+from scheduler_core.values import Value
 
 FEWEST_NODES = 100
 _LEAST_PERCENTAGE = 5
@@ -32,8 +33,7 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
     return max(FEWEST_NODES, nodes * share // 100)
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Value):
     """How the scheduler goes through its nodes in one cycle.
 
     `start` is its nextStartNodeIndex. `workers` go forward at equal speed: as many as it has processors, at most

@@ -7,12 +7,13 @@ each possible order; each `Likely` is one of them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult
 from scheduler_core.sampling import Search, nodes_to_find
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 # As many as processors are common; the scheduler's own `parallelism`, 16 as a rule, is the most.
 _WORKERS = (1, 2, 4, 8, 16)
@@ -22,16 +23,14 @@ MOST_SEARCHES = 160
 _FEW_EQUALS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Likely:
+class Likely(Value):
     """One way in which the scheduler may go through its nodes now. The weights of all add up to 1."""
 
     search: Search
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Value):
     """What some of the searches come to alike: the same node. `shares` says how likely each node is in them: the
     node alone, or the equals that it stands for."""
 

@@ -57,8 +57,7 @@ def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
     return snapshot.remember(key, lambda: _deduce_selector(_owners_in(snapshot, pod.namespace), pod))
 
 
-@dataclass(frozen=True, slots=True)
-class _Owners:
+class _Owners(Value):
     """Those of one namespace that may select a pod: services by their first label, controllers by kind and name.
     A namespace may hold tens of thousands of old ReplicaSets, of which a pod has one."""
 
