@@ -28,7 +28,8 @@ def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[
             # What was displaced was gone by then, so an older count would be that of before the drain.
             seen_from = max(write.at - _READ_BEFORE_SECONDS, boots[-1])
             for owner, name in sorted(_displaced(evidence, node, since, write.at).items()):
-                had, has = _at(ready[owner], since), _most_between(ready[owner], seen_from, write.at)
+                had = _fewest_between(ready[owner], since - _READ_BEFORE_SECONDS, since)
+                has = _most_between(ready[owner], seen_from, write.at)
                 if has < had:
                     yield Breach(
                         at=write.at,
@@ -84,6 +85,10 @@ def _displaced(evidence: Evidence, node: str, since: float, until: float) -> dic
 def _at(line: Timeline, instant: float) -> int:
     index = bisect_right(line, (instant, 1 << 30))
     return line[index - 1][1] if index else 0
+
+
+def _fewest_between(line: Timeline, start: float, end: float) -> int:
+    return min([_at(line, start), *(count for at, count in line if start <= at <= end)])
 
 
 def _most_between(line: Timeline, start: float, end: float) -> int:

@@ -144,7 +144,7 @@ MUTANTS = (
     Mutant(
         "_not_before_it_is_read: an idle node without a record goes on before it has looked for its claim",
         _RECOVERING + "_not_before_it_is_read",
-        "situation.phase is not Phase.IDLE or not _says_announced(situation.node)",
+        "situation.phase is not Phase.IDLE or not says_announced(situation.node)",
         "True",
     ),
     # ---- decide ----

@@ -16,6 +16,7 @@ from careen.core.situation import Situation
 from tests.careen.chaos.fleet.agents import Agents, Fault, Plan
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.whole_agents import SETTINGS, WholeAgents, on_virtual_hosts
+from tests.careen.chaos.fleet.workloads import App
 from tests.careen.chaos.fleet.world import Shape, World, nothing_goes_wrong
 
 LOST_ANSWERS = (
@@ -81,9 +82,7 @@ def _furnish(world: World) -> None:
     )
     for name in world.shape.names:
         world.server.put(_agents_pod(name))
-    for app in ("cache", "mayfly"):
-        world.server.put(_replica_set(app))
-        world.fleet._place(app, "n1", is_ready=True)
+    world.fleet.workloads.add_apps([App(name="cache", replicas=1), App(name="mayfly", replicas=1)], ["n1"])
     _give_device(world, "cache")
     world.fleet.add_job("n1", "completes")
 
@@ -108,20 +107,6 @@ def _agents_pod(node: str) -> dict[str, Any]:
         },
         "spec": {"nodeName": node, "containers": [{"name": "c", "image": "careen:1"}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    }
-
-
-def _replica_set(app: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": app, "namespace": "shop", "uid": f"uid-{app}", "generation": 1},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": app}},
-            "template": {"metadata": {"labels": {"app": app}}, "spec": {}},
-        },
-        "status": {"replicas": 1, "readyReplicas": 1},
     }
 
 
