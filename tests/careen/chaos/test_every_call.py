@@ -62,8 +62,9 @@ def tried(name: str, fault: Fault, every: int) -> list[Asked]:
     this one reaches, the first."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode()) % every
-    new = sites_of(name).difference(*(sites_of(before) for before in list(STORIES)[: list(STORIES).index(name)]))
-    first = {each.site: each for each in reversed(points) if each.site in new}
+    before = list(STORIES)[: list(STORIES).index(name)]
+    known = {each.site for story in before for each in crash_points(story, fault)}
+    first = {each.site: each for each in reversed(points) if each.site not in known}
     wanted = {each.number for each in (*points[begin::every], *first.values())}
     return [each for each in points if each.number in wanted]
 
