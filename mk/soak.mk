@@ -11,6 +11,12 @@ STORM_WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 storms: $(INSTALLED) ## SEEDS=500 storms of faults, deaths and people over five to eight nodes; STORM=… for one with its story
 	$(PYTHON) -m tests.careen.chaos.storm --jobs $(STORM_WORKERS) $(if $(STORM),--seed $(STORM),--seeds $(SEEDS))
 
+# Each so many-th pair of a request and of what can become of it; `make soak` tries all.
+.PHONY: crash-points
+crash-points: $(INSTALLED) ## a tenth of the pairs of a request and of what can become of it, and how many there are
+	CHAOS_EVERY=$${CHAOS_EVERY:-10} $(PYTHON) -m pytest -q -rP -n $(TEST_WORKERS) --dist worksteal tests/careen/chaos/test_every_call.py \
+		| grep -vE '^(_+ |-+ |=+ PASSES)' 
+
 .PHONY: soak
 soak: storms ## SEEDS=500 storms, and what else looks for what nobody thought of: every request lost, late or refused
 	CHAOS_SEEDS=20 CHAOS_EVERY=$(EVERY) MODEL_SEEDS=20 \
