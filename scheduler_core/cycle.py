@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 import numpy as np
@@ -308,6 +308,11 @@ class _Cycle:
         return known
 
 
+@cache
+def _nothing() -> Diagnosis:
+    return _sealed(Diagnosis(NodeList(Snapshot.of([]))))
+
+
 def _over_http(settings: ExtenderSettings) -> Transport:
     from scheduler_core.extenders.transport import HttpTransport
 
@@ -346,6 +351,11 @@ class CycleResult:
     state: CycleState | None = None
     sample: Sample | None = None
     next_start: int | None = None  # where the next search begins, if it was told where this one began
+
+    def without_evidence(self) -> CycleResult:
+        """The same answer without what it was decided from, which holds columns of the whole cluster: for who keeps
+        many of them. What nodes were told, and scores, are gone."""
+        return replace(self, diagnosis=_nothing(), table=None, state=None)
 
     @property
     def prefilter(self) -> Verdict | None:

@@ -19,13 +19,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of, replacement_of
-from scheduler_core.simulation.searches import Likely, Way, mixed, ways, weight_of
+from scheduler_core.simulation.searches import Likely, Shares, Way, are_few, mixed, ways, weight_of
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -52,7 +53,9 @@ class Displaced(Value):
     landed: bool = False
     unknown: str = ""  # why nobody here can tell where it goes
     choices: tuple[str, ...] = ()
-    shares: tuple[tuple[str, float], ...] = ()  # how likely each node is in this course; empty where nobody can tell
+    shares: Shares = ()  # how likely each node is in this course; empty where nobody can tell
+    score: int | None = None  # the total of the node, in the main course where several could take the pod
+    runner_up: tuple[str, int] | None = None  # the best of the others
     is_after_cut: bool = False  # judged when courses had been left out already
     waited: bool = False  # it had no node before the drain
 
@@ -128,8 +131,6 @@ class Course:
         """The courses into which the open question divides this one, at most `ways`; `turn` makes courses
         differ in what they pick."""
         choices, searches = self.choices, self.searches
-        if searches and not self.ways:
-            ways = min(ways, len(searches))
         if ways < len(choices):
             choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
         picked = [choices[number * len(choices) // ways] for number in range(min(ways, len(choices)))]
@@ -138,9 +139,13 @@ class Course:
         for number, (part, choice) in enumerate(zip(parts, picked, strict=True)):
             part.searches = searches[number :: len(parts)]
             part._choose(choice, left_out if part is self else ())
-            # Where searches are weighed, a course that is left out is a small share, like any that nobody drew.
-            part.is_cut = part.is_cut or (bool(left_out) and not searches)
+            part.is_cut = part.is_cut or (bool(left_out) and (not searches or are_few(searches)))
         return parts
+
+    @property
+    def most_ways(self) -> int:
+        """Into how many it can divide: each part needs a search of its own, where searches are followed."""
+        return len(self.searches) if self.searches else len(self.choices)
 
     @property
     def weight(self) -> float:
@@ -252,6 +257,7 @@ class Course:
         if any(found) or (result is not None and (result.node is not None or result.preemption is not None)):
             self.judged, self.ways = tried, found if self.searches else {}
         elif each.waited:
+            self.displaced[each.pod.key] = replace(tried, result=result and result.without_evidence())
             self.line = tuple(
                 key for key in self.line if self.displaced[key].kind != each.kind
             )  # its like would fare no better
@@ -262,7 +268,8 @@ class Course:
             result = self.scheduler.schedule(self.world, each.replacement)
             return {"": Way("", result, (), ())}
         searches = [likely.search for likely in self.searches]
-        found = ways(self.searches, self.scheduler.schedule_each(self.world, each.replacement, searches))
+        results = self.scheduler.schedule_each(self.world, each.replacement, searches)
+        found = ways(each.pod.key, self.searches, results)
         if set(found) == {""}:
             self.searches = found[""].searches
         return found
@@ -288,8 +295,14 @@ class Course:
             self.world = self.world.with_pod_placed(each.replacement, node)
         else:
             self.world = self.scheduler.place(self.world, replace(each.result, node=node))
+        told = _told(each.result) if self.is_main else {}
         self.displaced[each.pod.key] = replace(
-            each, replacement=each.replacement.on_node(node), landed=True, choices=(node, *left_out)
+            each,
+            replacement=each.replacement.on_node(node),
+            landed=True,
+            choices=(node, *left_out),
+            result=each.result.without_evidence(),
+            **told,
         )
         if not victims and not each.waited:
             self.healthy = (*self.healthy, each.pod)
@@ -341,20 +354,27 @@ class Course:
 
     def absorb(self, other: Course) -> None:
         """Takes over what a course that is alike knows beyond this one: nodes that no course follows."""
-        self.is_cut, self.is_main = self.is_cut or other.is_cut, self.is_main or other.is_main
+        self.is_cut, self.is_main, is_theirs = self.is_cut or other.is_cut, self.is_main or other.is_main, other.is_main
         mine, self.searches = self.weight, (*self.searches, *other.searches)
         theirs: dict[Hashable, list[Displaced]] = {}
         for each in other.displaced.values():
             theirs.setdefault((each.kind, each.replacement.node_name), []).append(each)
         for key, each in self.displaced.items():
             twin = theirs[each.kind, each.replacement.node_name].pop()
-            if twin.choices != each.choices or twin.shares != each.shares or twin.is_after_cut:
+            if is_theirs or twin.choices != each.choices or twin.shares != each.shares or twin.is_after_cut:
                 self.displaced[key] = replace(
                     each,
+                    result=twin.result if is_theirs else each.result,
+                    score=twin.score if is_theirs else each.score,
+                    runner_up=twin.runner_up if is_theirs else each.runner_up,
                     choices=tuple(dict.fromkeys((*each.choices, *twin.choices))),
                     shares=mixed([(mine, each.shares), (other.weight, twin.shares)]),
                     is_after_cut=each.is_after_cut or twin.is_after_cut,
                 )
+
+
+def _told(result: CycleResult) -> dict[str, Any]:
+    return {"score": result.highest_total, "runner_up": result.runner_up}
 
 
 def _open_nodes(judged: Displaced) -> tuple[str, ...]:
@@ -383,7 +403,7 @@ def _divided(courses: Sequence[Course], most: int) -> list[Course]:
     spare = most - len(courses)
     parts: list[Course] = []
     for turn, course in enumerate(courses):
-        ways = min(len(course.choices), 1 + max(0, spare))
+        ways = min(len(course.choices), 1 + max(0, spare), course.most_ways)
         spare -= ways - 1
         parts += course.divided(ways, turn)
     return parts if len(parts) < 2 else _merged(parts)

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from msgspec import field
 
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import CycleResult, Sample, Scheduler
+from scheduler_core.cycle import Sample, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.courses import Course, Displaced, follow, kind_of
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
@@ -33,9 +33,9 @@ from scheduler_core.simulation.evicted.replacements import (
 )
 from scheduler_core.simulation.evicted.returning import who_returns
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
-from scheduler_core.simulation.landings import Landing, landings
+from scheduler_core.simulation.landings import CONFIDENCE, Landing, landings
 from scheduler_core.simulation.remedies import remedies
-from scheduler_core.simulation.searches import Likely, possible_searches
+from scheduler_core.simulation.searches import MOST_SEARCHES, Likely, possible_searches
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -71,7 +71,7 @@ def simulate_drain(
     that the snapshot does not have; the snapshot itself is never changed."""
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // max(1, len(snapshot.nodes))))
     scheduler = Scheduler(configuration, kube_version)
-    searches = possible_searches(snapshot, scheduler.configuration, start=start)
+    searches = possible_searches(snapshot, scheduler.configuration, most_courses or MOST_SEARCHES, start)
     most = max(most, len(searches))
     return run_drain(
         snapshot,
@@ -263,7 +263,7 @@ class _Told(Value):
         each = landing.main
         if each.unknown:
             return _say(each.pod, Outcome.UNKNOWN, each.unknown)
-        if landing.homeless:
+        if landing.homeless and landing.homeless_share > 1 - CONFIDENCE:
             return self._homeless(landing, *landing.homeless)
         result, nodes, shares = each.result, *_named(landing)
         assert result is not None, "every replacement was judged at least once"
@@ -280,11 +280,11 @@ class _Told(Value):
         return _say(
             each.pod,
             Outcome.MOVES,
-            told + _sample_clause(landing.sample),
+            told + _sample_clause(landing.sample) + _homeless_clause(landing),
             landing=nodes,
             shares=shares,
             is_cut=landing.is_open,
-            **_scores(result),
+            **_scores(each),
         )
 
     def _homeless(self, landing: Landing, course: Course, each: Displaced) -> PodForecast:
@@ -298,7 +298,12 @@ class _Told(Value):
             if self.tries_remedies
             else ()
         )
-        sentence = f"finds room or not, as earlier ties fall: {result.sentence}" if nodes else result.sentence
+        when = (
+            f"finds no room in {landing.homeless_share:.0%} of cases"
+            if shares
+            else "finds room or not, as earlier ties fall"
+        )
+        sentence = f"{when.replace('%', ' %')}: {result.sentence}" if nodes else result.sentence
         return _say(
             pod, Outcome.PENDING, sentence, remedies=ways_out, landing=nodes, shares=shares, is_cut=landing.is_open
         )
@@ -380,10 +385,17 @@ def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
     """ "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)": the rest of 100 % are nodes that are not named."""
+    if len(nodes) > most and shares[0] < 2 * shares[-1]:
+        return f"lands on one of {len(nodes)} nodes, about as likely each"
     told = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]
     if len(told) > most:
         return f"most likely lands on {', '.join(told[:most])}, or on one of {len(told) - most} others"
     return f"{'most likely ' if shares[0] < 1 else ''}lands on {listed(told, 'or')}"
+
+
+def _homeless_clause(landing: Landing) -> str:
+    share = landing.homeless_share
+    return f"; in {max(0.01, share):.0%} of cases it finds no room".replace("%", " %") if share else ""
 
 
 def _sample_clause(sample: Sample | None) -> str:
@@ -405,12 +417,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _scores(result: CycleResult) -> dict[str, object]:
-    if result.highest_total is None:
+def _scores(each: Displaced) -> dict[str, object]:
+    if each.score is None:
         return {}
-    second = result.runner_up
+    second = each.runner_up
     return {
-        "score": result.highest_total,
+        "score": each.score,
         "runner_up": None if second is None else RunnerUp(node=second[0], score=second[1]),
     }
 

@@ -32,6 +32,7 @@ class Landing:
     is_cut: bool = False
     sample: Sample | None = None
     weights: dict[str, float] = field(default_factory=dict)
+    homeless_weight: float = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -40,11 +41,12 @@ class Landing:
 
     @property
     def named(self) -> tuple[tuple[str, float], ...]:
-        """The smallest set that holds it in 95 of 100 cases, with each node's share, the most likely first. Where
-        the scheduler looks at every node that fits: all of `nodes`, by name, each with the share 0."""
+        """The smallest set that holds it in 95 of 100 cases, with each node's share, the most likely first; all nodes
+        where it finds no room in more cases than are left. Where the scheduler looks at every node that fits: all of
+        `nodes`, by name, each with the share 0."""
         if self.sample is None or not self.weights:
             return tuple((name, 0.0) for name in sorted(self.nodes))
-        total, held, named = sum(self.weights.values()), 0.0, []
+        total, held, named = sum(self.weights.values()) + self.homeless_weight, 0.0, []
         for name, weight in sorted(self.weights.items(), key=lambda pair: (-pair[1], pair[0])):
             named.append((name, weight / total))
             held += weight / total
@@ -54,13 +56,23 @@ class Landing:
 
     def add(self, course: Course, each: Displaced) -> None:
         """What stands for this pod in one more course."""
-        self.nodes.update(each.choices, (name for name, _ in each.shares))
-        for name, share in each.shares:
-            self.weights[name] = self.weights.get(name, 0.0) + share * course.weight
+        self.nodes.update(each.choices, *(names for names, _ in each.shares))
+        for names, share in each.shares:
+            for name in names:
+                self.weights[name] = self.weights.get(name, 0.0) + share * course.weight / len(names)
         self.is_cut = self.is_cut or each.is_after_cut
         self.sample = self.sample or (each.result.sample if each.result else None)
-        if not each.landed and self.homeless is None:
-            self.homeless = (course, each)
+        if not each.landed:
+            self.homeless = self.homeless or (course, each)
+            self.homeless_weight += course.weight
+
+    @property
+    def homeless_share(self) -> float:
+        """In how many of all cases it finds no room; 1 where one of the courses has none and nobody can tell."""
+        if self.homeless is None:
+            return 0.0
+        landed = sum(self.weights.values())
+        return self.homeless_weight / (self.homeless_weight + landed) if landed else 1.0
 
 
 def landings(courses: Sequence[Course]) -> dict[str, Landing]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from zlib import crc32
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult
@@ -19,8 +20,15 @@ from scheduler_core.values import Value
 _WORKERS = (1, 2, 4, 8, 16)
 # In all, over numbers of workers and orders: with 5 and 1 of them, 32 starts each.
 MOST_SEARCHES = 160
+# An extender is asked once for each search.
+_MOST_WITH_EXTENDERS = 8
 # Among more equals than this, which one is taken changes with each single start; so all are as likely.
 _FEW_EQUALS = 8
+# What is left out of as many searches as this is a small share, like any start that is not followed.
+_MANY = 32
+
+# Groups of nodes, each with its share; within a group every node is as likely.
+Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 
 class Likely(Value):
@@ -32,24 +40,26 @@ class Likely(Value):
 
 class Way(Value):
     """What some of the searches come to alike: the same node. `shares` says how likely each node is in them: the
-    node alone, or the equals that it stands for."""
+    node alone, or the equals that it stands for; nothing where there is no node."""
 
     node: str  # empty where none fits
     result: CycleResult
     searches: tuple[Likely, ...]
-    shares: tuple[tuple[str, float], ...]
+    shares: Shares
 
 
 def possible_searches(
     snapshot: Snapshot, configuration: Configuration, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
     """Starts at equal distances for each number of workers and each order of nodes, all as likely as one
-    another; none where the scheduler looks at every node. `start` is given by who knows it."""
+    another, at most `most`; none where the scheduler looks at every node. `start` is given by who knows it."""
     nodes, parallelism = len(snapshot.nodes), configuration.parallelism
     if all(nodes_to_find(nodes, configuration.nodes_percentage(each)) >= nodes for each in configuration.profiles):
         return ()
+    most = min(most, _MOST_WITH_EXTENDERS) if configuration.extenders else most
     workers = sorted({min(each, parallelism) for each in _WORKERS})
     kinds = [(each, order) for order in range(len(snapshot.columns.tree_orders)) for each in workers]
+    kinds = kinds[:: -(-len(kinds) // max(1, most))]
     if start is not None:
         return tuple(Likely(Search(start, side_by_side, order), 1.0 / len(kinds)) for side_by_side, order in kinds)
     starts = max(1, min(nodes, most // len(kinds)))
@@ -62,11 +72,18 @@ def possible_searches(
     )
 
 
-def ways(searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
-    """The searches by the node that they come to, the most likely first; under "" those that find none."""
+def are_few(searches: Sequence[Likely]) -> bool:
+    """Whether all searches of the drain, of which these are some, are so few that each is more than a small share."""
+    return bool(searches) and searches[0].weight > 1.0 / _MANY
+
+
+def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
+    """The pod's searches by the node that they come to, the most likely first; under "" those that find none."""
+    # Courses that carry one search each must not all take the same one of equal nodes.
+    chance = crc32(f"{pod} {searches[0].search}".encode())
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
     for turn, (likely, result) in enumerate(zip(searches, results, strict=True)):
-        node, equals = _taken(result, turn)
+        node, equals = _taken(result, chance + turn)
         onward = likely if result.next_start is None else _from(likely, result.next_start)
         found.setdefault(node, []).append((onward, result, equals))
     made = {node: _way(node, each) for node, each in found.items()}
@@ -78,13 +95,13 @@ def weight_of(searches: Sequence[Likely]) -> float:
     return sum(each.weight for each in searches)
 
 
-def mixed(parts: Sequence[tuple[float, Sequence[tuple[str, float]]]]) -> tuple[tuple[str, float], ...]:
+def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
     """The shares of several, each with its weight, as one."""
     total = sum(weight for weight, _ in parts)
-    sums: dict[str, float] = {}
+    sums: dict[tuple[str, ...], float] = {}
     for weight, shares in parts:
-        for node, share in shares:
-            sums[node] = sums.get(node, 0.0) + share * weight / total
+        for nodes, share in shares:
+            sums[nodes] = sums.get(nodes, 0.0) + share * weight / total
     return tuple(sums.items())
 
 
@@ -100,8 +117,8 @@ def _taken(result: CycleResult, turn: int) -> tuple[str, tuple[str, ...]]:
 
 
 def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]) -> Way:
-    shares = mixed([(likely.weight, [(name, 1.0 / len(equals)) for name in equals]) for likely, _, equals in parts])
-    return Way(node, parts[0][1], tuple(likely for likely, _, _ in parts), shares)
+    shares = mixed([(likely.weight, ((equals, 1.0),)) for likely, _, equals in parts])
+    return Way(node, parts[0][1], tuple(likely for likely, _, _ in parts), shares if node else ())
 
 
 def _from(likely: Likely, start: int) -> Likely:

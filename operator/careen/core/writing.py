@@ -354,7 +354,7 @@ def forecast_annotation(situation: Situation) -> dict[str, str | None]:
         "counts": {outcome.value: count for outcome, count in forecast.counts.items()},
         "pods": {pod.title: _shown(pod) for pod in moving},
     }
-    shares = {pod.title: [round(share, 2) for share in pod.shares[:_SHOWN_NODES]] for pod in moving if pod.shares}
+    shares = {pod.title: [round(share, 3) for share in pod.shares[:_SHOWN_NODES]] for pod in moving if pod.shares}
     if shares:
         short["shares"] = shares
     return {keys.FORECAST: json.dumps(short, separators=(",", ":"))}

@@ -241,4 +241,4 @@ def test_the_shares_of_the_nodes_stand_beside_them() -> None:
     whole = PodForecast(namespace="shop", name="q", uid="v", outcome=Outcome.MOVES, sentence="", landing=("n3",))
     made = Forecast(node="n1", made_at="t", pods=(sampled, whole))
     told = json.loads(forecast_annotation(a_situation(forecast=made))[keys.FORECAST] or "")
-    assert (told["pods"]["shop/p"], told["shares"]) == (["n7", "n2"], {"shop/p": [0.62, 0.35]})
+    assert (told["pods"]["shop/p"], told["shares"]) == (["n7", "n2"], {"shop/p": [0.617, 0.35]})
