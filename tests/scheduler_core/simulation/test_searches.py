@@ -1,0 +1,162 @@
+"""A drain that is followed from many starts of a scheduler that samples: nothing is lost on the way, and nothing is
+said for certain that is not."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from scheduler_core.config.configuration import Configuration, ExtenderSettings
+from scheduler_core.cycle import Scheduler
+from scheduler_core.simulation.courses import Course, follow
+from scheduler_core.simulation.drain import _first_course, run_drain, simulate_drain
+from scheduler_core.simulation.evicted.replacements import moves_all
+from scheduler_core.simulation.forecast import Forecast, Outcome
+from scheduler_core.simulation.searches import MOST_SEARCHES, possible_searches
+from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.snapshot import Snapshot
+from tests.scheduler_core.simulation.test_drain import a_budget, a_node, a_pod
+
+Manifest = dict[str, Any]
+
+
+def loads(count: int, cpu: str = "3") -> list[Manifest]:
+    return [a_pod(f"load-{number}", f"n{number:04}", cpu=cpu, app="load") for number in range(1, count)]
+
+
+def forecast(objects: list[Manifest], **more: Any) -> Forecast:
+    return simulate_drain(load_objects(objects), ["n0000"], made_at="", **more)[0]
+
+
+def drawn_cluster(seed: int) -> Snapshot:
+    """Replicas of several owners and kinds leave a node; some fit on few nodes only, and some are under a budget."""
+    chance = random.Random(seed)
+    count = chance.choice([120, 150, 220])
+    nodes = [
+        a_node(
+            f"n{number:04}", zone="abc"[number % 3], cpu=chance.choice(["4", "8"]), few="yes" if number < 6 else "no"
+        )
+        for number in range(count)
+    ]
+    mine = [
+        a_pod(
+            f"p{number}",
+            "n0000",
+            cpu=f"{chance.randrange(1, 20)}00m",
+            app=f"w{chance.randrange(4)}",
+            owner=chance.choice(["ReplicaSet", "StatefulSet", "StatefulSet"]),
+            **({"nodeSelector": {"few": "yes"}} if chance.random() < 0.5 else {}),
+        )
+        for number in range(chance.randrange(3, 9))
+    ]
+    budgets = [a_budget(1, app="w1")] if chance.random() < 0.5 else []
+    return load_objects([*nodes, *loads(count, "1"), *mine, *budgets])
+
+
+def courses_of(snapshot: Snapshot, most: int) -> list[Course]:
+    scheduler = Scheduler()
+    first = _first_course(snapshot, ["n0000"], scheduler, moves_all, with_pending=False)
+    first.searches = possible_searches(snapshot, scheduler.configuration, most)
+    return follow(first, max(most, len(first.searches)))
+
+
+@pytest.mark.parametrize("most", [MOST_SEARCHES, 8])
+@pytest.mark.parametrize("seed", range(8))
+def test_no_search_is_lost_on_the_way(seed: int, most: int) -> None:
+    courses = courses_of(drawn_cluster(seed), most)
+    assert sum(course.weight for course in courses) == pytest.approx(1.0)
+    assert [course.is_main for course in courses].count(True) == 1
+    assert len(courses) <= most
+
+
+def test_a_course_keeps_nothing_of_the_cluster_for_a_pod_that_landed() -> None:
+    """160 courses of a hundred pods would else hold as many copies of the cluster's columns."""
+    courses = courses_of(drawn_cluster(3), MOST_SEARCHES)
+    landed = [each for course in courses for each in course.displaced.values() if each.landed]
+    assert landed
+    assert all(each.result is not None and each.result.table is None and each.result.state is None for each in landed)
+
+
+def test_the_main_course_keeps_scores() -> None:
+    made = simulate_drain(drawn_cluster(3), ["n0000"], made_at="")[0]
+    assert any(pod.score is not None and pod.runner_up is not None for pod in made.pods)
+
+
+def test_who_depends_on_a_tie_is_told_so_also_where_each_course_has_one_search_left() -> None:
+    """`b` fits equally well on two nodes, and `c` only on the other of them. Three pods before them spread the
+    searches over as many courses."""
+    nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
+    before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
+    of_two = {"nodeSelector": {"two": "True"}}
+    pods = [a_pod("b", "n0000", cpu="2", app="b", **of_two), a_pod("c", "n0000", cpu="4", app="c", **of_two)]
+    made = forecast([*nodes, *loads(200), *before, *pods])
+    assert [pod.landing for pod in made.pods if pod.name in "bc"] == [("n0001", "n0002")] * 2
+
+
+def a_race(smalls: int) -> list[Manifest]:
+    """`big` fits on n0001 alone, and only if no small pod takes that before it."""
+    nodes = [a_node("n0000", cpu="64"), a_node("n0001", cpu="8", only="yes")]
+    nodes += [a_node(f"n{number:04}", cpu="8") for number in range(2, 200)]
+    small = [a_pod(f"a{number}", "n0000", cpu="200m", app=f"a{number}") for number in range(smalls)]
+    big = a_pod("big", "n0000", cpu="5", app="big", nodeSelector={"only": "yes"})
+    return [*nodes, a_pod("load-1", "n0001", cpu="2900m", app="load"), *loads(200)[1:], *small, big]
+
+
+def test_a_pod_that_finds_no_room_in_very_few_cases_moves_and_says_so() -> None:
+    (pod,) = [pod for pod in forecast(a_race(1)).pods if pod.name == "big"]
+    assert (pod.outcome, pod.landing) == (Outcome.MOVES, ("n0001",))
+    assert pod.sentence.endswith("; in 1 % of cases it finds no room")
+
+
+def test_a_pod_that_finds_no_room_in_more_cases_is_pending_with_their_share() -> None:
+    (pod,) = [pod for pod in forecast(a_race(40)).pods if pod.name == "big"]
+    assert pod.outcome is Outcome.PENDING
+    assert "% of cases" in pod.sentence or pod.sentence.startswith("finds room or not")
+
+
+class Refusing:
+    """An extender that leaves five nodes, and counts how often it is asked."""
+
+    asked = 0
+    left = frozenset(f"n{number:04}" for number in range(150, 155))
+
+    def __init__(self, _settings: ExtenderSettings) -> None: ...
+
+    def post(self, _verb: str, body: bytes) -> bytes:
+        Refusing.asked += 1
+        names = json.loads(body)["NodeNames"]
+        kept = [name for name in names if name in self.left]
+        return json.dumps({"NodeNames": kept, "FailedNodes": {n: "no" for n in names if n not in kept}}).encode()
+
+
+def test_an_extender_is_asked_a_few_times_and_what_it_refuses_altogether_is_no_node() -> None:
+    settings: Mapping[str, Any] = {"urlPrefix": "http://x", "filterVerb": "filter", "nodeCacheCapable": True}
+    configuration = Configuration.from_mapping({"extenders": [settings]})
+    snapshot = load_objects([*(a_node(f"n{n:04}", cpu="8") for n in range(200)), *loads(200), a_pod("p", "n0000")])
+    scheduler = Scheduler(configuration, transport=Refusing)
+    Refusing.asked = 0
+    searches = possible_searches(snapshot, configuration)
+    (pod,) = (
+        run_drain(snapshot, ["n0000"], scheduler, tries_remedies=False, searches=searches, most_courses=8)
+        .forecasts[0]
+        .pods
+    )
+    assert pod.landing
+    assert set(pod.landing) <= Refusing.left
+    assert Refusing.asked < 40
+
+
+def test_where_few_searches_are_followed_an_order_that_was_not_tried_is_marked() -> None:
+    """With the start known and one worker, one search is followed; which of three StatefulSets' pods ends first
+    nobody knows."""
+    names = [f"n{number:04}" for number in range(150)]
+    nodes = [a_node(name, cpu="8", few="yes" if name in names[:3] else "no") for name in names]
+    few = {"nodeSelector": {"few": "yes"}}
+    pods = [a_pod(f"s{n}", "n0000", cpu="3", app=f"s{n}", owner="StatefulSet", **few) for n in range(3)]
+    configuration = Configuration.from_mapping({"parallelism": 1})
+    made = forecast([*nodes, *loads(150), *pods], start=0, configuration=configuration)
+    assert any(pod.is_cut for pod in made.pods)
