@@ -178,7 +178,7 @@ def test_the_commands_that_read_the_lock_are_known(
     poisoned: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parse, readers = content.parse, set[str]()
-    for name, call in CALLS.items():
+    for call in CALLS.values():
         monkeypatch.setattr(content, "parse", lambda text, by=call[0]: readers.add(by) or parse(text))
         called(poisoned, tmp_path, *call)
     assert readers == READ_THE_LOCK
