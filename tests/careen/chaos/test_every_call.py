@@ -109,10 +109,9 @@ def test_a_share_of_the_crash_points_has_each_place_with_each_fault() -> None:
     assert {(each.site, fault) for (_, fault), points in chosen.items() for each in points} == have
     exist, covered = (sum(map(len, points.values())) for points in (counted, chosen))
     assert math.ceil(exist / every) <= covered <= exist
-    print(
-        f"crash points: {sum(len(tried(*pair, EVERY)) for pair in counted)} tried of {exist} that exist, from {len(all_call_sites() - FOR_PEOPLE_ONLY.keys())} "
-        f"places of the source"
-    )
+    now = sum(len(tried(name, fault, EVERY)) for name, fault in counted)
+    places = len(all_call_sites() - FOR_PEOPLE_ONLY.keys())
+    print(f"crash points: {now} tried of {exist} that exist, from {places} places of the source")
 
 
 @pytest.mark.parametrize("every", [WHOLE_SHARE, EVERY, 10**9])
