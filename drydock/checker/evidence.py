@@ -54,6 +54,7 @@ class Evidence:
     concurrency: int
     daemon_set: tuple[str, str] = ("careen", "careen")
     taint_seconds: float = 10.0
+    answer_seconds: float = 0.0  # how late one answer was, or for how long an agent was frozen
     is_complete: bool = True
     seen_until: float = 0.0  # when somebody looked last: silence after the last write counts too
 

@@ -10,7 +10,7 @@ from drydock.checker.evidence import Breach, Evidence, agent_node, given_back, l
 
 # An agent reads, decides and writes; what fell away in between, by another node's drain, it could not know.
 _READ_BEFORE_SECONDS = 5.0
-_COUNTED_BEFORE_SECONDS = 2.0  # the owners, before the cordon
+_COUNTED_BEFORE_SECONDS = 2.0  # the owners, before the cordon, where every answer comes at once
 
 
 def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[Breach]:
@@ -29,7 +29,7 @@ def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[
             # What was displaced was gone by then, so an older count would be that of before the drain.
             seen_from = max(write.at - _READ_BEFORE_SECONDS, boots[-1])
             for owner, name in sorted(_displaced(evidence, node, since, write.at).items()):
-                had = _fewest_before(ready[owner], since)
+                had = _fewest_before(ready[owner], since, _COUNTED_BEFORE_SECONDS + evidence.answer_seconds)
                 has = _most_between(ready[owner], seen_from, write.at)
                 if has < had:
                     yield Breach(
@@ -88,12 +88,12 @@ def _at(line: Timeline, instant: float) -> int:
     return line[index - 1][1] if index else 0
 
 
-def _fewest_before(line: Timeline, cordon: float) -> int:
+def _fewest_before(line: Timeline, cordon: float, seconds: float) -> int:
     """What the agent may have counted: the fewest of the moments before the cordon, once all had been ready."""
     before = [(at, count) for at, count in line if at <= cordon]
     most = max((count for _, count in before), default=0)
     complete = next((at for at, count in before if count == most), cordon)
-    start = max(cordon - _COUNTED_BEFORE_SECONDS, complete)
+    start = max(cordon - seconds, complete)
     return min([_at(line, start), *(count for at, count in before if at >= start)])
 
 

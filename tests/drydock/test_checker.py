@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,39 @@ def test_a_claim_given_back_from_a_cordoned_node_is_too_early() -> None:
         a_write(4, "daemonsets", "careen", a_lock(ROW), a_lock()),
     )
     assert broken(*writes) == ["release"]
+
+
+def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
+    owner = {"uid": "u1", "kind": "ReplicaSet", "name": "web", "controller": True}
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    return {"metadata": {"ownerReferences": [owner]}, "status": {"conditions": conditions}}
+
+
+@pytest.mark.parametrize(("answer_seconds", "found"), [(0.0, ["settled"]), (12.0, [])])
+def test_what_fell_away_while_an_answer_was_late_may_have_been_counted(answer_seconds: float, found: list[str]) -> None:
+    """web has 2 pods, 1 while another node's drain moves one, 2 at n1's cordon, and 1 when n1's claim goes on."""
+    pods = (
+        a_write(1, "pods", "web-1", {}, a_web_pod()),
+        a_write(1, "pods", "web-2", {}, a_web_pod()),
+        a_write(20, "pods", "web-2", a_web_pod(), a_web_pod(ready=False)),
+        a_write(25, "pods", "web-2", a_web_pod(ready=False), a_web_pod()),
+    )
+    reboot = (
+        a_write(30, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
+        replace(a_write(31, "pods", "web-1", a_web_pod(), {}), verb="evict"),
+        a_write(50, "nodes", "n1", a_node(cordoned=True, claim="c1"), a_node(boot="b2", claim="c1")),
+        a_write(60, "daemonsets", "careen", a_lock(ROW), a_lock()),
+    )
+    verdict = judge(
+        Evidence(
+            writes=(*pods, *reboot),
+            host_log=(a_host_event(40, "booted", "b2"),),
+            concurrency=1,
+            is_complete=False,
+            answer_seconds=answer_seconds,
+        )
+    )
+    assert [b.rule.name for b in verdict if b.rule.name == "settled"] == found
 
 
 def test_a_ghost_may_be_freed_by_another_agent_and_a_living_holder_may_not() -> None:

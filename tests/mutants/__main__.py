@@ -39,7 +39,12 @@ def main(arguments: Sequence[str] | None = None, catalogue: Sequence[Mutant] = C
         outcomes[mutant] = outcome
         print(f"[{len(outcomes)}/{len(made)}] {verdict(mutant, outcome)}", flush=True)
 
-    limits = Limits(processes=given.processes, most_seconds=given.most_seconds, least_seconds=given.least_seconds)
+    limits = Limits(
+        processes=given.processes,
+        most_seconds=given.most_seconds,
+        least_seconds=given.least_seconds,
+        idle_seconds=given.idle_seconds,
+    )
     runner = MutantRunner(made, limits, record=given.record, told=told)
     flags = ["-qq", "-s", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
     tests = [str(TESTS / part) for part in given.tests or PUT_TO] + [f"--ignore={TESTS / part}" for part in LEFT_OUT]
@@ -58,6 +63,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=Limits().processes)
     parser.add_argument("--most-seconds", type=float, default=Limits().most_seconds)
     parser.add_argument("--least-seconds", type=float, default=Limits().least_seconds)
+    parser.add_argument("--idle-seconds", type=float, default=Limits().idle_seconds)
     parser.add_argument("--record", type=Path, default=RECORD, help="where it is kept which tests reach which lines")
     return parser.parse_args(arguments)
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -48,11 +48,13 @@ class Outcome:
 class Limits:
     """`most_seconds`: processor time of the tests that one mutant is put to, the quickest first. A mutant that never
     ends is stopped when a test has used ten times its own time and at least `least_seconds`: processor time again, so
-    that a busy machine kills nobody."""
+    that a busy machine kills nobody. One that waits uses none: it is stopped when it has used less than a second of it
+    in `idle_seconds` on the clock, and begun no other test."""
 
     processes: int = 2
     most_seconds: float = 90.0
     least_seconds: float = 15.0
+    idle_seconds: float = 600.0
 
 
 class MutantRunner:
@@ -84,7 +86,7 @@ class MutantRunner:
             (mutant, functools.partial(_put_to_the_test, mutant, reach, items, self._limits))
             for mutant in self._mutants
         )
-        for mutant, found, seconds in _in_forks(jobs, self._limits.processes):
+        for mutant, found, seconds in _in_forks(jobs, self._limits):
             self._told(mutant, Outcome(**found, seconds=seconds))
         return True
 
@@ -96,7 +98,7 @@ class MutantRunner:
             print(f"recording what {len(todo)} tests reach", file=sys.stderr, flush=True)
             shares = [todo[share :: self._limits.processes] for share in range(self._limits.processes)]
             jobs = ((share, functools.partial(record, share, _passes)) for share in shares)
-            found = [answer for _, answer, _ in _in_forks(jobs, self._limits.processes)]
+            found = [answer for _, answer, _ in _in_forks(jobs, self._limits)]
             known.merge(stale, found)
             for test in (test for each in found for test in each["failed"]):
                 print(f"left out, because it fails without any mistake: {test}", file=sys.stderr, flush=True)
@@ -164,35 +166,85 @@ _NOTE = "note"  # the file in which a fork says which test it runs, should it be
 
 
 def _in_forks(
-    jobs: Iterable[tuple[Any, Callable[[], dict[str, Any]]]], processes: int
+    jobs: Iterable[tuple[Any, Callable[[], dict[str, Any]]]], limits: Limits
 ) -> Iterator[tuple[Any, dict[str, Any], float]]:
     """Each job's answer and how long it took, as they come; so many at once."""
     waiting, running = iter(jobs), {}
     with tempfile.TemporaryDirectory(prefix="careen-mutants-", ignore_cleanup_errors=True) as scratch:
         try:
             while True:
-                while len(running) < processes and (job := next(waiting, None)) is not None:
+                while len(running) < limits.processes and (job := next(waiting, None)) is not None:
                     folder = Path(tempfile.mkdtemp(dir=scratch))
-                    running[_fork(job[1], folder)] = (job[0], folder, time.monotonic())
+                    process = _fork(job[1], folder)
+                    running[process] = (job[0], _Fork(process, folder))
                 if not running:
                     return
-                process, status = os.wait()
-                key, folder, began = running.pop(process)
-                yield key, _answer(folder, status), time.monotonic() - began
-                shutil.rmtree(folder, ignore_errors=True)
+                process, status = _next_to_end([fork for _, fork in running.values()], limits.idle_seconds)
+                key, fork = running.pop(process)
+                yield key, _answer(fork, status), time.monotonic() - fork.began
+                shutil.rmtree(fork.folder, ignore_errors=True)
         finally:
             for process in running:
                 os.kill(process, signal.SIGKILL)
 
 
-def _answer(folder: Path, status: int) -> dict[str, Any]:
+@dataclass(slots=True)
+class _Fork:
+    """One that runs, and when it was last seen to make progress."""
+
+    process: int
+    folder: Path
+    began: float = field(default_factory=time.monotonic)
+    progress: tuple[str, int] = ("", 0)
+    progressed: float = field(default_factory=time.monotonic)
+    is_idle: bool = False
+
+
+_LOOK_SECONDS = 0.02
+
+
+def _next_to_end(forks: Sequence[_Fork], idle_seconds: float) -> tuple[int, int]:
+    """The process that ends next, and its status. Other children of this process are none of our business."""
+    while True:
+        for fork in forks:
+            process, status = os.waitpid(fork.process, os.WNOHANG)
+            if process:
+                return process, status
+            _end_if_idle(fork, idle_seconds)
+        time.sleep(_LOOK_SECONDS)
+
+
+def _end_if_idle(fork: _Fork, idle_seconds: float) -> None:
+    progress = (test := _noted_by(fork), _processor_seconds(fork.process))
+    if progress != fork.progress or not test:
+        fork.progress, fork.progressed = progress, time.monotonic()
+    elif time.monotonic() - fork.progressed > idle_seconds and not fork.is_idle:
+        fork.is_idle = True
+        os.kill(fork.process, signal.SIGKILL)
+
+
+def _noted_by(fork: _Fork) -> str:
+    note = fork.folder / _NOTE
+    return note.read_text() if note.exists() else ""
+
+
+def _processor_seconds(process: int) -> int:
+    """Whole seconds; 0 where the kernel has no /proc."""
+    stat = Path(f"/proc/{process}/stat")
+    fields = stat.read_text().rpartition(")")[2].split() if stat.exists() else ["0"] * 20
+    return sum(map(int, fields[11:13])) // os.sysconf("SC_CLK_TCK")  # utime and stime
+
+
+def _answer(fork: _Fork, status: int) -> dict[str, Any]:
+    folder = fork.folder
     if (folder / "answer").exists():
         answer: dict[str, Any] = json.loads((folder / "answer").read_text())
         return answer
-    test = (folder / _NOTE).read_text() if (folder / _NOTE).exists() else ""
+    test = _noted_by(fork)
     if test and (os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == _OUT_OF_MEMORY):
         is_endless = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
         why = "never ends: stopped by the bound on processor time" if is_endless else f"the process died: {status}"
+        why = "waits for ever" if fork.is_idle else why
         return {"killed_by": f"{test} ({why})"}
     raise SystemExit(f"a process of the runner died with status {status} {test}:\n{(folder / 'output').read_text()}")
 

@@ -4,6 +4,7 @@ applies."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.mutants.mutant import ROOT
@@ -12,19 +13,27 @@ from tests.patience import run
 _MARK, _CLAUSES = "core/lock/overdue.py:_mark", "core/lock/overdue.py:clauses"
 _KILLED = ("killed", _MARK, "mark == before or", "")
 _ENDLESS = ("endless", _MARK, "before = entry.overdue", "while True:\n        pass\n    before = entry.overdue")
+_WAITING = ("waiting", _MARK, "before = entry.overdue", "__import__('signal').pause()\n    before = entry.overdue")
 _SAME = ("same", _CLAUSES, "found[:3]", "found[0:3]")
 _GONE = ("gone", _MARK, "no such words", "")
 
 
-def made(record: Path, *mutants: tuple[str, ...]) -> tuple[int, str]:
+def made(record: Path, *mutants: tuple[str, ...], child: str = "", options: Sequence[str] = ()) -> tuple[int, str]:
     """The exit code and the output, with a catalogue of these and one file of tests."""
     program = (
-        "import sys\nfrom tests.mutants.__main__ import main\nfrom tests.mutants.mutant import Mutant\n"
+        f"import subprocess, sys\nchild = subprocess.Popen(['sh', '-c', {child!r}])\n"
+        "from tests.mutants.__main__ import main\nfrom tests.mutants.mutant import Mutant\n"
         f"sys.exit(main(sys.argv[1:], [Mutant(*each) for each in {mutants!r}]))"
     )
-    options = ["--tests", "core/lock/test_overdue.py", "--record", record, "--least-seconds", "1"]
-    done = run([sys.executable, "-c", program, *options], cwd=ROOT)
+    flags = ["--tests", "core/lock/test_overdue.py", "--record", record, "--least-seconds", "1"]
+    done = run([sys.executable, "-c", program, *flags, *options], cwd=ROOT)
     return done.returncode, done.stdout + done.stderr
+
+
+def test_a_mutant_that_waits_for_ever_is_stopped_and_another_child_of_the_runner_is_left_alone(tmp_path: Path) -> None:
+    code, said = made(tmp_path / "reach.json", _WAITING, child="sleep 1", options=["--idle-seconds", "4"])
+    assert code == 0, said
+    assert "waits for ever" in said
 
 
 def test_what_becomes_of_a_mutant_is_said_and_what_must_not_be_is_a_failure(tmp_path: Path) -> None:

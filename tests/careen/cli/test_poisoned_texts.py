@@ -6,7 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from careen.cli import COMMANDS, cli
 from careen.core.facts import keys
+from careen.core.lock import content
 from drydock.server.testing import server_in_thread
 from tests.careen.cli.conftest import Desk
 from tests.careen.cli.test_plan import a_node, a_replica
@@ -137,13 +138,27 @@ WITH_JSON = [
     if call[0] in ("status", "why", "lock", "forecast", "plan", "explain", "config")
 ]
 
+READ_THE_LOCK = {"status", "why", "lock", "plan"}
+"""They are tried with each lock; to the others a lock is as good as the next."""
 
-@pytest.fixture(params=LOCKS.values(), ids=LOCKS.keys())
+
+@pytest.fixture(params=LOCKS)
 def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
     with server_in_thread() as server:
         desk = Desk(server, server.write_kubeconfig(tmp_path / "kubeconfig"))
-        a_poisoned_cluster(desk, request.param, LONG if request.param == LONG else POISON)
+        text = LOCKS[request.param]
+        a_poisoned_cluster(desk, text, LONG if text == LONG else POISON)
         yield desk
+
+
+def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Each call with the locks that it can tell apart. Beside the long lock all other texts are long too."""
+    return [
+        (lock, name)
+        for name in names
+        for lock, text in LOCKS.items()
+        if CALLS[name][0] in READ_THE_LOCK or lock == "claims" or text == LONG
+    ]
 
 
 def called(desk: Desk, folder: Path, *arguments: str) -> Result:
@@ -151,11 +166,22 @@ def called(desk: Desk, folder: Path, *arguments: str) -> Result:
     return desk.run(*(each.replace("{folder}", str(folder)) for each in arguments))
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("poisoned", "name"), with_locks(CALLS), indirect=["poisoned"])
 def test_what_a_command_prints_is_fit_to_show(poisoned: Desk, tmp_path: Path, name: str) -> None:
     done = called(poisoned, tmp_path, *CALLS[name])
     assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
     assert unfit(done.output) == []
+
+
+@pytest.mark.parametrize("poisoned", ["claims"], indirect=True)
+def test_the_commands_that_read_the_lock_are_known(
+    poisoned: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parse, readers = content.parse, set[str]()
+    for call in CALLS.values():
+        monkeypatch.setattr(content, "parse", lambda text, by=call[0]: readers.add(by) or parse(text))
+        called(poisoned, tmp_path, *call)
+    assert readers == READ_THE_LOCK
 
 
 def test_the_poison_reaches_the_output_of_the_commands(poisoned: Desk, tmp_path: Path) -> None:
@@ -175,7 +201,7 @@ def test_the_poison_reaches_the_output_of_the_commands(poisoned: Desk, tmp_path:
     }
 
 
-@pytest.mark.parametrize("name", WITH_JSON)
+@pytest.mark.parametrize(("poisoned", "name"), with_locks(WITH_JSON), indirect=["poisoned"])
 def test_json_is_valid_and_harmless_to_a_terminal(poisoned: Desk, tmp_path: Path, name: str) -> None:
     arguments = CALLS[name]
     if arguments[:2] in (("lock", "pause"), ("lock", "resume"), ("lock", "release")):

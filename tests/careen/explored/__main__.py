@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 
-from tests.careen.explored.fleet import SmallFleet
+from tests.careen.explored.fleet import Bounds, SmallFleet
 from tests.careen.explored.rows import rows
-from tests.careen.explored.search import explore
+from tests.careen.explored.search import Explored, explore
+
+_SIDE_BY_SIDE = 2
+"""A row takes gigabytes where the bounds are wide."""
 
 
 def main() -> int:
-    """Prints a line for each row, and the story of the first broken rule. 1 if one broke."""
+    """Prints a line for each row, and what is wrong with it. 1 if something is."""
     print("| bounds | states | steps | decisions | ways home | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |")
-    for bounds in rows():
-        began = time.process_time()
-        found = explore(SmallFleet(bounds))
-        numbers = (found.states, found.steps, found.decisions, found.ends, round(time.process_time() - began))
-        print(f"| {bounds} | {' | '.join(f'{number:,}' for number in numbers)} |", flush=True)
-        if found.broken:
-            print(found.told())
-            return 1
-    return 0
+    code = 0
+    with ProcessPoolExecutor(_SIDE_BY_SIDE, multiprocessing.get_context("spawn")) as pool:
+        for bounds, (found, seconds) in zip(rows(), pool.map(_explored, rows()), strict=True):
+            numbers = (found.states, found.steps, found.decisions, found.ends, round(seconds))
+            print(f"| {bounds} | {' | '.join(f'{number:,}' for number in numbers)} |", flush=True)
+            if found.wrong:
+                print(found.wrong, flush=True)
+                code = 1
+    return code
+
+
+def _explored(bounds: Bounds) -> tuple[Explored, float]:
+    """What was found, and the seconds of processor time."""
+    began = time.process_time()
+    return explore(SmallFleet(bounds)), time.process_time() - began
 
 
 if __name__ == "__main__":

@@ -23,6 +23,14 @@ class Explored:
     broken: str = ""
     story: tuple[str, ...] = ()
 
+    @property
+    def wrong(self) -> str:
+        """Empty when every rule holds and somebody comes home: with no state in which all are home, nothing was seen
+        of how a course ends."""
+        if self.broken:
+            return self.told()
+        return "" if self.ends else "nobody comes home in any course"
+
     def told(self) -> str:
         return "\n".join([self.broken, *self.story])
 

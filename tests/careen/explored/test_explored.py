@@ -3,11 +3,13 @@ home, and a planted bug is found. `make explore` goes through the courses of thr
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.careen.explored.fleet import Bounds, Kind, SmallFleet
 from tests.careen.explored.planted import PLANTED, Planted, planted
-from tests.careen.explored.search import explore
+from tests.careen.explored.search import Explored, explore
 
 SIGNS = {
     Kind.LOST: "lost: lock: take a claim",
@@ -45,3 +47,10 @@ def test_a_planted_bug_is_found_and_its_story_is_short(bug: Planted) -> None:
 def test_without_the_bug_nothing_breaks_within_the_same_bounds(bug: Planted) -> None:
     found = explore(SmallFleet(bug.bounds))
     assert not found.broken, found.told()
+
+
+def test_a_search_in_which_nobody_comes_home_found_something_wrong() -> None:
+    found = Explored(states=9, steps=9, decisions=9, ends=0, seen=frozenset())
+    assert found.wrong == "nobody comes home in any course"
+    assert not replace(found, ends=1).wrong
+    assert replace(found, ends=1, broken="claim: taken").wrong == "claim: taken"

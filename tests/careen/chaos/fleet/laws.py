@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from tests.careen.chaos.fleet.world import World
 
 
-def verdict(world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0) -> list[str]:
+def verdict(
+    world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0, answer_seconds: float = 0.0
+) -> list[str]:
     """A sentence for everything that was broken; `but` names rules of the demo's judge that the story itself breaks."""
     evidence = Evidence(
         writes=_writes(world),
         host_log=tuple(world.fleet.log),
         concurrency=world.shape.concurrency,
         taint_seconds=taint_seconds,
+        answer_seconds=answer_seconds,
     )
     found = [
         f"{broken.rule.name}: {broken.breaches[0].at:.2f}: {broken.breaches[0].sentence}"

@@ -28,7 +28,7 @@ THOUSANDS = 5000
 MOST_REQUESTS_PER_SECOND = 20
 REAL = 20  # agents that run: the line with its thirteen names, and some that nobody named
 LATE = 1000
-SETTLED_SECONDS, WATCHED_SECONDS = 1800.0, 3600.0
+SETTLED_SECONDS, WATCHED_SECONDS = 1800.0, 1800.0
 
 Obstacle = Callable[[World], None]
 

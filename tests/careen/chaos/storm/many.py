@@ -11,6 +11,8 @@ import signal
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 
 from tests.careen.chaos.storm import report
 from tests.careen.chaos.storm.draw import story_of
@@ -26,7 +28,7 @@ _STORMS_A_PROCESS = 200
 
 
 def main() -> int:
-    """Exit code 1 when a law broke, or when hundreds of storms missed a fault."""
+    """Exit code 1 when a law broke, when fewer storms were played than asked for, or when hundreds missed a fault."""
     asked = _arguments()
     _be_quiet()
     if asked.seed is not None:
@@ -38,7 +40,9 @@ def main() -> int:
     missed = list(report.never(total)) if total.storms >= _ENOUGH_TO_MISS_NOTHING else []
     if missed:
         print(f"never happened: {', '.join(missed)}")
-    return 1 if failed or missed else 0
+    if total.storms < asked.seeds:
+        print(f"only {total.storms} of {asked.seeds} storms were played")
+    return 1 if failed or missed or total.storms < asked.seeds else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -65,7 +69,7 @@ def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     total, failed = Tally(), list[Outcome]()
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt), _telling_of_dead_processes():
         for outcome in _told(_outcomes(seeds, jobs), len(seeds)):
             total.add(outcome.tally)
             if outcome.broken:
@@ -88,9 +92,24 @@ def _told(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
         yield outcome
 
 
+@contextlib.contextmanager
+def _telling_of_dead_processes() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool:
+        print("a process died in the middle of a storm: no more are played", flush=True)
+
+
 def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
-    with multiprocessing.get_context("spawn").Pool(jobs, _begin, maxtasksperchild=_STORMS_A_PROCESS) as pool:
-        yield from pool.imap_unordered(_play_seed, seeds)
+    """As they come. The processes are replaced all at once: CPython's `max_tasks_per_child` can hang (gh-115634)."""
+    some = jobs * _STORMS_A_PROCESS
+    for first in range(0, len(seeds), some):
+        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin)
+        try:
+            for future in as_completed([pool.submit(_play_seed, seed) for seed in seeds[first : first + some]]):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _play_seed(seed: int) -> Outcome:
