@@ -84,6 +84,7 @@ _MOST_CONNECTIONS = 16
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # socketserver's five let strangers keep a probe waiting for seconds
 
     def __init__(
         self, family: socket.AddressFamily, address: tuple[Any, ...], handler: type[BaseHTTPRequestHandler]

@@ -217,7 +217,6 @@ def test_strangers_that_hold_connections_open_keep_no_probe_out_and_cost_few_thr
     server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server._Handler, "timeout", LONG_SECONDS)  # it would end them too, only later
-    server._server.socket.listen(128)  # a full queue of the kernel's costs a client seconds, and is not what is tried
     before = threading.active_count()
     idle = []
     try:
