@@ -21,6 +21,7 @@ from careen.core.situation import Situation
 from careen.core.writing import stay, stored_refusals, want, write_lock
 
 LOOK_SECONDS = 30.0  # how often the first in line looks; the second half as often, and so on
+LONGEST_SECONDS = 300.0  # where nobody is named
 OTHERS_LOOK_SECONDS = 3600.0  # those whom nobody named while others are: the whole line may be dead
 
 
@@ -43,9 +44,10 @@ def look(situation: Situation) -> Decision | Situation:
 
 def pause_seconds(name: str, content: LockContent, agents: int | None) -> float:
     """How often this node looks. Where nobody is named, nobody else may look, or all `agents` do: then so often
-    that together they look once a second."""
+    that together they look once a second, but never more rarely than every five minutes: few may wait in a large
+    fleet, and a node that waits among thousands has a longer pause anyway."""
     if not content.next:
-        return max(LOOK_SECONDS, agents or 0)
+        return min(max(LOOK_SECONDS, agents or 0), LONGEST_SECONDS)
     return LOOK_SECONDS * (1 + content.next.index(name)) if name in content.next else OTHERS_LOOK_SECONDS
 
 
