@@ -306,8 +306,10 @@ def test_idle_nodes_that_know_of_an_overdue_holder_look_again_six_times_a_second
     assert over.memory.lock_due == UPTIME + pause + 1 + max(300, 60 * agents)
 
 
-@pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 300)])
-def test_where_nobody_is_named_a_node_looks_behind_once_in_as_many_seconds_as_there_are_agents_up_to_five_minutes(agents: int | None, pause: float) -> None:
+@pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 1200)])
+def test_where_nobody_is_named_a_node_looks_behind_once_in_as_many_seconds_as_there_are_agents(
+    agents: int | None, pause: float
+) -> None:
     """And a claim need not be older for it: the first to look sees a dead holder as soon as in a small fleet."""
     assert looking_behind.pause_seconds("n1", LockContent(), agents) == pause
     young = replace(ENTRY, created=at(looking_behind.LOOK_SECONDS + 1))
