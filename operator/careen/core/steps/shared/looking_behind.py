@@ -44,9 +44,9 @@ def look(situation: Situation) -> Decision | Situation:
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
     """How often this node looks. Where nobody is named, nobody else may look, or all `lookers` do: then so often
-    that together they look once a second, but never more rarely than a waiting node looks at all."""
+    that together they look once a second."""
     if not content.next:
-        return min(max(LOOK_SECONDS, lookers or 0), order.LONGEST_LOOK_SECONDS)
+        return max(LOOK_SECONDS, lookers or 0)
     return LOOK_SECONDS * (1 + content.next.index(name)) if name in content.next else OTHERS_LOOK_SECONDS
 
 
@@ -59,10 +59,12 @@ def _lookers(situation: Situation) -> int | None:
 def _is_due(situation: Situation, content: LockContent) -> bool:
     """Not before a claim is as old as the pause: most are given back, or have moved on, by then. The claims
     tell their age themselves, so a process that has just started knows as much as one that watched."""
-    if situation.memory.behind_at > situation.seen.uptime:
+    name, left = situation.node.name, situation.memory.behind_at - situation.seen.uptime
+    pause = pause_seconds(name, content, _lookers(situation))
+    is_outdated = not content.next and left > pause  # as long as for all agents, and few were counted since
+    if left > 0 and not is_outdated:
         return False
-    name = situation.node.name
-    old = LOOK_SECONDS if not content.next else pause_seconds(name, content, _lookers(situation))
+    old = pause if content.next else LOOK_SECONDS
     return any(_age_seconds(situation, entry) >= old for entry in content.entries if entry.node != name)
 
 
