@@ -22,12 +22,15 @@ LONG = f"{POISON}{'x' * 150_000}{POISON}"
 
 LONGEST_LINE = 20_000
 
+_JOINED = re.compile("(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
+"""Joiners inside a word or an emoji beyond ASCII: they may be shown."""
+
 
 def unfit(text: str, *, longest: int = LONGEST_LINE) -> list[str]:
     """What is wrong with a text that was shown; empty for one that is fit to show."""
     found = {
         f"U+{ord(each):04X} {unicodedata.name(each, '')}"
-        for each in set(text) - {"\n"}
+        for each in set(_JOINED.sub("", text)) - {"\n"}
         if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp")
     }
     lines = text.split("\n")

@@ -17,7 +17,7 @@ from careen.agent.self_test import SelfTests
 from careen.cluster.evictions import Evicted, evict
 from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
-from careen.cluster.nodes import list_nodes, read_node
+from careen.cluster.nodes import count_nodes, list_nodes, read_node
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import ClusterError
@@ -103,6 +103,7 @@ class Observer:
             Evidence.PEERS: self._peers,
             Evidence.HOLDERS: self._holders,
             Evidence.WAITERS: self._waiters,
+            Evidence.CROWD: self._crowd,
             Evidence.FLEET: self._fleet,
             Evidence.PODS: self._pods,
             Evidence.ALERTS: self._alerts,
@@ -189,6 +190,10 @@ class Observer:
 
     async def _waiters(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"waiters": await _known(list_nodes(self._senses.api, reboot_label=("ready", "required")))}
+
+    async def _crowd(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        counted = count_nodes(self._senses.api, reboot_label=("ready", "required"), most=_MOST_COUNTED)
+        return {"crowd": await _known(counted)}
 
     async def _holders(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """The Nodes the lock names, the own one too. Read after the lock, or the proof that one holds nothing
@@ -281,6 +286,7 @@ class Observer:
 # Beyond this many holders one list is cheaper for everybody; whatever the lock says, no turn sends thousands of
 # requests.
 _SINGLE_READS = 20
+_MOST_COUNTED = 100  # of waiting Nodes: one page of a list; more are many
 _BEFORE_THE_DRAIN = frozenset({Phase.IDLE, Phase.WAITING, Phase.CLAIMING})
 _GIVEN = frozenset({Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED})
 

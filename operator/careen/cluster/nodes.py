@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.wire.answers import refuse_others
+from careen.cluster.wire.answers import decoded, list_of, refuse_others, the_page
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import NotFound
 from careen.cluster.wire.writes import Written, write_guarded
@@ -32,7 +33,7 @@ async def read_node(api: ApiServer, name: str) -> NodeView | Gone:
 
 async def list_nodes(api: ApiServer, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
     """Every Node, or those whose reboot label has one of the given values. Consistent: never from an old cache."""
-    query = {"labelSelector": f"{REBOOT_LABEL} in ({','.join(reboot_label)})"} if reboot_label else {}
+    query = {"labelSelector": _labelled(reboot_label)} if reboot_label else {}
     found = tuple(
         objects.node_view(node, all_annotations=False) for node in await api.items(NODES, objects.Node, query=query)
     )
@@ -41,6 +42,18 @@ async def list_nodes(api: ApiServer, *, reboot_label: Sequence[str] = ()) -> tup
         f"GET {NODES}",
     )
     return found
+
+
+async def count_nodes(api: ApiServer, *, reboot_label: Sequence[str], most: int) -> int | None:
+    """How many Nodes have one of these reboot labels; None when more than `most` have. One page, however many."""
+    query, what = {"labelSelector": _labelled(reboot_label)}, f"GET {NODES}"
+    async with aclosing(api.pages(NODES, query=query, page_size=most)) as pages:
+        page = await anext(pages)
+    return None if the_page(page, NODES, what) else len(decoded(page, list_of(objects.Node), what).items)
+
+
+def _labelled(values: Sequence[str]) -> str:
+    return f"{REBOOT_LABEL} in ({','.join(values)})"
 
 
 async def patch_node(api: ApiServer, name: str, patch: PatchNode) -> Written[NodeView]:

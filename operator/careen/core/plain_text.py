@@ -22,13 +22,19 @@ _UNFIT = (
     "\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff"
 )
 _BREAK = re.compile(f"[{_BREAKS}]")
-_CONTROL = re.compile(f"[{_UNFIT}]")
+# Emoji and several scripts are spelled with joiners between letters and with U+FE0E and U+FE0F behind a sign. Beside
+# ASCII they could only make two names look alike: the names of the API are ASCII.
+_SEEN = f"[^\\x00-\\x7f{_UNFIT}]"
+_JOINS = f"(?:(?<={_SEEN})|(?<=[\\ufe0e\\ufe0f]))[\\u200c\\u200d](?={_SEEN})"
+_VARIES = f"(?<={_SEEN})[\\ufe0e\\ufe0f]|[\\ufe0e\\ufe0f](?=\\u20e3)"
+_CONTROL = re.compile(f"(?!{_JOINS}|{_VARIES})[{_UNFIT}]")
 _IN_JSON = re.compile(f"(?!\\n)[{_UNFIT}]")
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
     """The text on one line: a space for each line break or tab, U+FFFD for each other character that must not be
-    shown, and `…` at the end where it was longer than `longest` characters."""
+    shown (joiners inside emoji and words beyond ASCII may be), and `…` at the end where it was longer than `longest`
+    characters."""
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return cut if cut.isascii() and cut.isprintable() else _CONTROL.sub(REPLACEMENT, _BREAK.sub(" ", cut))
 

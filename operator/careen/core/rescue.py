@@ -17,7 +17,7 @@ from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import MANUAL
-from careen.core.plain_text import annotation, one_line
+from careen.core.plain_text import LONGEST_LINE, annotation, one_line
 from scheduler_core.values import Value
 
 BROKEN_TURNS = 5
@@ -60,7 +60,8 @@ def says(node: Any, fault: str) -> dict[str, Any] | None:
     """The patch that adds the fault to the Node's reason; None when it stands there already, or this is no Node."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = with_fault(before, fault)
-    return None if sentence == before else _patch(node, {keys.REASON: sentence})
+    # What stands there was cut and cleaned as it was written: compared as it would be written now.
+    return None if sentence == one_line(before) else _patch(node, {keys.REASON: sentence})
 
 
 def says_no_more(node: Any) -> dict[str, Any] | None:
@@ -71,9 +72,10 @@ def says_no_more(node: Any) -> dict[str, Any] | None:
 
 
 def with_fault(sentence: str, fault: str) -> str:
-    """The sentence with the fault behind it, once."""
-    rest = without_fault(sentence)
-    return f"{rest}; {_SAYS}: {_told(fault)}" if rest else f"{_SAYS}: {_told(fault)}"
+    """The sentence with the fault behind it, once, of a length that an annotation of ours may have."""
+    told = f"{_SAYS}: {_told(fault)}"
+    rest = one_line(without_fault(sentence), LONGEST_LINE - len(told) - len("; "))
+    return f"{rest}; {told}" if rest else told
 
 
 def without_fault(sentence: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from careen.agent.observe import DRY_RUNS_SECONDS
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request
+from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import (
     Alert,
@@ -64,6 +65,7 @@ async def test_an_idle_turn_costs_one_request(shell: Shell) -> None:
             "peers",
             "holders",
             "waiters",
+            "crowd",
             "fleet",
             "pods",
             "alerts",
@@ -191,6 +193,7 @@ ALL_LISTS = [
     Evidence.PEERS,
     Evidence.HOLDERS,
     Evidence.WAITERS,
+    Evidence.CROWD,
     Evidence.FLEET,
     Evidence.PODS,
     Evidence.FOREIGN,
@@ -207,6 +210,18 @@ async def test_what_the_server_does_not_answer_is_unknown_and_never_empty(shell:
     shell.wire.before = lambda _: Unclear("down")
     seen = await observer.add(seen, [evidence], POLICY)
     assert isinstance(getattr(seen, evidence.value), Unknown)
+
+
+@pytest.mark.parametrize(("waiting", "counted"), [(0, 0), (1, 1), (100, 100), (101, None), (250, None)])
+async def test_waiting_nodes_are_counted_to_a_hundred_in_one_request(
+    shell: Shell, waiting: int, counted: int | None
+) -> None:
+    shell.put_node("n1")
+    for number in range(waiting):
+        shell.put_node(f"w{number}", labels={keys.REBOOT_LABEL: ("ready", "required")[number % 2]})
+    seen = await add(shell, Evidence.CROWD)
+    assert seen.crowd == counted
+    assert shell.requests == ["GET /api/v1/nodes"]
 
 
 async def add(shell: Shell, *wanted: Evidence, policy: Policy = POLICY) -> Observation:

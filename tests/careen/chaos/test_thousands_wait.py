@@ -8,6 +8,7 @@ import pytest
 
 from careen.core.lock import content as lock
 from careen.core.lock import order
+from careen.core.steps.shared import taint_spread
 from tests.careen.chaos.fleet.thousands import (
     MOST_REQUESTS_PER_SECOND,
     REAL,
@@ -17,12 +18,14 @@ from tests.careen.chaos.fleet.thousands import (
     Obstacle,
     allow_pods,
     block_by_pods,
+    both,
     edit,
     hold_all,
     let_all_go,
     nothing,
     others_hold,
     pause,
+    put_a_crowd,
     resume,
     told_of,
     waiting,
@@ -61,6 +64,7 @@ def release(world: World) -> None:
 
 
 BY_THEN = order.OTHERS_LOOK_SECONDS + order.GATHER_SECONDS + 5.0
+GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of so large a fleet gathers so much longer
 
 
 @pytest.mark.parametrize(
@@ -70,7 +74,13 @@ BY_THEN = order.OTHERS_LOOK_SECONDS + order.GATHER_SECONDS + 5.0
         pytest.param(100, hold_all, let_all_go, BY_THEN, id="a hundred nodes, let go"),
         pytest.param(100, block_by_pods, allow_pods, BY_THEN, id="a hundred nodes, no blocking pods any more"),
         pytest.param(5000, others_hold, release, BY_THEN, id="five thousand nodes, the first in line"),
-        pytest.param(5000, hold_all, let_all_go, order.LONGEST_LOOK_SECONDS, id="five thousand nodes, let go"),
+        pytest.param(
+            5000, both(hold_all, put_a_crowd), let_all_go, order.LONGEST_LOOK_SECONDS, id="five thousand nodes, let go"
+        ),
+        pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="few of five thousand, resumed"),
+        pytest.param(5000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of five thousand, let go"),
+        pytest.param(500, block_by_pods, allow_pods, BY_THEN, id="few of five hundred, no blocking pods any more"),
+        pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of a thousand, let go"),
     ],
 )
 def test_when_the_obstacle_goes_somebody_starts(agents: int, obstacle: Obstacle, end: Obstacle, seconds: float) -> None:

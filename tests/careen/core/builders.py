@@ -177,6 +177,7 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
         "lock": LockContent(),
         "peers": (),
         "waiters": (),
+        "crowd": None,
         "pods": (),
         "fleet": a_fleet(*([node] if isinstance(node, NodeView) else [])),
         "alerts": (),

@@ -39,6 +39,12 @@ DRAWS_NOTHING = {
         ("half \ud800 pair", "half \ufffd pair"),
         ("next\u2028line\u2029and\x85more", "next line and more"),
         ("[red]no markup[/]", "[red]no markup[/]"),
+        ("⚠\ufe0f draining %s, 👨\u200d💻", "⚠\ufe0f draining %s, 👨\u200d💻"),
+        ("❤\ufe0f\u200d🔥 1\ufe0f\u20e3", "❤\ufe0f\u200d🔥 1\ufe0f\u20e3"),
+        ("می\u200cخواهم, क्\u200dष", "می\u200cخواهم, क्\u200dष"),
+        ("n\u200d1, n\u200c2, n\ufe0f3, é\u200d4, 5\u200dé", "n\ufffd1, n\ufffd2, n\ufffd3, é\ufffd4, 5\ufffdé"),
+        ("é\u200c\u200dé, é\ufe0f\ufe0f", "é\ufffd\ufffdé, é\ufe0f\ufffd"),
+        ("é\u202e\u200dé", "é\ufffd\ufffdé"),
     ],
 )
 def test_a_text_is_shown_on_one_line_without_controls(text: str, shown: str) -> None:

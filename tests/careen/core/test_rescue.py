@@ -305,3 +305,23 @@ def test_a_fault_is_cut_to_what_can_be_read() -> None:
 )
 def test_a_pause_is_heard_in_a_lock_that_is_otherwise_nonsense(content: str | None, is_paused: bool) -> None:
     assert rescue.is_paused(content) is is_paused
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        pytest.param("x" * 4_000, id="as long as an annotation of ours may be"),
+        pytest.param("x" * 150_000, id="far too long"),
+        pytest.param("a\nb\x1b[31m" + "; y" * 2_000, id="not clean, and with clauses"),
+        pytest.param("two\nlines", id="two lines"),
+    ],
+)
+def test_behind_a_reason_of_any_length_the_fault_is_told_once(reason: str) -> None:
+    node = a_raw_node(annotations={keys.REASON: reason})
+    told = rescue.says(node, "KeyError")
+    assert told is not None
+    written = told["metadata"]["annotations"][keys.REASON]
+    assert written.endswith("the agent's turns break: KeyError")
+    node["metadata"]["annotations"][keys.REASON] = written
+    assert rescue.says(node, "KeyError") is None, "it stands there"
+    assert rescue.says_no_more(node) is not None

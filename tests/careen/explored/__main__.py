@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.careen.explored.fleet import Bounds, SmallFleet
-from tests.careen.explored.rows import rows
-from tests.careen.explored.search import Explored, explore
+from tests.careen.explored.rows import explored, rows
 
 _SIDE_BY_SIDE = 2
 """A row takes gigabytes where the bounds are wide."""
@@ -20,19 +17,13 @@ def main() -> int:
     print("| bounds | states | steps | decisions | ways home | seconds |\n| --- | ---: | ---: | ---: | ---: | ---: |")
     code = 0
     with ProcessPoolExecutor(_SIDE_BY_SIDE, multiprocessing.get_context("spawn")) as pool:
-        for bounds, (found, seconds) in zip(rows(), pool.map(_explored, rows()), strict=True):
+        for bounds, (found, seconds) in zip(rows(), pool.map(explored, rows()), strict=True):
             numbers = (found.states, found.steps, found.decisions, found.ends, round(seconds))
             print(f"| {bounds} | {' | '.join(f'{number:,}' for number in numbers)} |", flush=True)
             if found.wrong:
                 print(found.wrong, flush=True)
                 code = 1
     return code
-
-
-def _explored(bounds: Bounds) -> tuple[Explored, float]:
-    """What was found, and the seconds of processor time."""
-    began = time.process_time()
-    return explore(SmallFleet(bounds)), time.process_time() - began
 
 
 if __name__ == "__main__":

@@ -408,6 +408,8 @@ class SmallFleet:
                 return _labelled(views, "in-progress", "failed")
             case Evidence.WAITERS:
                 return _labelled(views, "required", "ready")
+            case Evidence.CROWD:
+                return len(_labelled(views, "required", "ready"))
             case Evidence.HOLDERS:
                 holders = content_of(reading[0]).nodes
                 found = tuple(views[name] for name in holders if name in views)

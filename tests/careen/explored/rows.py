@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 
-from tests.careen.explored.fleet import Bounds
+from tests.careen.explored.fleet import Bounds, SmallFleet
+from tests.careen.explored.search import Explored, explore
 
 MORE_FAULTS = int(os.environ.get("MODEL_FAULTS", "0"))
 """So many more in one course than the rows say; `make explore MODEL_FAULTS=1` takes hours."""
@@ -29,3 +31,9 @@ def rows() -> tuple[Bounds, ...]:
         )
         for row in _ROWS
     )
+
+
+def explored(bounds: Bounds) -> tuple[Explored, float]:
+    """What was found within these bounds, and the seconds of processor time."""
+    began = time.process_time()
+    return explore(SmallFleet(bounds)), time.process_time() - began

@@ -92,7 +92,7 @@ MUTANTS = (
     Mutant(
         "_is_due: looks behind the lock at every look",
         _BEHIND + "_is_due",
-        "if situation.memory.behind_at > situation.seen.uptime:",
+        "if left > 0 and not is_outdated:",
         "if False:",
     ),
     Mutant(

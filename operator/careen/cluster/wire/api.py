@@ -7,7 +7,7 @@ business (`nodes.py`, `lock_store.py`), because it takes knowledge of what was w
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import TypeVar
 
@@ -72,7 +72,7 @@ class ApiServer:
         query: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
         page_size: int = PAGE_SIZE,
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """The raw bodies of a list, page after page. Consistent: no resourceVersion is sent, so the first page is a
         quorum read and the following ones continue at its version.
 

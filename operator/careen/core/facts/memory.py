@@ -115,6 +115,8 @@ class Memory(Value, kw_only=True):
     is_reconciled: bool = False  # lock and Node were compared since the start
     lock_due: float | None = None  # when an idle node compares them once more: a claim's write may land late
     agents: int | None = None  # how many nodes should run an agent, as the lock's object last said
+    crowd: int | None = None  # how many nodes may wait, as this one counted itself where nobody else does
+    crowd_until: float = 0.0  # that count holds until then
     need_seen_at: float | None = None  # since when an idle node has seen its need, while its taint waits
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
     comers: Mapping[str, ComerMemory] = field(default_factory=dict)  # by owner UID: pods made after the cordon

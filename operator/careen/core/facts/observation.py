@@ -234,6 +234,7 @@ class Observation(Value, kw_only=True):
     peers: Asked[tuple[NodeView, ...]] = NOT_ASKED
     holders: Asked[Holders] = NOT_ASKED
     waiters: Asked[tuple[NodeView, ...]] = NOT_ASKED
+    crowd: Asked[int | None] = NOT_ASKED  # how many nodes wait; None: more than anybody counts
     fleet: Asked[Fleet] = NOT_ASKED
     pods: Asked[tuple[PodView, ...]] = NOT_ASKED
     alerts: Asked[tuple[Alert, ...]] = NOT_ASKED

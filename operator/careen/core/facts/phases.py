@@ -39,6 +39,7 @@ class Evidence(StrEnum):
     PEERS = "peers"  # Nodes labelled in-progress or failed, consistent list, read after the lock
     HOLDERS = "holders"  # the Nodes the lock names, each by a consistent GET made after the lock was read
     WAITERS = "waiters"  # Nodes labelled ready or required, one list; may be a little old
+    CROWD = "crowd"  # how many Nodes are labelled ready or required, counted to a hundred: one short list
     FLEET = "fleet"  # all Nodes; with the instant the list was answered
     PODS = "pods"  # pods bound to this node
     ALERTS = "alerts"  # active alerts of the alert source

@@ -25,7 +25,7 @@ from careen.core.lock import order, overdue
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.order import Turn, whose_turn
 from careen.core.situation import Situation
-from careen.core.steps.shared import counting, giving_back
+from careen.core.steps.shared import counting, crowd, giving_back
 from careen.core.writing import (
     forecast_annotation,
     move,
@@ -347,7 +347,7 @@ def _turn_look(situation: Situation, content: LockContent) -> float:
             0.75 + 0.5 * situation.seen.chance.jitter
         )  # somebody of few is about to claim
     name, jitter = situation.node.name, situation.seen.chance.jitter
-    return order.look_again_seconds(name, content, situation.policy, jitter, waiting=how_many_wait(situation))
+    return order.look_again_seconds(name, content, situation.policy, jitter, waiting=crowd.how_many_wait(situation))
 
 
 def refused_look(situation: Situation) -> float:
@@ -356,11 +356,4 @@ def refused_look(situation: Situation) -> float:
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.next:
         return LOOK_SECONDS
-    return order.paced(LOOK_SECONDS, how_many_wait(situation), situation.seen.chance.jitter)
-
-
-def how_many_wait(situation: Situation) -> int:
-    """How many nodes may be waiting, as far as this one knows."""
-    content = situation.lock
-    known = content if isinstance(content, LockContent) else None
-    return order.how_many_wait(known, situation.memory.agents, situation.seen.now)
+    return order.paced(LOOK_SECONDS, crowd.how_many_wait(situation), situation.seen.chance.jitter)

@@ -35,7 +35,8 @@ def decide(situation: Situation) -> Decision:
         return found
     waited = situation.elapsed(situation.progress.settle_started) or 0.0
     if ailing := what_ails(situation):
-        if waited <= situation.policy.settle_timeout_seconds:
+        # Until the boot is stable nothing would be released anyway: what ails by then may be over.
+        if waited <= situation.policy.settle_timeout_seconds or _unproven_seconds(situation) > 0:
             return stay(situation, Code.SETTLING, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
         if situation.policy.settle_policy is SettlePolicy.HALT:
             return failing.halted(
@@ -45,9 +46,13 @@ def decide(situation: Situation) -> Decision:
         return stay(
             situation, Code.SETTLING, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS)
         )
-    if (left := situation.policy.stable_boot_seconds - situation.seen.uptime) > 0:
+    if (left := _unproven_seconds(situation)) > 0:
         return stay(situation, Code.SETTLING, _UNPROVEN_BOOT, look=min(left, SLOW_LOOK_SECONDS))
     return _release(situation)
+
+
+def _unproven_seconds(situation: Situation) -> float:
+    return situation.policy.stable_boot_seconds - situation.seen.uptime
 
 
 def what_ails(situation: Situation) -> str:

@@ -19,7 +19,7 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import line
-from careen.core.steps.shared import giving_back, looking_behind, taint_spread
+from careen.core.steps.shared import crowd, giving_back, looking_behind, taint_spread
 from careen.core.writing import (
     NodeChange,
     go_home,
@@ -53,6 +53,11 @@ def decide(situation: Situation) -> Decision:
         return behind
     situation = behind
     refused, content = refusals(situation, cheap, When.READY), situation.lock
+    if refused:
+        counted = crowd.look(situation)
+        if isinstance(counted, Decision):
+            return counted
+        situation = counted
     if refused and (not isinstance(content, LockContent) or any(each.code is not Code.HALTED for each in refused)):
         return _refused(situation, refused)
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"

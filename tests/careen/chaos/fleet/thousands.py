@@ -28,6 +28,7 @@ THOUSANDS = 5000
 MOST_REQUESTS_PER_SECOND = 20
 REAL = 20  # agents that run: the line with its thirteen names, and some that nobody named
 LATE = 1000
+CROWD = 200
 SETTLED_SECONDS, WATCHED_SECONDS = 1800.0, 1800.0
 
 Obstacle = Callable[[World], None]
@@ -123,6 +124,12 @@ def many_come_late(world: World) -> None:
         put_node(world, f"late-{number}", labels={"careen.dev/reboot": "required"})
 
 
+def put_a_crowd(world: World) -> None:
+    """More waiting nodes than anybody counts, without agents."""
+    for number in range(CROWD):
+        put_node(world, f"waits-{number}", labels={"careen.dev/reboot": "required"})
+
+
 def both(*obstacles: Obstacle) -> Obstacle:
     def stand(world: World) -> None:
         for each in obstacles:
@@ -152,6 +159,7 @@ async def waiting(obstacle: Obstacle, *, later: Obstacle = nothing) -> Cost:
 
     world = World(Shape(nodes=REAL), plan=plan, seed=7)
     told_of(world, THOUSANDS)
+    put_a_crowd(world)
     obstacle(world)
     await world.all_need_a_reboot()
     await asyncio.sleep(SETTLED_SECONDS / 2)
@@ -194,7 +202,7 @@ STORIES = {
     "held": Story(hold_all),
     "blocked by pods": Story(block_by_pods),
     "blocked by pods while another works": Story(both(others_hold, block_by_pods)),
-    "blocked by an alert": Story(fire_an_alert, many_come_late, waiting=LATE + REAL),
+    "blocked by an alert": Story(fire_an_alert, many_come_late, waiting=LATE + CROWD + REAL),
     "outside the window": Story(shut_window),
     "the lock cannot be understood": Story(spoil_the_lock),
     "halted by a failure": Story(another_failed),

@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from careen.cluster.wire.lean_imports import ON_USE as ON_USE_NAMES
 from tests import patience
 
 # As the agent loads the client, then a request that is really sent, then what is refused.
@@ -97,6 +100,30 @@ print(json.dumps({
 }))
 """
 
+# The import of one such module, and the first use of it: what else of them has been used by then?
+ALONE = """
+import sys
+from importlib import import_module
+from types import ModuleType
+from careen.cluster.wire.lean_imports import ON_USE, lean_start
+from careen.cluster.wire import lean_imports
+more = sys.argv[2:]
+lean_imports.ON_USE = ON_USE = (*ON_USE, *more)
+lean_imports.TRICKS.update({f"on-use:{name}": "" for name in more})
+lean_imports._load_on_use()
+for name in set(ON_USE) & set(sys.modules):
+    del sys.modules[name]
+module = import_module(sys.argv[1])
+was_waiting = type(module) is not ModuleType
+try:
+    module.no_such_name
+except AttributeError:
+    pass
+assert was_waiting and type(module) is ModuleType, module
+used = [name for name in ON_USE if name != sys.argv[1] and type(sys.modules.get(name)) is ModuleType]
+print(*used)
+"""
+
 LOADED_ALREADY = """
 import kubernetes.config.kube_config as k
 from careen.cluster.wire.lean_imports import load_lean_client
@@ -152,6 +179,26 @@ def test_a_module_that_is_loaded_on_use_is_whole_when_it_is_used(tmp_path: Path)
         "said": "module 'jsonpatch' has no attribute 'no_such_name'",
         "path": False,
     }
+
+
+def used_by_loading(module: str, folder: Path, *more: str) -> list[str]:
+    done = patience.run([sys.executable, "-c", ALONE, module, *more], cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("name", ON_USE_NAMES)
+def test_no_module_that_is_loaded_on_use_uses_another_while_it_loads(name: str, tmp_path: Path) -> None:
+    """Nor does what it imports. One lock is held while such a module's code runs: two threads that load two modules
+    that use each other's would wait for each other for ever."""
+    assert used_by_loading(name, tmp_path) == []
+
+
+def test_a_module_that_uses_another_while_it_loads_is_found(tmp_path: Path) -> None:
+    (tmp_path / "uses_between.py").write_text("import between")
+    (tmp_path / "between.py").write_text("import last\nnumber = last.number")
+    (tmp_path / "last.py").write_text("number = 1")
+    assert used_by_loading("uses_between", tmp_path, "uses_between", "last") == ["last"]
 
 
 def test_where_the_whole_client_is_loaded_already_nothing_changes(tmp_path: Path) -> None:

@@ -306,13 +306,32 @@ def test_idle_nodes_that_know_of_an_overdue_holder_look_again_six_times_a_second
     assert over.memory.lock_due == UPTIME + pause + 1 + max(300, 60 * agents)
 
 
-@pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (5000, 5000)])
-def test_where_nobody_is_named_all_nodes_together_look_behind_once_a_second(agents: int | None, pause: float) -> None:
+@pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])
+def test_where_nobody_is_named_a_node_looks_behind_once_in_as_many_seconds_as_there_are_agents(
+    agents: int | None, pause: float
+) -> None:
     """And a claim need not be older for it: the first to look sees a dead holder as soon as in a small fleet."""
     assert looking_behind.pause_seconds("n1", LockContent(), agents) == pause
     young = replace(ENTRY, created=at(looking_behind.LOOK_SECONDS + 1))
     memory = replace(remembering(), agents=agents)
     assert idle(held(young), memory=replace(memory, is_reconciled=False), holders=NOT_ASKED).wants >= {Evidence.HOLDERS}
+
+
+@pytest.mark.parametrize(
+    ("memory", "looks"),
+    [
+        pytest.param({}, False, id="a pause for all agents has begun"),
+        pytest.param({"crowd": 3, "crowd_until": UPTIME + 1}, True, id="few wait, as it has counted since"),
+        pytest.param({"crowd": 3, "crowd_until": UPTIME}, False, id="it counted long ago"),
+        pytest.param({"crowd": 3, "crowd_until": UPTIME + 1, "behind_at": UPTIME + 30}, False, id="few, just looked"),
+    ],
+)
+def test_where_few_wait_in_a_large_fleet_a_dead_holder_is_not_seen_an_hour_late(
+    memory: dict[str, Any], looks: bool
+) -> None:
+    given = replace(remembering(), **{"agents": 5000, "behind_at": UPTIME + 4000, "is_reconciled": False, **memory})
+    old = replace(ENTRY, created=at(600))
+    assert (Evidence.HOLDERS in idle(held(old), memory=given, holders=NOT_ASKED).wants) is looks
 
 
 def test_beside_an_overdue_holder_an_idle_node_lists_no_waiting_nodes() -> None:

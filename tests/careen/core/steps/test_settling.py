@@ -140,6 +140,24 @@ def test_after_the_timeout_the_roll_out_halts_or_goes_on(policy: SettlePolicy, p
         assert kinds(decision) == [PatchNode, WriteLock]
 
 
+@pytest.mark.parametrize(
+    ("uptime", "owner", "phase"),
+    [
+        pytest.param(20.0, an_owner(ready=2), Phase.SETTLING, id="a replica flaps before the boot is stable"),
+        pytest.param(20.0, an_owner(), Phase.SETTLING, id="well again, and not yet stable"),
+        pytest.param(31.0, an_owner(), Phase.IDLE, id="well and stable"),
+        pytest.param(31.0, an_owner(ready=2), Phase.FAILED, id="worse, and stable"),
+    ],
+)
+def test_a_short_settle_timeout_halts_nothing_while_the_boot_is_not_yet_stable(
+    uptime: float, owner: OwnerHealth, phase: Phase
+) -> None:
+    just_seen = Mark(boot=BOOT, uptime=0.3)
+    record = replace(RECORD, verify_started=just_seen, settle_started=just_seen)
+    policy = a_policy(settle_policy=SettlePolicy.HALT, settle_timeout_seconds=5.0)
+    assert settling(record, owners=(owner,), policy=policy, uptime=uptime).phase is phase
+
+
 @pytest.mark.parametrize(("waited", "is_released"), [(59, False), (60, True)])
 def test_the_release_delay_runs_with_the_node_in_service(waited: float, is_released: bool) -> None:
     decision = settling(replace(RECORD, settle_started=ago(waited)), policy=a_policy(lock_release_delay_seconds=60))

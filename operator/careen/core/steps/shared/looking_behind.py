@@ -18,6 +18,7 @@ from careen.core.lock import content as lock
 from careen.core.lock import ghosts, order, overdue
 from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
+from careen.core.steps.shared import crowd
 from careen.core.writing import stay, stored_refusals, want, write_lock
 
 LOOK_SECONDS = 30.0  # how often the first in line looks; the second half as often, and so on
@@ -31,7 +32,7 @@ def look(situation: Situation) -> Decision | Situation:
         return situation
     if situation.seen.lacks(Evidence.HOLDERS):
         return want(situation, Evidence.HOLDERS)
-    pause = pause_seconds(situation.node.name, content, situation.memory.agents)
+    pause = pause_seconds(situation.node.name, content, _lookers(situation))
     memory = replace(situation.memory, behind_at=situation.seen.uptime + pause)
     situation, holders = replace(situation, memory=memory), situation.seen.holders
     if not isinstance(holders, Holders):
@@ -41,21 +42,29 @@ def look(situation: Situation) -> Decision | Situation:
     return _free(situation, content, watch.proven) if watch.proven else _mark(situation, content, holders)
 
 
-def pause_seconds(name: str, content: LockContent, agents: int | None) -> float:
-    """How often this node looks. Where nobody is named, nobody else may look, or all `agents` do: then so often
+def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
+    """How often this node looks. Where nobody is named, nobody else may look, or all `lookers` do: then so often
     that together they look once a second."""
     if not content.next:
-        return max(LOOK_SECONDS, agents or 0)
+        return max(LOOK_SECONDS, lookers or 0)
     return LOOK_SECONDS * (1 + content.next.index(name)) if name in content.next else OTHERS_LOOK_SECONDS
+
+
+def _lookers(situation: Situation) -> int | None:
+    """How many may look where nobody is named: those that wait, where this node has counted them."""
+    counted = crowd.counted(situation)
+    return situation.memory.agents if counted is None else counted
 
 
 def _is_due(situation: Situation, content: LockContent) -> bool:
     """Not before a claim is as old as the pause: most are given back, or have moved on, by then. The claims
     tell their age themselves, so a process that has just started knows as much as one that watched."""
-    if situation.memory.behind_at > situation.seen.uptime:
+    name, left = situation.node.name, situation.memory.behind_at - situation.seen.uptime
+    pause = pause_seconds(name, content, _lookers(situation))
+    is_outdated = not content.next and left > pause  # as long as for all agents, and few were counted since
+    if left > 0 and not is_outdated:
         return False
-    name = situation.node.name
-    old = LOOK_SECONDS if not content.next else pause_seconds(name, content, situation.memory.agents)
+    old = pause if content.next else LOOK_SECONDS
     return any(_age_seconds(situation, entry) >= old for entry in content.entries if entry.node != name)
 
 

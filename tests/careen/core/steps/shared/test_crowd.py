@@ -1,0 +1,77 @@
+"""How many nodes wait, as a refused node of a large fleet counts it itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from careen.core.decision import Decision
+from careen.core.facts import keys
+from careen.core.facts.observation import NOT_ASKED, Taint, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.lock.content import LockContent
+from tests.careen.core.builders import UPTIME, a_progress, decided, remembering
+
+OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
+OLD_NEED = a_progress(
+    Phase.WAITING, need_since="2026-03-04T11:00:00Z", taint_key=OURS.key, tainted_at="2026-03-04T11:00:00Z"
+)
+HELD = {"taints": (OURS,), "annotations": {keys.HOLD: "people"}}
+
+
+def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any) -> Decision:
+    given = {"memory": remembering(agents=agents), "node": HELD, "lock": LockContent(), **changes}
+    return decided(record, **given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "asks"),
+    [
+        pytest.param({}, True, id="nobody counts"),
+        pytest.param({"lock": LockContent(is_paused=True)}, True, id="paused"),
+        pytest.param({"lock": "{"}, True, id="the lock cannot be understood"),
+        pytest.param({"agents": 180}, False, id="so many may look every half minute anyway"),
+        pytest.param({"agents": None}, False, id="nobody knows how many agents there are"),
+        pytest.param(
+            {"lock": LockContent(next=("n7",), next_at="2026-03-04T11:58:30Z", waiting=20)},
+            False,
+            id="just handed over",
+        ),
+        pytest.param(
+            {"record": replace(OLD_NEED, need_since="2026-03-04T11:58:30Z")}, False, id="others may see it just now"
+        ),
+        pytest.param(
+            {"memory": remembering(agents=5000, crowd=None, crowd_until=UPTIME + 1)}, False, id="many, as just counted"
+        ),
+        pytest.param(
+            {"memory": remembering(agents=5000, crowd=3, crowd_until=UPTIME)}, True, id="the count is too old"
+        ),
+    ],
+)
+def test_a_refused_node_counts_where_nobody_else_does(changes: dict[str, Any], asks: bool) -> None:
+    assert (refused(**{"crowd": NOT_ASKED, **changes}).wants == {Evidence.CROWD}) is asks
+
+
+@pytest.mark.parametrize(
+    ("crowd", "look", "holds"),
+    [
+        pytest.param(3, 30.0, 120.0, id="few"),
+        pytest.param(100, 30.0, 120.0, id="as many as are counted"),
+        pytest.param(None, 5000 / 6, 5000.0, id="many: all of them count once a second"),
+        pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="no answer"),
+    ],
+)
+def test_few_look_as_in_a_small_fleet_and_many_as_all(crowd: Any, look: float, holds: float) -> None:
+    decision = refused(crowd=crowd)
+    assert decision.look_again_seconds == pytest.approx(look)
+    assert decision.memory.crowd_until == UPTIME + holds
+    again = refused(crowd=NOT_ASKED, memory=decision.memory)
+    assert (again.wants, again.look_again_seconds) == (frozenset(), pytest.approx(look))
+
+
+def test_a_count_that_is_over_stretches_no_pause_and_shortens_none() -> None:
+    old = remembering(agents=5000, crowd=3, crowd_until=UPTIME - 1)
+    young = replace(OLD_NEED, need_since="2026-03-04T11:59:30Z")
+    assert refused(young, memory=old).look_again_seconds == pytest.approx(5000 / 6)
