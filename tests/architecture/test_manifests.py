@@ -299,7 +299,7 @@ def images_in(value: Any) -> Iterator[str]:
 
 def test_no_manifest_names_an_image_that_somebody_else_could_own() -> None:
     """A name without a registry is one of the default registry, where anybody could take it; the container is
-    privileged."""
+    root on the host."""
     named = {
         image
         for file in MANIFESTS.rglob("*.yaml")
