@@ -396,8 +396,9 @@ def test_a_line_of_the_config_map_that_a_flag_or_variable_overrides_is_told(else
         config_map = {"reboot-sentinel": text}
         return resolve(flags=flags, environment=environment, config_map=config_map, config_map_name="a/b").notes
 
-    assert notes("/var/run/other") == (
+    (note,) = notes("/var/run/other")
+    assert note == (
         f"`reboot-sentinel` in ConfigMap a/b (/var/run/other) does nothing: {where} (/run/careen/need/reboot-required) "
-        "counts; take one of them away",
+        "counts; take one of them away"
     )
     assert notes("/run/careen/need/reboot-required") == ()
