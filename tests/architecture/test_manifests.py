@@ -561,7 +561,8 @@ def test_the_parameters_list_the_defaults_of_the_settings() -> None:
     assert listed["annotations"] == {keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT}, (
         "what nothing writes is not allowed"
     )
-    assert listed["labels"] == {""} and not DEFAULTS["pre_reboot_node_labels"] + DEFAULTS["post_reboot_node_labels"]
+    assert listed["labels"] == {""}
+    assert not DEFAULTS["pre_reboot_node_labels"] + DEFAULTS["post_reboot_node_labels"]
     text = (MANIFESTS / "admission" / "policies.yaml").read_text()
     assert {f"admission.careen.dev/{name}" for name in listed} == set(
         re.findall(r"admission\.careen\.dev/[\w-]+", text)
