@@ -44,7 +44,7 @@ COPY --from=build /opt/careen /opt/careen
 ENV PATH=/opt/careen/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
-# Nobody, for the commands for people. The DaemonSet asks for root, because PID 1, which reboots the host, is root's.
+# An unprivileged user: enough for the commands for people. The DaemonSet asks for root, because PID 1, which reboots the host, is root's.
 USER 65532:65532
 ENTRYPOINT ["careen"]
 CMD ["agent"]

@@ -1,9 +1,9 @@
-# What the image is made of: pinned, with hashes, and looked over.
+# What the image is made of: Python packages pinned with hashes and audited, and a base image that `make pin-base` pins.
 IMAGE_PYTHON := $(shell sed -nE 's/^ARG BASE=.*python:([0-9]+\.[0-9]+).*/\1/p' Dockerfile)
 # Tools for this page only, in environments of their own: nothing else of the project needs them.
 LOCK_TOOL := .cache/lock-tool
 AUDIT_TOOL := .cache/audit-tool
-# What the index says of a file is compared with the lock; files that lie about on this computer have no place in it.
+# What the index says of a file is compared with the lock; local wheel folders are left out.
 COMPILE := env -u PIP_FIND_LINKS $(LOCK_TOOL)/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \
 	--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 

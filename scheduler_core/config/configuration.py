@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -118,16 +119,23 @@ class Configuration(Value, kw_only=True):
 
     @classmethod
     def from_mapping(
-        cls, mapping: Mapping[str, Any], kube_version: KubeVersion = DEFAULT_KUBE_VERSION
+        cls,
+        mapping: Mapping[str, Any],
+        kube_version: KubeVersion = DEFAULT_KUBE_VERSION,
+        *,
+        may_name_files: bool = True,
     ) -> Configuration:
         """The configuration written in `mapping` (parsed YAML or JSON), defaulted.
+
+        `may_name_files` false: whoever wrote the mapping may not choose which files this process opens, so
+        certFile, keyFile and caFile of an extender are problems, and certData, keyData and caData are not.
 
         Raises ConfigurationError with every problem found, each beginning with the path of its field.
         """
         if not isinstance(mapping, Mapping):
             raise ConfigurationError([f"a KubeSchedulerConfiguration is a mapping, this is {kind_of(mapping)}"])
         written = Section(values=mapping, path="", problems=[])
-        configuration = _read(written, kube_version)
+        configuration = _read(written, kube_version, may_name_files=may_name_files)
         if written.problems:
             raise ConfigurationError(written.problems)
         return configuration
@@ -146,9 +154,9 @@ class Configuration(Value, kw_only=True):
         )
 
 
-def _read(written: Section, kube_version: KubeVersion) -> Configuration:
+def _read(written: Section, kube_version: KubeVersion, *, may_name_files: bool) -> Configuration:
     _check_kind(written)
-    extenders = _read_extenders(written)
+    extenders = _read_extenders(written, may_name_files=may_name_files)
     profiles = _read_profiles(written, kube_version)
     configuration = Configuration(
         profiles=_with_ignored_resources(profiles, extenders, kube_version),
@@ -267,9 +275,9 @@ def _check_queue_sort(section: Section, first: Profile, profile: Profile) -> Non
 # ---- extenders ----
 
 
-def _read_extenders(written: Section) -> tuple[ExtenderSettings, ...]:
+def _read_extenders(written: Section, *, may_name_files: bool) -> tuple[ExtenderSettings, ...]:
     sections = written.sections("extenders")
-    extenders = tuple(_read_extender(section) for section in sections)
+    extenders = tuple(_read_extender(section, may_name_files=may_name_files) for section in sections)
     managed: set[str] = set()
     for section, extender in zip(sections, extenders, strict=True):
         for index, resource in enumerate(extender.managed_resources):
@@ -285,7 +293,18 @@ def _read_extenders(written: Section) -> tuple[ExtenderSettings, ...]:
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
 
 
-def _read_extender(section: Section) -> ExtenderSettings:
+# A query or a fragment would end the path before the verb; urlsplit takes tabs and line breaks out without a word.
+_NOT_IN_ADDRESS = re.compile(r"[?#\s\x00-\x1f\x7f-\x9f]")
+_ADDRESS_FIELDS = {
+    "urlPrefix": "url_prefix",
+    "filterVerb": "filter_verb",
+    "prioritizeVerb": "prioritize_verb",
+    "preemptVerb": "preempt_verb",
+    "bindVerb": "bind_verb",
+}
+
+
+def _read_extender(section: Section, *, may_name_files: bool) -> ExtenderSettings:
     extender = ExtenderSettings(
         url_prefix=section.text("urlPrefix"),
         filter_verb=section.text("filterVerb"),
@@ -294,7 +313,9 @@ def _read_extender(section: Section) -> ExtenderSettings:
         bind_verb=section.text("bindVerb"),
         weight=section.integer("weight", 0, bits=64),
         enable_https=section.flag("enableHTTPS"),
-        tls=_read_tls(section.section("tlsConfig")) if section.has("tlsConfig") else None,
+        tls=_read_tls(section.section("tlsConfig"), may_name_files=may_name_files)
+        if section.has("tlsConfig")
+        else None,
         timeout_seconds=section.duration_seconds("httpTimeout", 0.0) or 5.0,
         node_cache_capable=section.flag("nodeCacheCapable"),
         managed_resources=tuple(_read_managed_resource(resource) for resource in section.sections("managedResources")),
@@ -302,6 +323,9 @@ def _read_extender(section: Section) -> ExtenderSettings:
     )
     if not extender.url_prefix:
         section.refuse("urlPrefix", "must say where the extender answers")
+    for name, attribute in _ADDRESS_FIELDS.items():
+        if _NOT_IN_ADDRESS.search(getattr(extender, attribute)):
+            section.refuse(name, "must not have '?', '#', white space or control characters: it is a part of a path")
     if extender.prioritize_verb and extender.weight <= 0:
         section.refuse("weight", f"{extender.weight}: must have a positive weight applied to it")
     section.refuse_unknown()
@@ -327,7 +351,15 @@ def _read_managed_resource(section: Section) -> ManagedResource:
     return resource
 
 
-def _read_tls(section: Section) -> ExtenderTls:
+NO_FILE = "must not name a file here"
+# Each with the field that holds the content itself.
+_FILE_FIELDS = {"certFile": "certData", "keyFile": "keyData", "caFile": "caData"}
+
+
+def _read_tls(section: Section, *, may_name_files: bool) -> ExtenderTls:
+    for name, data in _FILE_FIELDS.items():
+        if not may_name_files and section.raw(name):
+            section.refuse(name, f"{NO_FILE}: give the content in {data}")
     tls = ExtenderTls(
         insecure=section.flag("insecure"),
         server_name=section.text("serverName"),

@@ -111,9 +111,9 @@ def _trust(tls: ExtenderTls, *, has_to_be_https: bool) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.authority_pem:
-        _load("caData", lambda: context.load_verify_locations(cadata=tls.authority_pem.decode()))
+        _load("caData", "", lambda: context.load_verify_locations(cadata=tls.authority_pem.decode()))
     elif tls.authority_file:
-        _load(f"caFile {tls.authority_file}", lambda: context.load_verify_locations(cafile=tls.authority_file))
+        _load("caFile", tls.authority_file, lambda: context.load_verify_locations(cafile=tls.authority_file))
     if (tls.certificate_pem or tls.certificate_file) and (tls.key_pem or tls.key_file):
         _load_client_certificate(context, tls)
     return context
@@ -125,7 +125,12 @@ def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
     ):  # ssl reads a key from files only; the folder is this user's alone and gone at once
         certificate = _as_file(Path(folder, "certificate"), tls.certificate_pem, tls.certificate_file)
         key = _as_file(Path(folder, "key"), tls.key_pem, tls.key_file)
-        _load(f"client certificate {tls.certificate_file}".strip(), lambda: context.load_cert_chain(certificate, key))
+        files = ", ".join(
+            file
+            for file in ("" if tls.certificate_pem else tls.certificate_file, "" if tls.key_pem else tls.key_file)
+            if file
+        )
+        _load("client certificate", files, lambda: context.load_cert_chain(certificate, key))
 
 
 def _as_file(path: Path, pem: bytes, file: str) -> str:
@@ -135,8 +140,13 @@ def _as_file(path: Path, pem: bytes, file: str) -> str:
     return str(path)
 
 
-def _load(what: str, load: Callable[[], object]) -> None:
+def _load(what: str, files: str, load: Callable[[], object]) -> None:
+    """Raises ExtenderError. Of files it says the same whatever is wrong with them: whoever wrote the settings must
+    not learn from the sentence which files this host has."""
     try:
         load()
     except (OSError, ValueError) as problem:  # ssl.SSLError is an OSError
-        raise ExtenderError(f"tlsConfig: {what} cannot be used: {problem}") from problem
+        if not files:
+            raise ExtenderError(f"tlsConfig: {what} cannot be used: {problem}") from problem
+        why = "not there, not readable, or without a PEM certificate or key that fits"
+        raise ExtenderError(f"tlsConfig: {what} {files} cannot be used: {why}") from None

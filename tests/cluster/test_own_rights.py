@@ -29,10 +29,8 @@ OWN_ANNOTATIONS = (
     keys.LAST_REBOOT,
     keys.KURED_IN_PROGRESS,
     keys.KURED_MOST_RECENT,
-    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
-    "karpenter.sh/do-not-disrupt",
 )
-OWN_LABELS = (keys.REBOOT_LABEL, "node.kubernetes.io/exclude-from-external-load-balancers")
+OWN_LABELS = (keys.REBOOT_LABEL,)
 
 
 @pytest.mark.parametrize("key", OWN_ANNOTATIONS)

@@ -83,7 +83,8 @@ def forecast(
     text = text_of(scheduler_config, "--scheduler-config") if scheduler_config else ""
     if dump:
         try_to_read(dump, "--from")
-    limits = Limits(seconds=timeout, memory_bytes=MEMORY_BYTES, scheduler_config=text)
+    # A file of whoever asks may name files; the agents' ConfigMap may not name any on this computer.
+    limits = Limits(seconds=timeout, memory_bytes=MEMORY_BYTES, scheduler_config=text, may_name_files=bool(text))
     asked = (
         asyncio.run(_from_dump(names, dump, limits))
         if dump

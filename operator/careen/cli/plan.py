@@ -206,7 +206,7 @@ def plan(
     could not be made, or --report not written."""
     changed = _changed(assignments)
     given_config = (
-        _configuration(text_of(scheduler_config, "--scheduler-config"), str(scheduler_config))
+        _configuration(text_of(scheduler_config, "--scheduler-config"), str(scheduler_config), may_name_files=True)
         if scheduler_config
         else None
     )
@@ -216,7 +216,12 @@ def plan(
     world, notes = _nobody_at_work(world, chosen)
     durations, assumed = _durations(world, policy, boot=boot, drain=drain, settle=settle, handover=handover)
     scheduler = Scheduler(
-        given_config or _configuration(world.agents.scheduler_config, "the scheduler configuration of the agents"),
+        given_config
+        or _configuration(
+            world.agents.scheduler_config,
+            "the scheduler configuration of the agents (--scheduler-config takes another)",
+            may_name_files=False,  # it comes from the ConfigMap, and this is somebody's own computer
+        ),
         world.version,
     )
     stays = rule_of(policy.drain)
@@ -412,11 +417,11 @@ def _durations(
     return durations, notes
 
 
-def _configuration(text: str, where: str) -> Configuration | None:
+def _configuration(text: str, where: str, *, may_name_files: bool) -> Configuration | None:
     if not text:
         return None
     try:
-        return Configuration.from_mapping(yaml_text.load(text))
+        return Configuration.from_mapping(yaml_text.load(text), may_name_files=may_name_files)
     except (ConfigurationError, yaml_text.BadYaml) as error:
         raise click.UsageError(f"{where}: {error}") from error
 

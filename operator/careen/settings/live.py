@@ -108,6 +108,11 @@ class LiveSettings:
         except scheduler_config.Unusable as error:
             return Unknown(f"--scheduler-config {error}")
 
+    @property
+    def may_scheduler_config_name_files(self) -> bool:
+        """Whether `scheduler_config` may name files that are opened; for whoever reads the text, judged here or not."""
+        return _may_name_files(self.settings)
+
     def offer(self, config_map: SeenConfigMap | None) -> tuple[str, ...]:
         """Takes the ConfigMap's settings into force. The problems if they cannot be used: then nothing has changed."""
         if config_map is None:
@@ -166,7 +171,8 @@ class LiveSettings:
         if not is_new and not scheduler_config.is_key(where):
             return ""
         try:
-            return scheduler_config.read_judged(where, data, self._name)
+            may_name = _may_name_files(resolved.settings)
+            return scheduler_config.read_judged(where, data, self._name, may_name_files=may_name)
         except scheduler_config.Unusable as error:
             raise BadSettings([f"{resolved.origins['scheduler_config'].where} {error}"]) from None
 
@@ -190,6 +196,12 @@ def parse(text: str, name: str) -> Mapping[str, Any]:
     if not isinstance(values, dict):
         raise BadSettings([f"`{KEY}` in ConfigMap {name} must be a mapping of settings to values"])
     return values
+
+
+def _may_name_files(settings: Settings) -> bool:
+    return scheduler_config.may_name_files(
+        settings.scheduler_config, is_config_map_trusted=settings.config_map_may_name_files
+    )
 
 
 def _changed(before: Settings, after: Settings) -> list[str]:

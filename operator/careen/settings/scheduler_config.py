@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
+
+if TYPE_CHECKING:
+    from scheduler_core.config.fields import ConfigurationError
 
 _KEY_PREFIX = "configmap:"
 _MOST_BYTES = 2**20  # as much as a ConfigMap can hold
@@ -43,12 +47,28 @@ def read(where: str, data: Mapping[str, str], config_map: str) -> str:
     return text
 
 
-def read_judged(where: str, data: Mapping[str, str], config_map: str) -> str:
-    """As `read`. Raises `Unusable` also for a text that is no KubeSchedulerConfiguration."""
+def read_judged(where: str, data: Mapping[str, str], config_map: str, *, may_name_files: bool) -> str:
+    """As `read`. Raises `Unusable` also for a text that is no KubeSchedulerConfiguration, or names files and
+    must not."""
     text = read(where, data, config_map)
-    if text and (why := _why_not(text)):
-        raise Unusable(f"names {_what(where)}, which is no KubeSchedulerConfiguration: {why[:_LONGEST_SENTENCE]}")
+    if text and (why := _why_not(text, may_name_files=may_name_files)):
+        raise Unusable(f"names {_what(where)}, which is no KubeSchedulerConfiguration: {why}")
     return text
+
+
+def told(error: ConfigurationError) -> str:
+    """What is wrong, in a line, and what lets the ConfigMap name files if that is the matter."""
+    from scheduler_core.config.configuration import NO_FILE
+
+    words = str(error)
+    remedy = " (or let the ConfigMap name files with --config-map-may-name-files on the DaemonSet)"
+    return words[:_LONGEST_SENTENCE] + (remedy if NO_FILE in words else "")
+
+
+def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
+    """Whether the text may name files of an extender's tlsConfig, which the agent opens as root: under a key of
+    the ConfigMap only with --config-map-may-name-files, whoever named the key."""
+    return is_config_map_trusted or not is_key(where)
 
 
 def _what(where: str) -> str:
@@ -78,7 +98,7 @@ def _of_file(path: str) -> str:
         raise Unusable(f"names the file {path}, which cannot be read: {error}") from None
 
 
-def _why_not(text: str) -> str:
+def _why_not(text: str, *, may_name_files: bool) -> str:
     """Empty when it is one, or cannot be judged here."""
     from scheduler_core.config.configuration import Configuration  # few agents are given one
     from scheduler_core.config.fields import ConfigurationError
@@ -86,13 +106,13 @@ def _why_not(text: str) -> str:
     try:
         if not _is_soon_read(text):
             return ""
-        Configuration.from_mapping(yaml.safe_load(text))
+        Configuration.from_mapping(yaml.safe_load(text), may_name_files=may_name_files)
     except yaml.YAMLError as error:
         # The error's own words quote the text, and a key of an extender may stand in it.
         mark = getattr(error, "problem_mark", None)
         return "it is no YAML" + (f": line {mark.line + 1}, column {mark.column + 1}" if mark else "")
     except ConfigurationError as error:
-        return str(error)
+        return told(error)
     except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
         return f"it cannot be read: {type(error).__name__}"
     return ""

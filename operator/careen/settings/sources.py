@@ -76,12 +76,14 @@ def resolve(
             given[name].extend(value)
     values: dict[str, Any] = {}
     origins: dict[str, Given] = {}
+    unheard: list[str] = []
     for name, setting in SETTINGS.items():
         parsed = [
             (each, value) for each in given[name] if (value := _parsed(name, setting, each, problems)) is not _BAD
         ]
         if parsed:
             origins[name], values[name] = parsed[0]
+            unheard.extend(_unheard(name, parsed))
         else:
             origins[name] = Given(source=Source.DEFAULT, where="default", texts=())
             values[name] = DEFAULTS[name]
@@ -92,7 +94,9 @@ def resolve(
     if problems:
         raise BadSettings(problems)
     return Resolved(
-        settings=settings, origins=origins, notes=(*_differences(given), *_in_the_open(origins), *remarks(settings))
+        settings=settings,
+        origins=origins,
+        notes=(*_differences(given), *unheard, *_in_the_open(origins), *remarks(settings)),
     )
 
 
@@ -321,6 +325,18 @@ def _differences(given: Mapping[str, Sequence[Given]]) -> list[str]:
     ]
 
 
+def _unheard(name: str, parsed: Sequence[tuple[Given, Any]]) -> list[str]:
+    """Where the ConfigMap says something else than a flag or a variable, and nobody hears it: with the sentinel of
+    manifests/signal/, another one in the ConfigMap is never looked at."""
+    (first, value), *others = parsed
+    return [
+        f"{other.where} ({_written(name, other)}) does nothing: {first.where} ({_written(name, first)}) counts; "
+        "take one of them away"
+        for other, theirs in others
+        if other.source is Source.CONFIG_MAP and theirs != value
+    ]
+
+
 def _in_the_open(origins: Mapping[str, Given]) -> list[str]:
     """Secrets on the command line: everybody on the host can read it in the list of processes."""
     return [
@@ -340,7 +356,8 @@ def _meant(key: str, known: Mapping[str, str]) -> str:
     import difflib  # only where a name is wrong
 
     # Compared without CAREEN_ or KURED_, which would make everything look alike.
-    prefix, bare = ("", key) if "_" not in key else (key.split("_", 1)[0] + "_", key.split("_", 1)[1])
+    prefix = next((each for each in ("CAREEN_", "KURED_") if key.startswith(each)), "")
+    bare = key.removeprefix(prefix)
     close = [
         prefix + each for each in difflib.get_close_matches(bare, [name.removeprefix(prefix) for name in known], n=1)
     ]

@@ -247,6 +247,43 @@ def test_the_scheduler_s_configuration_is_found_where_the_agents_find_it(desk: D
     assert "shop/web-1   moves" in desk.ok("forecast", "n1")
 
 
+@pytest.mark.parametrize("flags", [[], ["--config-map-may-name-files"]], ids=["not trusted", "trusted by the agents"])
+@pytest.mark.parametrize("command", ["forecast", "plan"])
+def test_the_agents_config_map_names_no_file_of_this_computer(
+    desk: Desk, tmp_path: Path, command: str, flags: list[str]
+) -> None:
+    """Its editor would choose which files of whoever asks are opened, and which certificate is shown."""
+    extender = {"urlPrefix": "https://127.0.0.1:1", "filterVerb": "filter", "tlsConfig": {"caFile": "/no/such/file"}}
+    configuration = yaml.safe_dump(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [extender],
+        }
+    )
+    desk.server.seed(
+        a_node("n1"),
+        a_node("n2"),
+        a_replica_set("web", 1),
+        a_replica("web-1", "n1"),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "data": {"scheduler.yaml": configuration},
+        },
+    )
+    desk.lock(flags=["--scheduler-config=configmap:scheduler.yaml", *flags])
+    refusal = "extenders[0].tlsConfig.caFile: must not name a file here"
+    refused = desk.run(command, *(["n1"] if command == "forecast" else []))
+    assert refusal in refused.output, refused.output
+    assert refused.exit_code != 0
+    own = tmp_path / "own.yaml"
+    own.write_text(configuration)
+    mine = desk.run(command, *(["n1"] if command == "forecast" else []), "--scheduler-config", str(own))
+    assert refusal not in f"{mine.output}{mine.exception}", "whoever asks may name files of their own"
+
+
 @pytest.mark.parametrize(
     ("flags", "note"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +115,79 @@ def test_a_key_of_the_config_map_is_no_file() -> None:
     config = {"scheduler-config": "configmap:scheduler.yaml"}
     assert settle(config, flags_for("")).settings.scheduler_config == "configmap:scheduler.yaml"
     assert settle({"scheduler-config": ""}, flags_for("")).settings.scheduler_config == ""
+
+
+# ---- files that the scheduler's configuration names ----
+
+FILES = ("certFile", "keyFile", "caFile")
+SHADOW = "/proc/1/root/etc/shadow"
+BY_CONFIG_MAP = ("scheduler-config: configmap:scheduler.yaml", {})
+BY_FLAG = ("", {"scheduler_config": ("configmap:scheduler.yaml",)})
+
+
+def with_extender(**tls: str) -> str:
+    extender = {"urlPrefix": "https://thief.example", "filterVerb": "filter", "tlsConfig": tls}
+    return json.dumps(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [extender],
+        }
+    )
+
+
+def started(given: tuple[str, dict[str, tuple[str, ...]]], text: str, **flags: str) -> LiveSettings:
+    config, more = given
+    return LiveSettings(
+        Given(flags={**flags_for("", **flags), **more}, environment={}),
+        SeenConfigMap(uid="u", data={"config.yaml": config, "scheduler.yaml": text}),
+        config_map_name=NAME,
+    )
+
+
+@pytest.mark.parametrize("given", [BY_CONFIG_MAP, BY_FLAG], ids=["named by the ConfigMap", "named by a flag"])
+@pytest.mark.parametrize("field", FILES)
+def test_a_scheduler_configuration_in_the_config_map_names_no_file(
+    given: tuple[str, dict[str, tuple[str, ...]]], field: str
+) -> None:
+    with pytest.raises(BadSettings) as refused:
+        started(given, with_extender(**{field: SHADOW}))
+    (problem,) = refused.value.problems
+    data = field.replace("File", "Data")
+    assert f"extenders[0].tlsConfig.{field}: must not name a file here: give the content in {data}" in problem
+    assert problem.endswith("or let the ConfigMap name files with --config-map-may-name-files on the DaemonSet)")
+    assert SHADOW not in problem
+    trusted = started(given, with_extender(**{field: SHADOW}), config_map_may_name_files="true")
+    assert trusted.may_scheduler_config_name_files
+
+
+@pytest.mark.parametrize("given", [BY_CONFIG_MAP, BY_FLAG], ids=["named by the ConfigMap", "named by a flag"])
+def test_it_may_hold_the_certificates_themselves(given: tuple[str, dict[str, tuple[str, ...]]]) -> None:
+    there = started(given, with_extender(certData="eA==", keyData="eA==", caData="eA=="))
+    assert not there.may_scheduler_config_name_files
+
+
+def test_an_edit_that_makes_it_name_a_file_changes_nothing() -> None:
+    there = started(BY_FLAG, with_extender(caData="eA=="))
+    before = there.scheduler_config
+    (problem,) = there.offer(
+        SeenConfigMap(uid="u", data={"config.yaml": "", "scheduler.yaml": with_extender(caFile=SHADOW)})
+    )
+    assert problem.startswith("--scheduler-config names the key `scheduler.yaml` of the ConfigMap")
+    assert there.scheduler_config == before
+
+
+@pytest.mark.parametrize("padding", ["#" * 70_000, "x: &x 1\ny: *x\n"], ids=["too long to be judged", "with aliases"])
+def test_what_the_agent_does_not_judge_may_not_name_files_in_the_child_either(padding: str) -> None:
+    there = started(BY_FLAG, f"{with_extender(caFile=SHADOW)}\n{padding}" if padding[0] == "#" else padding)
+    assert not there.may_scheduler_config_name_files
+
+
+def test_a_file_of_the_daemonset_may_name_files(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(with_extender(caFile="/etc/careen/ca.crt"))
+    there = started(("", {"scheduler_config": (str(file),)}), "")
+    assert there.may_scheduler_config_name_files
 
 
 # ---- where secrets are sent ----

@@ -373,3 +373,32 @@ def test_before_the_config_map_is_known_only_the_node_must_be() -> None:
     resolve(flags={"node_id": ("n1",), "alert_firing_only": ("true",)}, environment={}, is_whole=False)
     with pytest.raises(BadSettings, match="which Node it serves"):
         resolve(flags={}, environment={}, is_whole=False)
+
+
+@pytest.mark.parametrize("key", ["reboot_command", "reboot_sentinel_comand"])
+def test_a_key_of_the_config_map_with_underscores_is_told_the_name_that_exists(key: str) -> None:
+    with pytest.raises(BadSettings, match=r"is no setting \(did you mean reboot-(sentinel-)?command\?\)"):
+        resolve(flags={"node_id": ("n1",)}, environment={}, config_map={key: "x"}, config_map_name="careen/careen")
+
+
+@pytest.mark.parametrize("elsewhere", ["flags", "environment"])
+def test_a_line_of_the_config_map_that_a_flag_or_variable_overrides_is_told(elsewhere: str) -> None:
+    """The sentinel of manifests/signal/ is a flag: with another one in the ConfigMap no node would ever reboot."""
+    flags = {"node_id": ("n1",)}
+    environment = {}
+    if elsewhere == "flags":
+        flags["reboot_sentinel"] = ("/run/careen/need/reboot-required",)
+    else:
+        environment["CAREEN_REBOOT_SENTINEL"] = "/run/careen/need/reboot-required"
+    where = "--reboot-sentinel" if elsewhere == "flags" else "CAREEN_REBOOT_SENTINEL"
+
+    def notes(text: str) -> tuple[str, ...]:
+        config_map = {"reboot-sentinel": text}
+        return resolve(flags=flags, environment=environment, config_map=config_map, config_map_name="a/b").notes
+
+    (note,) = notes("/var/run/other")
+    assert note == (
+        f"`reboot-sentinel` in ConfigMap a/b (/var/run/other) does nothing: {where} (/run/careen/need/reboot-required) "
+        "counts; take one of them away"
+    )
+    assert notes("/run/careen/need/reboot-required") == ()

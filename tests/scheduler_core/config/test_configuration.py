@@ -318,3 +318,29 @@ def test_settings_of_the_real_scheduler_alone_are_skipped() -> None:
 def test_what_is_no_mapping_at_all_is_refused_with_a_sentence(parsed: Any, kind: str) -> None:
     with pytest.raises(ConfigurationError, match=f"a KubeSchedulerConfiguration is a mapping, this is {kind}"):
         Configuration.from_mapping(parsed)
+
+
+@pytest.mark.parametrize("character", ["?", "#", " ", "\t", "\r", "\n", "\x00", "\x7f", "\x85", "\u2028"])
+@pytest.mark.parametrize("field", ["urlPrefix", "filterVerb", "prioritizeVerb", "preemptVerb", "bindVerb"])
+def test_an_address_of_an_extender_has_no_query_and_no_white_space(field: str, character: str) -> None:
+    extender = {"urlPrefix": "http://e/p", "weight": 1, "filterVerb": "f"}
+    extender[field] = f"{extender.get(field, 'verb')}{character}x"
+    with pytest.raises(ConfigurationError) as refused:
+        Configuration.from_mapping({"extenders": [extender]})
+    (problem,) = refused.value.problems
+    assert problem.startswith(f"extenders[0].{field}: must not have '?', '#', white space or control characters")
+
+
+def test_a_configuration_that_may_not_name_files_may_hold_their_content() -> None:
+    files = {"certFile": "/c", "keyFile": "/k", "caFile": "/a"}
+    content = {"certData": "eA==", "keyData": "eA==", "caData": "eA==", "serverName": "s"}
+    extenders = [{"urlPrefix": "https://e", "tlsConfig": content}, {"urlPrefix": "https://f", "tlsConfig": files}]
+    with pytest.raises(ConfigurationError) as refused:
+        Configuration.from_mapping({"extenders": extenders}, may_name_files=False)
+    assert refused.value.problems == (
+        "extenders[1].tlsConfig.certFile: must not name a file here: give the content in certData",
+        "extenders[1].tlsConfig.keyFile: must not name a file here: give the content in keyData",
+        "extenders[1].tlsConfig.caFile: must not name a file here: give the content in caData",
+    )
+    Configuration.from_mapping({"extenders": extenders[:1]}, may_name_files=False)
+    Configuration.from_mapping({"extenders": extenders})

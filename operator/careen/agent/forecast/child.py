@@ -87,7 +87,7 @@ def _answer(order: Order) -> dict[str, Any]:
         return {"mistake": f"{order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} of this dump"}
     version, note = supported(release)
     try:
-        configuration = _configuration(order.scheduler_config) if order.scheduler_config else None
+        configuration = _configuration(order) if order.scheduler_config else None
     except _NoConfigurationError as error:
         return {"unknown": f"--scheduler-config names what is no KubeSchedulerConfiguration: {error}"}
     stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
@@ -160,12 +160,16 @@ class _NoConfigurationError(Exception):
     """The text is not what it should be; the agent judges short ones itself, when it takes its settings."""
 
 
-def _configuration(text: str) -> Configuration:
+def _configuration(order: Order) -> Configuration:
     from careen.settings import yaml_text
+    from careen.settings.scheduler_config import told
     from scheduler_core.config.configuration import Configuration
+    from scheduler_core.config.fields import ConfigurationError
 
     try:
-        return Configuration.from_mapping(yaml_text.load(text))
+        return Configuration.from_mapping(yaml_text.load(order.scheduler_config), may_name_files=order.may_name_files)
+    except ConfigurationError as error:
+        raise _NoConfigurationError(f"{type(error).__name__}: {told(error)}") from None
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         raise _NoConfigurationError(f"{type(error).__name__}: {error}") from None
 

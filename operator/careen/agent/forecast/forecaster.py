@@ -34,6 +34,7 @@ class Limits(Value, kw_only=True):
     seconds: float
     memory_bytes: int
     scheduler_config: str
+    may_name_files: bool = False  # in the text of `scheduler_config`
     drain_pod_selector: Selector | None = None
 
 
@@ -86,6 +87,7 @@ async def forecast_together(
             context=context,
             memory_bytes=limits.memory_bytes,
             scheduler_config=limits.scheduler_config,
+            may_name_files=limits.may_name_files,
             dump=dump,
             drain_pod_selector=limits.drain_pod_selector.text if limits.drain_pod_selector else "",
         ),

@@ -17,6 +17,8 @@ class Order(Value, kw_only=True):
     memory_bytes: int
     scheduler_config: str
     """The text of a KubeSchedulerConfiguration; empty for the default profile."""
+    may_name_files: bool = False
+    """Whether that text may name certificate files, which the child opens."""
     context: str = ""
     """Of the kubeconfig; empty for its current one."""
     dump: str = ""
@@ -41,6 +43,7 @@ class Order(Value, kw_only=True):
                 "context": self.context,
                 "memory": self.memory_bytes,
                 "schedulerConfig": self.scheduler_config,
+                "mayNameFiles": self.may_name_files,
                 "dump": self.dump,
                 "drainPodSelector": self.drain_pod_selector,
             }
@@ -56,6 +59,7 @@ class Order(Value, kw_only=True):
             context=order["context"],
             memory_bytes=order["memory"],
             scheduler_config=order["schedulerConfig"],
+            may_name_files=order["mayNameFiles"],
             dump=order["dump"],
             drain_pod_selector=order["drainPodSelector"],
         )

@@ -435,5 +435,6 @@ def _limits(live: LiveSettings) -> Limits | Unknown:
         seconds=settings.forecast_timeout,
         memory_bytes=settings.forecast_memory,
         scheduler_config=configuration,
+        may_name_files=live.may_scheduler_config_name_files,
         drain_pod_selector=settings.drain_pod_selector,
     )

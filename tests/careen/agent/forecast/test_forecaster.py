@@ -164,6 +164,47 @@ async def test_a_configuration_that_cannot_be_read_makes_the_forecast_unknown(tm
     assert answer.why.startswith("--scheduler-config names what is no KubeSchedulerConfiguration: ")
 
 
+@pytest.mark.parametrize("padding", ["", "\n#" + "x" * 70_000, "\nx: &x 1\nhealthzBindAddress: *x"])
+@pytest.mark.parametrize("field", ["certFile", "keyFile", "caFile"])
+async def test_a_configuration_that_may_not_name_files_opens_none(tmp_path: Path, field: str, padding: str) -> None:
+    """Also where the agent left it unjudged: it is too long, or has aliases."""
+    text = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
+        f"- urlPrefix: https://127.0.0.1:1\n  filterVerb: filter\n  tlsConfig: {{{field}: /no/such/file}}{padding}\n"
+    )
+    async with running_server() as server:
+        put_cluster(server)
+        kubeconfig = server.write_kubeconfig(tmp_path / "kc")
+        refused = await forecaster(kubeconfig, scheduler_config=text).forecast("n1")
+        trusted = await forecaster(kubeconfig, scheduler_config=text, may_name_files=True).forecast("n1")
+    assert isinstance(refused, Unknown)
+    assert f"extenders[0].tlsConfig.{field}: must not name a file here" in refused.why
+    assert "--config-map-may-name-files" in refused.why
+    assert "must not name a file" not in str(trusted)
+
+
+@pytest.mark.parametrize("field", ["certFile", "caFile"])
+async def test_the_sentence_of_a_forecast_does_not_tell_which_files_there_are(tmp_path: Path, field: str) -> None:
+    there, folder, absent = tmp_path / "there", tmp_path / "folder", tmp_path / "absent"
+    there.write_text("no certificate")
+    folder.mkdir()
+    told = set()
+    async with running_server() as server:
+        put_cluster(server)
+        kubeconfig = server.write_kubeconfig(tmp_path / "kc")
+        for path in (there, folder, absent):
+            text = (
+                "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
+                f"- urlPrefix: https://127.0.0.1:1\n  filterVerb: filter\n  tlsConfig: {{{field}: {path}, "
+                f"keyFile: {path}}}\n"
+            )
+            answer = await forecaster(kubeconfig, scheduler_config=text, may_name_files=True).forecast("n1")
+            assert isinstance(answer, Unknown)
+            told.add(answer.why.replace(str(path), "PATH"))
+    (sentence,) = told
+    assert "cannot be used" in sentence
+
+
 async def test_settings_without_a_scheduler_configuration_make_the_forecast_unknown_and_start_no_child() -> None:
     metrics = Metrics("n1")
     asked = ChildForecaster(
@@ -300,6 +341,7 @@ def test_an_order_is_read_as_it_was_written() -> None:
         kubeconfig="/k",
         memory_bytes=7,
         scheduler_config="kind: A\n",
+        may_name_files=True,
         context="c",
         dump="/d.gz",
         drain_pod_selector="a=b",
