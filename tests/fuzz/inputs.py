@@ -56,6 +56,10 @@ class Input:
     is_yaml: bool = False  # its reader is Python, and takes long for large texts
 
 
+def as_judged(text: str) -> str:
+    return scheduler_config._why_not(text, may_name_files=False)
+
+
 def as_configuration(text: str) -> object:
     return Configuration.from_mapping(yaml_text.load(text))
 
@@ -190,7 +194,7 @@ INPUTS: tuple[Input, ...] = (
     Input(
         "scheduler configuration", as_configuration, (ConfigurationError, yaml_text.BadYaml), (SCHEDULER,), is_yaml=True
     ),
-    Input("judged scheduler configuration", scheduler_config._why_not, (), (SCHEDULER,), is_yaml=True),
+    Input("judged scheduler configuration", as_judged, (), (SCHEDULER,), is_yaml=True),
     Input("scheduler duration", parse_duration_seconds, (), ("1h30m", "5s")),
     Input("quantity", parse_nanos, (QuantityError,), ("100m", "8Gi", "1e3", ".5", "-1", "9" * 5000, "1e" + "9" * 5000)),
     Input("Kubernetes version", KubeVersion.parse, (UnsupportedKubeVersionError,), ("v1.36.3", "1." + "9" * 5000)),
