@@ -21,7 +21,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress, from_annotation
+from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, record_of
 from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
 from careen.core.lock import overdue
@@ -172,38 +172,6 @@ def _overdue(content: lock.LockContent) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _is_phase(text: str) -> bool:
-    return not text or text in {phase.value for phase in Phase}
-
-
-_UNDER_CLAIM = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING})
-
-
-def _contradiction(progress: Progress) -> str:
-    """Why the record cannot be ours, because no patch of ours writes it; empty when it can."""
-    if not _is_phase(progress.phase):
-        return (
-            f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
-        )
-    phase = Phase(progress.phase) if progress.phase else Phase.IDLE
-    if bool(progress.claim) is not bool(progress.boot_left):
-        return "the annotation careen.dev/progress has only one of a claim and the boot that it is to end"
-    if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
-        return f"the annotation careen.dev/progress says {phase} without a claim"
-    if (phase is Phase.IDLE and progress.claim) or (
-        phase is Phase.WAITING and progress.claim and not progress.is_giving_back
-    ):
-        return f"the annotation careen.dev/progress says {phase} with a claim"
-    return ""
-
-
-def record_of(node: NodeView) -> Progress | UnreadableProgress:
-    """The record on the Node, or why it cannot be one that this release wrote."""
-    progress = from_annotation(node.annotations.get(keys.PROGRESS))
-    why = "" if isinstance(progress, UnreadableProgress) else _contradiction(progress)
-    return UnreadableProgress(why) if why else progress
-
-
 def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: str) -> Decision:
     """What the record is about is left alone, and the Node says what to do. Only a soft taint whose name proves
     it ours goes with the need."""
@@ -227,7 +195,7 @@ def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
     is_news = isinstance(observation.node, NodeView) and observation.memory.said != code.value
     return Decision(
-        phase=Phase(shown) if shown and _is_phase(shown) else Phase.IDLE,
+        phase=Phase(shown) if shown and is_phase(shown) else Phase.IDLE,
         reason=Reason(code=code, sentence=sentence),
         memory=replace(observation.memory, said=code.value, stranger=None),
         look_again_seconds=_LOOK_SECONDS,

@@ -11,13 +11,12 @@ from enum import StrEnum
 from typing import Any
 
 from careen.core.cordons import is_cordon_proven
-from careen.core.decide import record_of
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress
+from careen.core.facts.progress import Progress, UnreadableProgress, record_of
 from careen.core.facts.reasons import REASONS, Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import GATES, halt

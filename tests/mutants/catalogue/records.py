@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+_PROGRESS = "core/facts/progress.py:"
 _RECOVERING, _WRITING, _DECIDE = "core/steps/recovering.py:", "core/writing.py:", "core/decide.py:"
 _TAINT, _RESCUE = "core/own_taint.py:", "core/rescue.py:"
 
@@ -203,21 +204,27 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
+        "record_of: a record that its own agent takes for unreadable proves something to others",
+        _PROGRESS + "record_of",
+        "return UnreadableProgress(why) if why else progress",
+        "return progress",
+    ),
+    Mutant(
         "_contradiction: a record with only half of a claim is believed",
-        _DECIDE + "_contradiction",
+        _PROGRESS + "_contradiction",
         "if bool(progress.claim) is not bool(progress.boot_left):",
         "if False:",
     ),
     Mutant(
         "_contradiction: a phase under a claim without one is believed",
-        _DECIDE + "_contradiction",
+        _PROGRESS + "_contradiction",
         "if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):",
         "if False:",
     ),
     Mutant(
         "_contradiction: a phase that this release does not know is an error",
-        _DECIDE + "_contradiction",
-        "if not _is_phase(progress.phase):",
+        _PROGRESS + "_contradiction",
+        "if not is_phase(progress.phase):",
         "if False:",
     ),
     Mutant(

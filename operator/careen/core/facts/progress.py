@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from careen.core.facts.observation import OwnerHealth
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, OwnerHealth
+from careen.core.facts.phases import Phase
 from careen.core.facts.untrusted import json_of, number, short, shown, whole
 from scheduler_core.values import Value
 
@@ -115,6 +117,42 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
         return UnreadableProgress(
             short(f"the annotation careen.dev/progress does not hold what version {version} holds: {error}")
         )
+
+
+def record_of(node: NodeView) -> Progress | UnreadableProgress:
+    """The record on the Node, or why it cannot be one that this release wrote.
+
+    Whoever judges another node by its record reads it so too: what its own agent takes for unreadable proves
+    nothing to others."""
+    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    why = "" if isinstance(progress, UnreadableProgress) else _contradiction(progress)
+    return UnreadableProgress(why) if why else progress
+
+
+def is_phase(text: str) -> bool:
+    """Whether it names a phase of this release; empty is none yet."""
+    return not text or text in {phase.value for phase in Phase}
+
+
+_UNDER_CLAIM = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING})
+
+
+def _contradiction(progress: Progress) -> str:
+    """Why the record cannot be ours, because no patch of ours writes it; empty when it can."""
+    if not is_phase(progress.phase):
+        return (
+            f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
+        )
+    phase = Phase(progress.phase) if progress.phase else Phase.IDLE
+    if bool(progress.claim) is not bool(progress.boot_left):
+        return "the annotation careen.dev/progress has only one of a claim and the boot that it is to end"
+    if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):
+        return f"the annotation careen.dev/progress says {phase} without a claim"
+    if (phase is Phase.IDLE and progress.claim) or (
+        phase is Phase.WAITING and progress.claim and not progress.is_giving_back
+    ):
+        return f"the annotation careen.dev/progress says {phase} with a claim"
+    return ""
 
 
 def _plain(value: Any) -> Any:

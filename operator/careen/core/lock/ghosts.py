@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from careen.core.facts import keys
 from careen.core.facts.observation import Holders, NodeView, Unknown
-from careen.core.facts.progress import UnreadableProgress, from_annotation
+from careen.core.facts.progress import UnreadableProgress, record_of
 from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
@@ -83,5 +82,5 @@ def watch(
 def _may_hold(node: NodeView, entry: Entry) -> bool:
     if not entry.id or entry.unread:
         return True  # kured's entry: its holder keeps no record on the Node; or one of which not all is known
-    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    progress = record_of(node)
     return isinstance(progress, UnreadableProgress) or progress.claim == entry.id

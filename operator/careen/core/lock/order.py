@@ -15,7 +15,7 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
-from careen.core.facts.progress import UnreadableProgress, from_annotation
+from careen.core.facts.progress import UnreadableProgress, record_of
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent, free_slots, slots_beside_holders
@@ -214,7 +214,7 @@ def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
 
 def need_since(node: NodeView) -> str:
     """When the node's need was first seen, RFC 3339; sorts last when its record does not say."""
-    progress = from_annotation(node.annotations.get(keys.PROGRESS))
+    progress = record_of(node)
     since = None if isinstance(progress, UnreadableProgress) else from_rfc3339(progress.need_since)
     return _NEVER if since is None else rfc3339(since)
 

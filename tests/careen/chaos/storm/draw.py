@@ -66,7 +66,8 @@ WEATHER: Mapping[str, Weather] = {
     "people at nodes": Weather(
         acts=people.NODES, but=(*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained")
     ),
-    "people at the lock": Weather(acts=people.LOCKS, but=_LOCK_HANDS),
+    # Who takes the claim id out of an entry gives that claim back.
+    "people at the lock": Weather(acts=people.LOCKS, but=(*_LOCK_HANDS, "settled")),
     "workloads": Weather(
         acts=(
             *people.WORKLOADS,

@@ -17,13 +17,16 @@ from careen.agent import observe
 from careen.cluster.wire.transport import Request
 from careen.core.facts.phases import MOVES
 from tests.careen.chaos.fleet import older, operations, people
-from tests.careen.chaos.fleet.agents import Fault, can_meet
+from tests.careen.chaos.fleet.agents import FROZEN_SECONDS, Fault, can_meet
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import World
 from tests.careen.chaos.storm.draw import ACTS, REQUESTS, STORM_SECONDS, WEATHER
 from tests.careen.chaos.storm.story import Event, Story
 
 _ROUNDS_HOME, _ROUND_SECONDS = 12, 250.0
+
+# How late an answer to each of these may be.
+SLOW_SECONDS = {Fault.SLOW.name: 12.0, **{each.name: seconds for each, seconds in FROZEN_SECONDS.items()}}
 
 
 @dataclass
@@ -66,7 +69,8 @@ def play(story: Story) -> Outcome:
             world = run_virtually(_storm(story))
     except Exception as error:
         return Outcome(story, [f"harness: {error!r}"], Tally(storms=1), tuple(traceback.format_exception(error)))
-    broken = world.verdict(but=WEATHER[story.weather].but)
+    late = max((SLOW_SECONDS.get(each.what, 0.0) for each in story.events), default=0.0)
+    broken = world.verdict(but=WEATHER[story.weather].but, answer_seconds=late)
     tally = _tally(story, world)
     tally.lost_by_older = older.dropped - before
     return Outcome(story, broken, tally, tuple(world.agents.trace) if broken else ())

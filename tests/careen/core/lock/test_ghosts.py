@@ -30,6 +30,8 @@ OTHER_CLAIM = a_marked_node(a_progress(Phase.DRAINING, claim="c2"))
 IN_PARTS = an_entry(unread='{"nodeID":"n1","id":"c1","groups":7}')
 LONG_AGO = {"n1/c1": 0.0, "n1/": 0.0}
 UNREADABLE = a_node(annotations={keys.PROGRESS: '{"version":99}'})
+ELSEWHERE = a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Elsewhere"}'})
+HALF = a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Rebooting"}'})
 
 
 def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None = None, uptime: float = 1000.0) -> bool:
@@ -44,6 +46,10 @@ def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None =
         pytest.param(an_entry(claim="older"), HOLDING, True, id="its Node carries another claim"),
         pytest.param(an_entry(), HOLDING, False, id="its Node carries this claim"),
         pytest.param(an_entry(), UNREADABLE, False, id="its Node's record cannot be read"),
+        pytest.param(
+            an_entry(), ELSEWHERE, False, id="its Node's record names a phase that this release does not know"
+        ),
+        pytest.param(an_entry(), HALF, False, id="its Node's record contradicts itself"),
         pytest.param(an_entry(), RECREATED, False, id="its Node was recreated just now"),
         pytest.param(an_entry(), None, False, id="its Node is gone just now"),
         pytest.param(an_entry(claim=""), FREE, False, id="kured's entry, which leaves no record on the Node"),
