@@ -119,14 +119,15 @@ def _cells(each: Score) -> Iterator[str]:
         str(each.drains),
         str(each.drains_in_order),
         str(each.pods),
-        _share(each.inside, each.pods),
+        share(each.inside, each.pods),
         str(each.single),
     )
-    yield from (_share(each.single_equal, each.single), _share(each.single_equal_in_order, each.single_in_order))
+    yield from (share(each.single_equal, each.single), share(each.single_equal_in_order, each.single_in_order))
     yield from (f"{each.mean_size:.2f}", str(each.superseded), f"{each.pending_said}, {each.pending_seen}")
 
 
-def _share(part: int, whole: int) -> str:
+def share(part: int, whole: int) -> str:
+    """ "3 of 4 (75.0 %)"."""
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
 
 

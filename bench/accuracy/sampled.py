@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bench.accuracy.__main__ import DEFAULT_SCHEDULER
+from bench.accuracy.__main__ import DEFAULT_SCHEDULER, misses, share
 from scheduler_core.simulation.drain import simulate_drain
 from scheduler_core.snapshot.loading import load_pages
 from tests.cluster.harness.machines.control_plane import ControlPlane, a_control_plane
@@ -62,7 +62,13 @@ def main() -> None:
         size = given.nodes[number % len(given.nodes)]
         drawn = chance.randrange(10**6)
         rows.append((f"{drawn}: {size} nodes", list(_drained(drawn, size, given.drains))))
-    print(*_table(rows), *_misses(rows), f"\n{time.time() - began:.0f} s.", sep="\n", flush=True)
+    print(
+        *_table(rows),
+        *misses([(name, _sum(each.said for each in pairs)) for name, pairs in rows]),
+        f"\n{time.time() - began:.0f} s.",
+        sep="\n",
+        flush=True,
+    )
 
 
 def _drained(seed: int, size: int, drains: int) -> Iterator[Pair]:
@@ -103,8 +109,8 @@ def _table(rows: Sequence[tuple[str, Sequence[Pair]]]) -> Iterator[str]:
 
 def _cells(pairs: Sequence[Pair]) -> Iterator[str]:
     said, known = _sum(pair.said for pair in pairs), _sum(pair.told_start for pair in pairs)
-    yield from (str(len(pairs)), str(said.pods), _share(said.inside, said.pods), _share(said.firsts, said.pods))
-    yield from (f"{said.mean_size:.2f}", _share(known.inside, known.pods), f"{known.mean_size:.2f}")
+    yield from (str(len(pairs)), str(said.pods), share(said.inside, said.pods), share(said.firsts, said.pods))
+    yield from (f"{said.mean_size:.2f}", share(known.inside, known.pods), f"{known.mean_size:.2f}")
 
 
 def _sum(scores: Iterator[Score]) -> Score:
@@ -112,10 +118,6 @@ def _sum(scores: Iterator[Score]) -> Score:
     for each in scores:
         total.add(each)
     return total
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
 
 
 def _interval(scores: Sequence[Score], chance: random.Random) -> tuple[float, float]:
@@ -126,18 +128,6 @@ def _interval(scores: Sequence[Score], chance: random.Random) -> tuple[float, fl
         shares.append(100 * sum(each.inside for each in drawn) / max(1, sum(each.pods for each in drawn)))
     shares.sort()
     return shares[_RESAMPLES // 40], shares[-1 - _RESAMPLES // 40]
-
-
-def _misses(rows: Sequence[tuple[str, Sequence[Pair]]]) -> Iterator[str]:
-    found = [(name, miss) for name, pairs in rows for pair in pairs for miss in pair.said.misses]
-    if found:
-        yield "\nMisses:\n"
-    for name, miss in found:
-        said = " + ".join("|".join(nodes) for nodes in miss.said)
-        yield (
-            f"* {name.partition(':')[0]} {miss.node}, {miss.owner}: said {said}, went to "
-            f"{' + '.join(miss.went) or 'nowhere'}: {miss.reason}"
-        )
 
 
 if __name__ == "__main__":
