@@ -242,25 +242,30 @@ class _Cycle:
         self._diagnosis = diagnosis
         self._nominated = nominated
         searched, self._passed = len(diagnosis.searched), diagnosis.passed
-        wanted = scheduler.nodes_wanted(pod, searched)
-        is_sampled = searched >= FEWEST_NODES and len(self._passed) > wanted
-        self._sample = Sample(wanted, len(self._passed)) if is_sampled else None
-        self._windows = Windows(diagnosis, wanted, scheduler.configuration.parallelism)
+        self._wanted = scheduler.nodes_wanted(pod, searched)
+        is_sampled = searched >= FEWEST_NODES and len(self._passed) > self._wanted
+        self._sample = Sample(self._wanted, len(self._passed)) if is_sampled else None
         self._tables: dict[bytes, ScoreTable] = {}
         self._given_up: CycleResult | None = None
 
     def conclude(self, search: Search | None) -> CycleResult:
         """The rest of the cycle, for one search; None looks at every node."""
         if search is None:
-            result = self._decide(self._diagnosis.nodes.snapshot.columns.in_tree_order(self._passed))
+            result = self._decide(self._passed, is_in_tree_order=False)
             # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
             is_choice = result.table is not None and len(result.best) < len(result.table.nodes)
             return replace(result, sample=self._sample) if self._sample and is_choice else result
         found = self._windows.found(search)
         next_start = (search.start + found.processed) % len(self._diagnosis.nodes)
-        return replace(self._decide(found.rows), sample=self._sample, next_start=next_start)
+        result = self._decide(found.rows, is_in_tree_order=True)
+        return replace(result, sample=self._sample, next_start=next_start)
 
-    def _decide(self, found: Rows) -> CycleResult:
+    @cached_property
+    def _windows(self) -> Windows:
+        return Windows(self._diagnosis, self._wanted, self._scheduler.configuration.parallelism)
+
+    def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
+        """The rows stand in the order in which a search found them, or in the snapshot's."""
         passed = self._scheduler.after_extenders(self._pod, self._diagnosis, found)
         if not len(passed):
             self._given_up = self._given_up or self._give_up()
@@ -268,7 +273,7 @@ class _Cycle:
         if len(passed) == 1:
             only = self._diagnosis.nodes.snapshot.columns.names[passed[0]]
             return CycleResult(self._pod, self._diagnosis, node=only, best=(only,), state=self._state)
-        return self._choose(passed)
+        return self._choose(passed, is_in_tree_order=is_in_tree_order)
 
     def _give_up(self) -> CycleResult:
         pod, diagnosis, runner = self._pod, self._diagnosis, self._runner
@@ -286,16 +291,17 @@ class _Cycle:
             state=self._state,
         )
 
-    def _choose(self, passed: Rows) -> CycleResult:
-        """`passed` stand in the order in which they were found: of equals it decides who is taken."""
-        table = self._table(np.sort(passed))
+    def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
+        """Of equals, the order in which they were found decides who is taken."""
+        table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
         best = tuple(sorted(columns.names[row] for row in table.nodes.rows[table.total == table.total.max()]))
         node = best[0]
         if self._scheduler.kube_version.tie_break == "heap" and len(best) > 1:
             totals = np.zeros(len(columns), dtype=np.int64)
             totals[table.nodes.rows] = table.total
-            node = columns.names[passed[first_of_heap(totals[passed])]]
+            found = passed if is_in_tree_order else columns.in_tree_order(passed)
+            node = columns.names[found[first_of_heap(totals[found])]]
         return CycleResult(self._pod, self._diagnosis, node=node, best=best, table=table, state=self._state)
 
     def _table(self, rows: Rows) -> ScoreTable:
