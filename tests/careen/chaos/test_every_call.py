@@ -16,9 +16,11 @@ from typing import NamedTuple
 import pytest
 
 from careen.cluster.wire.transport import Request
-from tests.careen.chaos.fleet.agents import FROZEN_SECONDS, Fault, Plan, can_meet
+from tests.careen.chaos.fleet.agents import FROZEN_SECONDS, Fault, can_meet
+from tests.careen.chaos.fleet.branches import Branch, judged
 from tests.careen.chaos.fleet.call_sites import CallSite, all_call_sites, current_call_site
 from tests.careen.chaos.fleet.stories import STORIES, Story, told
+from tests.careen.chaos.fleet.world import World
 
 EVERY = int(os.environ.get("CHAOS_EVERY", "997"))
 """Each so many-th pair of request and fault is tried. `make test` takes a sample, `make crash-points` a twentieth."""
@@ -96,10 +98,6 @@ def _taint_seconds(fault: Fault) -> float:
     return 15.0 + FROZEN_SECONDS.get(fault, 60.0)
 
 
-def one_fault(number: int, fault: Fault) -> Plan:
-    return lambda at, _node, _request: fault if at == number else None
-
-
 def test_the_stories_reach_every_place_that_asks_the_api_server() -> None:
     """Either list tells what the other has missed: a place that no story reaches, or a request from a place that
     the list does not know."""
@@ -142,11 +140,20 @@ def test_whatever_befalls_any_request_no_rule_breaks_and_everybody_comes_home(na
     """From the first read to the last write: between any two requests there is no state that leads nowhere."""
     pairs = [(fault, each) for fault in Fault for each in tried(name, fault, EVERY)][part::PARTS]
     assert pairs, "nothing is tried here"
+    faults: dict[int, list[Fault]] = {}
     for fault, each in pairs:
-        world = told(STORIES[name], one_fault(each.number, fault))
+        faults.setdefault(each.number, []).append(fault)
+
+    def judge(world: World, branch: Branch) -> str:
         broken = world.verdict(
             but=STORIES[name].tolerated,
-            taint_seconds=_taint_seconds(fault),
-            answer_seconds=SLOW_SECONDS.get(fault, 0.0),
+            taint_seconds=_taint_seconds(branch.fault),
+            answer_seconds=SLOW_SECONDS.get(branch.fault, 0.0),
         )
-        assert not broken, f"{fault.name} befalls request {each.number}, {each.site}: {world.told(broken)}"
+        return world.told(broken) if broken else ""
+
+    judgements = judged(STORIES[name], faults, judge)
+    assert judgements.keys() == {Branch(each.number, fault) for fault, each in pairs}
+    for fault, each in pairs:
+        wrong = judgements[Branch(each.number, fault)]
+        assert not wrong, f"{fault.name} befalls request {each.number}, {each.site}: {wrong}"

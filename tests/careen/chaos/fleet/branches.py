@@ -1,0 +1,86 @@
+"""One telling of a story, and each other end that a fault leads it to: what comes before the fault is told once."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import traceback
+import warnings
+from asyncio import events
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from careen.cluster.wire.transport import Request
+from tests.careen.chaos.fleet.agents import Fault
+from tests.careen.chaos.fleet.stories import Story, told
+from tests.careen.chaos.fleet.world import World
+
+
+class Branch(NamedTuple):
+    """The story in which one request meets a fault."""
+
+    number: int
+    fault: Fault
+
+
+Judge = Callable[[World, Branch], str]
+"""What is wrong at the end of a branch; an empty text if nothing is."""
+
+
+def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) -> dict[Branch, str]:
+    """The judgement of each branch.
+
+    A process of its own tells a branch from its fault to its end, so the part before the fault is not told again: half
+    of the story, on average. The story must run on virtual time: a forked process has none of its parent's threads."""
+    judgements: dict[Branch, str] = {}
+    own: list[tuple[Branch, int]] = []
+
+    def plan(number: int, _node: str, _request: Request) -> Fault | None:
+        for fault in () if own else faults.get(number, ()):
+            branch = Branch(number, fault)
+            reader, writer = os.pipe()
+            if (child := _forked()) == 0:
+                own.append((branch, writer))
+                return fault
+            os.close(writer)
+            judgements[branch] = _read_to_the_end(reader, child)
+        return None
+
+    try:
+        world = told(story, plan)
+        text = judge(world, own[0][0]) if own else ""
+    except BaseException:
+        if not own:
+            raise
+        text = traceback.format_exc()
+    if own:
+        _end_with(own[0][1], text)
+    return judgements
+
+
+def _forked() -> int:
+    """The child's number, and 0 in the child, which runs the same loop."""
+    loop = asyncio.get_running_loop()
+    with warnings.catch_warnings():
+        # Python 3.12 and newer warn of threads in the parent: the runner has one, and the child needs none.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        gc.disable()  # a collection writes to every object, so that each page of the parent would be copied
+        events._set_running_loop(loop)  # asyncio forgets it at a fork
+    return child
+
+
+def _read_to_the_end(reader: int, child: int) -> str:
+    with os.fdopen(reader) as stream:
+        text = stream.read()
+    _, status = os.waitpid(child, 0)
+    return text if status == 0 else f"{text}\nthe branch's process ended with status {status}"
+
+
+def _end_with(writer: int, text: str) -> None:
+    """Without what Python and the test runner do at an end: that is the parent's."""
+    with os.fdopen(writer, "w") as stream:
+        stream.write(text)
+    os._exit(0)

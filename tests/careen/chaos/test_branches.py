@@ -1,0 +1,46 @@
+"""A branch of a story ends as the whole story with the same fault does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.careen.chaos.fleet.agents import Fault
+from tests.careen.chaos.fleet.branches import Branch, judged
+from tests.careen.chaos.fleet.stories import STORIES, told
+from tests.careen.chaos.fleet.world import World
+
+STORY = STORIES["one after another"]
+FAULTS = {20: [Fault.LOST_AFTER], 60: [Fault.LOST_AFTER, Fault.SLOW], 90: [Fault.LOST_AFTER]}
+
+
+def trace(world: World) -> str:
+    """Without the names of claims and processes, which are drawn anew in each telling."""
+    return re.sub(r"\b[0-9a-f]{16}\b", "…", "\n".join(world.agents.trace))
+
+
+def test_every_branch_is_the_story_in_which_one_request_meets_the_fault() -> None:
+    branches = judged(STORY, FAULTS, lambda world, _: trace(world))
+    assert branches == {
+        Branch(number, fault): trace(
+            told(STORY, lambda at, _, __, number=number, fault=fault: fault if at == number else None)
+        )
+        for number, faults in FAULTS.items()
+        for fault in faults
+    }
+    assert len(set(branches.values())) == 4, "no fault made a difference"
+
+
+def test_a_branch_that_cannot_be_told_to_its_end_says_why() -> None:
+    def judge(_world: World, branch: Branch) -> str:
+        raise KeyError(branch.number)
+
+    [text] = judged(STORY, {30: [Fault.SLOW]}, judge).values()
+    assert "KeyError: 30" in text
+
+
+def test_a_story_that_breaks_before_any_fault_breaks_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(World, "until_home", None)
+    with pytest.raises(TypeError):
+        judged(STORY, {30: [Fault.SLOW]}, lambda world, _: trace(world))
