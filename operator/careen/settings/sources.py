@@ -110,6 +110,11 @@ def _beyond_the_config_map(given: Mapping[str, Sequence[Given]], settings: Setti
     ]
 
 
+def is_written(name: str, flags: Mapping[str, Sequence[str]], environment: Mapping[str, str]) -> bool:
+    """Whether a person has given the setting as a flag or a variable."""
+    return name in flags or any(variable(name, prefix) in environment for prefix in ("CAREEN", "KURED"))
+
+
 def contradictions(settings: Settings) -> list[str]:
     """Pairs of values that cannot both be meant."""
     found = nobody(settings)
@@ -223,8 +228,8 @@ def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, list[Given]]:
     }
 
 
-# What the kubelet puts into a pod's environment for each Service of its namespace (pkg/kubelet/envvars): by name and by
-# value, because a Service called careen-metrics makes CAREEN_METRICS_PORT, and KURED_METRIC_PORT=9090 is a typing error.
+# What the kubelet puts into a pod's environment for each Service of its namespace (pkg/kubelet/envvars). A name that
+# ends in PORT alone says nothing: a Service careen-metrics makes CAREEN_METRICS_PORT; KURED_METRIC_PORT=9090 is wrong.
 _LINK_BY_NAME = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 _LINKED_ADDRESS = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 

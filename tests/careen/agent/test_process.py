@@ -487,7 +487,7 @@ def test_an_agent_that_is_stopped_at_any_moment_of_its_start_ends_as_completed(n
     agent.process.send_signal(signal.SIGTERM)
     assert agent.ends() == 0
     codes = {}
-    for moment in range(0, 25):
+    for moment in range(25):
         agent = start_of_the_image(node)
         wait_until(lambda agent=agent, until=whole * moment / 20: _processor_seconds(agent) >= until)
         agent.process.send_signal(signal.SIGTERM)
