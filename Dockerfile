@@ -10,24 +10,53 @@ WORKDIR /source
 # The dependencies change less often than the code: their layer is kept as long as the lock stays as it is. Nothing is
 # installed whose hash is not in a lock: `make lock` writes both.
 COPY requirements.lock requirements-build.lock ./
-RUN python -m venv /opt/careen && /opt/careen/bin/python -m pip install --no-cache-dir --quiet --no-deps --require-hashes -r requirements.lock \
- && python -m venv /opt/build && /opt/build/bin/python -m pip install --no-cache-dir --quiet --no-deps --require-hashes -r requirements-build.lock
+RUN python -m venv /opt/careen && /opt/careen/bin/python -m pip install --no-cache-dir --no-compile --quiet --no-deps --require-hashes -r requirements.lock \
+ && python -m venv /opt/build && /opt/build/bin/python -m pip install --no-cache-dir --no-compile --quiet --no-deps --require-hashes -r requirements-build.lock
+# Programs of the dependencies: nobody calls them in the image, and some belong to what is removed below.
+RUN find /opt/careen/bin -type f ! -name 'python*' -delete
 COPY pyproject.toml README.md LICENSE ./
 COPY operator operator
 COPY scheduler_core scheduler_core
-# Without isolation, which would fetch the build's tools anew, whatever they are by then.
-RUN /opt/build/bin/python -m pip wheel --no-cache-dir --quiet --no-deps --no-build-isolation --no-index --wheel-dir /tmp/wheel . \
- && /opt/careen/bin/python -m pip install --no-cache-dir --quiet --no-deps --no-index /tmp/wheel/*.whl
-# Of the client: its asyncio twin (more than half of it) and the typed APIs. Of numpy: headers, tests and its Fortran tool.
-# And what installed all this. Nothing of it is imported by careen or by what careen imports.
+# Without isolation, which would fetch the build's tools anew, whatever they are by then. Without an index: scheduler_core
+# comes from here, whoever has that name elsewhere.
+RUN /opt/build/bin/python -m pip wheel --no-cache-dir --quiet --no-deps --no-build-isolation --no-index --wheel-dir /tmp/wheel ./scheduler_core . \
+ && /opt/careen/bin/python -m pip install --no-cache-dir --no-compile --quiet --no-deps --no-index /tmp/wheel/*.whl
+# What careen never imports, and neither does anything that it imports: docs/image.md has the gain of each. Of the client its
+# asyncio twin, the typed APIs and their models; of numpy everything but arrays; what reads dates written by people; what
+# colours source code and reads Markdown for a terminal; translations of apprise; and what installed all this.
 RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
+      aiohttp_retry aiohttp_retry-*.dist-info \
+      apprise/i18n/*/ \
+      dateparser dateparser_* dateparser-*.dist-info \
       kubernetes/aio \
       kubernetes/client/api \
+      kubernetes/client/models/[a-z]* \
+      markdown_it markdown_it_py-*.dist-info \
+      mdurl mdurl-*.dist-info \
+      numpy/_core/_*_tests.*.so \
+      numpy/_core/_simd.*.so \
       numpy/_core/include \
+      numpy/_core/lib \
       numpy/_core/tests \
+      numpy/distutils \
+      numpy/doc \
       numpy/f2py \
-      pip \
-      setuptools
+      numpy/fft \
+      numpy/ma \
+      numpy/polynomial \
+      numpy/random \
+      numpy/testing \
+      numpy/tests \
+      numpy/*/tests \
+      pygments pygments-*.dist-info \
+      pytz pytz-*.dist-info \
+      regex regex-*.dist-info \
+      tzlocal tzlocal-*.dist-info \
+      pip pip-*.dist-info \
+      pkg_resources \
+      setuptools setuptools-*.dist-info \
+      _distutils_hack distutils-precedence.pth \
+ && find . -name '*.pyi' -delete
 # A SIGTERM that comes while Python itself starts waits until careen can answer it; else the pod would end as failed.
 RUN sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM |' /opt/careen/bin/careen /opt/careen/bin/kubectl-careen /opt/careen/bin/kured
 # The root file system is read-only in the cluster: without bytecode in the image each start would compile everything
@@ -35,12 +64,10 @@ RUN sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM |' /opt/careen/bin/care
 RUN /opt/careen/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/careen/lib
 
 FROM ${BASE}
-LABEL org.opencontainers.image.title="careen" \
-      org.opencontainers.image.description="Reboots a Kubernetes fleet node by node" \
-      org.opencontainers.image.licenses="Apache-2.0"
 # The official image ships the standard library without bytecode. nsenter carries the reboot command to the host;
 # that it is there is checked here rather than on the first node that wants to reboot.
-RUN python -m compileall -q -j 0 -x '/(test|tests|idlelib|lib2to3|tkinter|turtledemo)/' /usr/local/lib/python3* || true \
+RUN python -m compileall -q -j 0 -x '/(test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|site-packages|dist-packages)/' \
+      "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" || true \
  && nsenter --version
 COPY --from=build /opt/careen /opt/careen
 ENV PATH=/opt/careen/bin:$PATH \
@@ -50,5 +77,15 @@ ENV PATH=/opt/careen/bin:$PATH \
 RUN ln -s /opt/careen/bin/kured /usr/bin/kured && kured --help > /dev/null
 # Root, as kured's image: PID 1, which reboots the host, is root's, and kured's manifests do not ask for a user. Commands for
 # people need none: `--user 65532`, or `runAsNonRoot` and `runAsUser` in their pod.
+# The build adds revision and date: `make image` and `make image-release`.
+ARG BASE
+LABEL org.opencontainers.image.title="careen" \
+      org.opencontainers.image.description="Reboots a Kubernetes fleet node by node" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.url="https://careen.dev" \
+      org.opencontainers.image.source="https://careen.dev/source" \
+      org.opencontainers.image.documentation="https://careen.dev/source/docs/operations.md" \
+      org.opencontainers.image.base.name="${BASE}"
 ENTRYPOINT ["careen"]
 CMD ["agent"]

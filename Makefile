@@ -34,14 +34,14 @@ help: ## this list
 install: $(INSTALLED) ## a virtual environment in .venv with everything the other targets need
 
 # pip learnt dependency groups in 25.1; the one that comes with Python 3.11 is older.
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml scheduler_core/pyproject.toml
 	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "careen needs Python 3.11 or newer; '$(PYTHON3)' is $$($(PYTHON3) --version 2>&1). Try: make PYTHON3=python3.11" >&2; exit 1; }
 	@test -x $(PYTHON) || $(PYTHON3) -m venv $(VENV) \
 		|| { echo "cannot make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "installing what pyproject.toml names into $(VENV)"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable . --group test --group check
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable ./scheduler_core --editable . --group test --group check
 	@touch $@
 
 .PHONY: demo
@@ -65,7 +65,7 @@ docs: $(INSTALLED) ## writes the generated pages of docs/ again
 
 .PHONY: image
 image: ## the container image
-	docker build --tag $(IMAGE) .
+	docker build $(BUILD_LABELS) --tag $(IMAGE) .
 
 .PHONY: clean
 clean: ## removes everything that the other targets made, except .venv

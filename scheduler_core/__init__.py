@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from scheduler_core.snapshot.loading import load_objects, load_pages
     from scheduler_core.snapshot.snapshot import Snapshot
 
+__version__ = "0.1.0"
+
 _HOME = {
     "BindingCycle": "scheduler_core.framework.binding",
     "Configuration": "scheduler_core.config.configuration",

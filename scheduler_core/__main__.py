@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import TextIO
 
+from scheduler_core import __version__
+
 # Cases of a few nodes are quick; handing them over one at a time would cost more than judging them.
 _CASES_AT_A_TIME = 8
 
@@ -20,6 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m scheduler_core", description="kube-scheduler's decisions, reproduced."
     )
+    parser.add_argument("--version", action="version", version=f"scheduler_core, version {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     judge = commands.add_parser("judge", help="judge cases: a JSON line in, an answer line out")
     judge.add_argument(

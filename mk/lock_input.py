@@ -1,0 +1,31 @@
+"""What a lock is made from: `lock_input.py run` for requirements.lock, `lock_input.py build` for requirements-build.lock.
+
+Both distributions of this repository count, and neither is asked of an index: whoever has their names there is not us."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECTS = [tomllib.loads((ROOT / path).read_text()) for path in ("pyproject.toml", "scheduler_core/pyproject.toml")]
+OURS = {project["project"]["name"] for project in PROJECTS}
+
+
+def wanted(kind: str) -> list[str]:
+    """The requirements of `kind`, "run" or "build", each once and in the order in which they are written."""
+    lists = [
+        project["project"]["dependencies"] if kind == "run" else project["build-system"]["requires"]
+        for project in PROJECTS
+    ]
+    return [each for each in dict.fromkeys(sum(lists, [])) if _name(each) not in OURS]
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].replace("-", "_")
+
+
+if __name__ == "__main__":
+    sys.stdout.write("".join(f"{each}\n" for each in wanted(sys.argv[1])))
