@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cluster.harness.workloads import daemon_set, deployment, on_node
 from tests.nodes.harness.story import Story
 from tests.nodes.harness.workloads import before_stop
-from tests.cluster.harness.workloads import daemon_set, deployment, on_node
 
 pytestmark = pytest.mark.cluster
 

@@ -1,4 +1,4 @@
-"""The control plane for real kubelets: etcd, API server, scheduler and controllers, on the bridge that joins the machines."""
+"""The control plane for real kubelets: etcd, API server, scheduler, controllers, on the bridge that joins the machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _AUDIT = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
-    "rules": [{"level": "None", "verbs": ["get", "list", "watch"], "userGroups": ["system:nodes"]}, {"level": "Metadata"}],
+    "rules": [
+        {"level": "None", "verbs": ["get", "list", "watch"], "userGroups": ["system:nodes"]},
+        {"level": "Metadata"},
+    ],
 }
 
 
@@ -42,7 +45,9 @@ class ControlPlane:
         self._start("apiserver", *self._api_server_flags())
         self.admin = self.client()
         self._wait_until_ready()
-        self._start("scheduler", "--kubeconfig", folder / "scheduler.kubeconfig", "--leader-elect=false", "--secure-port=0")
+        self._start(
+            "scheduler", "--kubeconfig", folder / "scheduler.kubeconfig", "--leader-elect=false", "--secure-port=0"
+        )
         self._start(
             "kcm",
             *("--kubeconfig", folder / "controllers.kubeconfig", "--leader-elect=false", "--secure-port=0"),
@@ -85,7 +90,11 @@ class ControlPlane:
     def _start(self, program: str, *flags: str | Path) -> None:
         with (self.folder / f"{program}.log").open("ab") as log:
             self._programs[program] = subprocess.Popen(
-                [CONTROL_PLANE, program, *map(str, flags)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
+                [CONTROL_PLANE, program, *map(str, flags)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
             )
 
     def _api_server_flags(self) -> list[str]:
@@ -94,9 +103,16 @@ class ControlPlane:
             *("--etcd-servers=http://127.0.0.1:2379", "--secure-port=443", "--bind-address=0.0.0.0"),
             *(f"--advertise-address={ADDRESS}", f"--cert-dir={folder}", "--profiling=false"),
             *(f"--tls-cert-file={folder}/api.crt", f"--tls-private-key-file={folder}/api.key"),
-            *("--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={folder}/accounts.key"),
+            *(
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-account-key-file={folder}/accounts.key",
+            ),
             *(f"--service-account-signing-key-file={folder}/accounts.key", f"--token-auth-file={folder}/tokens.csv"),
-            *("--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true"),
+            *(
+                "--authorization-mode=Node,RBAC",
+                "--enable-admission-plugins=NodeRestriction",
+                "--allow-privileged=true",
+            ),
             *("--service-cluster-ip-range=10.96.0.0/16", "--kubelet-preferred-address-types=InternalIP"),
             *(f"--kubelet-client-certificate={folder}/kubelets.crt", f"--kubelet-client-key={folder}/kubelets.key"),
             *(f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={self.audit_log}"),

@@ -24,9 +24,26 @@ _REBOOT = 133
 _UNITS = ("lab-boot.service", "containerd.service", "kubelet.service")
 # What would change the computer (its devices, its sysctls, its modules), and what nobody needs here.
 _MASKED = (
-    *("systemd-udevd.service", "systemd-udev-trigger.service", "systemd-sysctl.service", "systemd-modules-load.service"),
-    *("console-getty.service", "getty@.service", "getty.target", "systemd-resolved.service", "systemd-networkd.service"),
-    *("systemd-timesyncd.service", "apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_reap.service", "fstrim.timer"),
+    *(
+        "systemd-udevd.service",
+        "systemd-udev-trigger.service",
+        "systemd-sysctl.service",
+        "systemd-modules-load.service",
+    ),
+    *(
+        "console-getty.service",
+        "getty@.service",
+        "getty.target",
+        "systemd-resolved.service",
+        "systemd-networkd.service",
+    ),
+    *(
+        "systemd-timesyncd.service",
+        "apt-daily.timer",
+        "apt-daily-upgrade.timer",
+        "e2scrub_reap.service",
+        "fstrim.timer",
+    ),
     "systemd-journald-audit.socket",
 )
 
@@ -71,6 +88,7 @@ class Machine:
         if process is not None and process.poll() is None:
             os.kill(self.first_process(), signal.SIGKILL)
             process.wait()
+            self._went_down()
 
     def run(self, *words: str, check: bool = True) -> str:
         """What a command on the machine prints; as root there."""
@@ -86,7 +104,7 @@ class Machine:
     def first_process(self) -> int:
         """Its systemd, as a process of ours. Raises LookupError when the machine is not up."""
         for pid in _children(self._process.pid) if self._process else ():
-            if os.readlink(f"/proc/{pid}/ns/pid") != os.readlink("/proc/self/ns/pid"):
+            if Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink():
                 return pid
         raise LookupError(f"{self.name} is not up")
 
@@ -149,16 +167,16 @@ class Machine:
 
     def _keep_running(self) -> None:
         while self._wanted:
-            begun = time.time()
-            if self.reboots and not self.reboots[-1].ready_at:
-                self.reboots[-1].ready_at = begun  # until the story says it better: when its node was Ready
             self._process = self._boot()
             code = self._process.wait()
             if self._wanted:
-                self.reboots.append(Reboot(asked_at=time.time(), boot_left="", by_agent=not self.by_hand))
-                self.by_hand = False
+                self._went_down()
                 if code != _REBOOT:
                     self.crashes.append((time.time(), code))
+
+    def _went_down(self) -> None:
+        self.reboots.append(Reboot(asked_at=time.time(), boot_left="", by_agent=not self.by_hand))
+        self.by_hand = False
 
     def _boot(self) -> subprocess.Popen[bytes]:
         environment = {
@@ -181,9 +199,7 @@ class Machine:
 
 
 def _children(pid: int) -> list[int]:
-    return [
-        int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()
-    ]
+    return [int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
 
 
 def _mount(*words: object) -> None:

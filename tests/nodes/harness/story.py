@@ -77,11 +77,15 @@ class Story:
         for machine in self.machines if machines is None else machines:
             machine.want_reboot()
 
-    def kill_agent(self, machine: Machine) -> None:
-        """Its container's first process is killed; the kubelet starts another one."""
-        pids = machine.run("pgrep", "-f", "^/opt/careen/bin/python3? /opt/careen/bin/(careen|kured)").split()
-        assert pids, f"no agent on {machine.name}"
-        machine.run("kill", "-KILL", pids[0])
+    def kill_agent(self, machine: Machine) -> bool:
+        """Its container's first process is killed; the kubelet starts another. False when none is there."""
+        try:
+            pids = machine.run(
+                "pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /opt/careen/bin/careen", check=False
+            ).split()
+        except LookupError:  # the machine is down
+            return False
+        return bool(pids) and bool(machine.run("sh", "-c", f"kill -KILL {pids[0]} && echo killed", check=False))
 
     def agent_pod(self, machine: Machine) -> Object:
         label = f"name={self.identity.daemonset}"
@@ -133,9 +137,10 @@ class Story:
         return True
 
     def events(self, reason: str) -> list[str]:
-        """The nodes that such Events of careen are about."""
+        """The nodes that such Events of careen are about. A kubelet has some of the same name."""
         found = self.lab.plane.admin.list("/api/v1/namespaces/default/events")
-        return sorted(event["involvedObject"]["name"] for event in found if event.get("reason") == reason)
+        ours = [event for event in found if event.get("source", {}).get("component") != "kubelet"]
+        return sorted(event["involvedObject"]["name"] for event in ours if event.get("reason") == reason)
 
     # -- waiting
 
@@ -167,16 +172,17 @@ class Story:
 
     # -- judging
 
-    def judge(self, *machines: Machine, concurrency: int = 1, reboots: int = 1) -> None:
-        """What holds in every story that ends well: each of the machines (all, unless named) booted so often and no other at
-        all, each under a claim; no two nodes were away at once; every pod that was drained left by eviction, and its budget
-        was kept; nothing of careen is left, and nobody holds the lock."""
+    def judge(self, *machines: Machine, concurrency: int = 1, reboots: int = 1, lock_was_lost: bool = False) -> None:
+        """What holds in every story that ends well: each of the machines (all, unless named) booted so often and no
+        other at all, each under a claim; no more nodes than allowed were away at once; every pod that was drained left
+        by eviction, and its budget was kept; nothing of careen is left, and nobody holds the lock."""
         end = time.time()
         seen = self.observer.seen
         for machine in self.machines:
             self._tell_when_ready(machine)
         expected = {machine.name: reboots if machine in (machines or self.machines) else 0 for machine in self.machines}
-        sentences = broken(seen, {machine.name: machine for machine in self.machines}, concurrency=concurrency, end=end)
+        hosts = {machine.name: machine for machine in self.machines}
+        sentences = broken(seen, hosts, concurrency=concurrency, end=end, lock_was_lost=lock_was_lost)
         sentences += left_without_eviction(seen)
         sentences += budget_was_kept(seen, "web", replicas=4, unavailable=1)
         sentences += rebooted_often(seen, expected)
@@ -207,22 +213,40 @@ class Story:
         for machine in self.machines:
             if not machine.up:
                 machine.power_on()
-        names = " ".join(machine.name for machine in self.machines)
         self.wait_for("every node is Ready", self.lab.all_ready)
         for machine in self.machines:
             machine.run("rm", "-rf", "/run/reboot-required", "/etc/lab/static/story.yaml")
-        kubectl = self.lab.kubectl
-        kubectl("delete", "namespace", "careen", SHOP, "--ignore-not-found")
-        kubectl("delete", "daemonset", "kured", "-n", KURED.namespace, "--ignore-not-found", "--cascade=foreground")
-        kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings"
-        kubectl("delete", kinds, "-l", "app.kubernetes.io/name=careen", "--ignore-not-found")
-        kubectl("uncordon", *names.split())
-        kubectl("taint", "node", *names.split(), "careen.dev/reboot-", check=False)
-        for key in ("hold", "last-reboot", "phase"):
-            kubectl("annotate", "node", *names.split(), f"careen.dev/{key}-")
+        for path in self._ours():
+            self.lab.plane.admin.delete(path, {"propagationPolicy": "Foreground"})
+        for machine in self.machines:
+            self._clear_node(machine)
+        self.wait_for("everything is gone", lambda: not any(map(self.lab.plane.admin.find, self._ours())))
         self.observer.close()
 
     # -- inside
+
+    def _ours(self) -> list[str]:
+        """Everything that a story may have made, namespaces first."""
+        admin, rights = self.lab.plane.admin, "/apis/rbac.authorization.k8s.io/v1"
+        policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+        kinds = (f"{rights}/clusterroles", f"{rights}/clusterrolebindings", f"{policies}ies", f"{policies}ybindings")
+        select = "app.kubernetes.io/name=careen"
+        return [
+            *(f"/api/v1/namespaces/{name}" for name in (CAREEN.namespace, SHOP)),
+            KURED.path,
+            *(
+                f"{kind}/{item['metadata']['name']}"
+                for kind in kinds
+                for item in admin.list(kind, labelSelector=select)
+            ),
+        ]
+
+    def _clear_node(self, machine: Machine) -> None:
+        admin, path = self.lab.plane.admin, f"/api/v1/nodes/{machine.name}"
+        node = admin.get(path)
+        taints = [one for one in node["spec"].get("taints", ()) if not one["key"].startswith("careen.dev/")]
+        annotations = {key: None for key in node["metadata"]["annotations"] if key.startswith("careen.dev/")}
+        admin.patch(path, {"spec": {"unschedulable": None, "taints": taints}, "metadata": {"annotations": annotations}})
 
     def _observe(self, identity: Identity) -> Observer:
         observer = Observer(
