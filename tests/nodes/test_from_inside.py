@@ -61,7 +61,7 @@ def test_by_signal_no_socket_is_reached_and_only_the_lock_folder_is_written(stor
 
 
 def test_by_command_nothing_of_the_host_is_mounted_and_the_first_process_is_the_only_way(story: Story) -> None:
-    """The default method is root on the host through process 1, as SECURITY.md says; the container itself has nothing."""
+    """The default method is root on the host through process 1, as SECURITY.md says; the container has nothing."""
     story.install()
     found = json.loads(story.in_agent(story.machines[0], _PROBE))
     assert [path for path in found["connected"] if not path.startswith("/proc/")] == []

@@ -1,4 +1,4 @@
-"""The control plane for real kubelets: etcd, API server, scheduler, controllers, on the bridge that joins the machines."""
+"""The control plane for real kubelets: etcd, API server, scheduler and controllers, on the machines' bridge."""
 
 from __future__ import annotations
 

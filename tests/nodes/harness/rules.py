@@ -1,4 +1,4 @@
-"""What must hold on real nodes beyond the rules of tests/cluster: evictions, budgets, how often a machine booted. Pure."""
+"""What must hold on real nodes beyond the rules of tests/cluster: evictions, budgets, how often it booted. Pure."""
 
 from __future__ import annotations
 
