@@ -29,6 +29,14 @@ def test_all_three_reboot_one_after_another_under_a_budget(story: Story, compone
     assert story.events("Rebooted") == ["n1", "n2", "n3"]
 
 
+def test_kureds_own_manifests_with_only_the_image_changed_reboot_all_three(story: Story) -> None:
+    story.workloads()
+    story.install_as_kured()
+    story.want_reboot()
+    story.finishes()
+    story.judge()
+
+
 def test_an_agent_killed_while_it_drains_drains_on_and_reboots_once(story: Story) -> None:
     machine = story.machines[0]
     slow = deployment("slow", 2, containers=[before_stop(8)], **on_node(machine.name))

@@ -174,6 +174,10 @@ class Machine:
                 if code != _REBOOT:
                     self.crashes.append((time.time(), code))
 
+    def _group(self) -> str:
+        """Its cgroup: of this run alone, also beside runs of other working copies."""
+        return f"careen-nodes/{self.folder.parent.stat().st_ino}/{self.name}"
+
     def _went_down(self) -> None:
         self.reboots.append(Reboot(asked_at=time.time(), boot_left="", by_agent=not self.by_hand))
         self.by_hand = False
@@ -186,7 +190,7 @@ class Machine:
             "SYSTEMD_SECCOMP": "0",  # containers have profiles of their own, and runc needs the calls to make them
         }
         command = [
-            *(str(NODES / "machine" / "in-groups"), f"careen-nodes/{os.getpid()}/{self.name}"),
+            *(str(NODES / "machine" / "in-groups"), self._group()),
             *("systemd-nspawn", "--boot", "-D", str(self.root), f"--machine={self.name}", f"--hostname={self.name}"),
             *("--register=no", "--keep-unit", "--settings=no", "--capability=all", "--network-bridge=br0"),
             *("--link-journal=no", "--resolv-conf=off", "--timezone=off"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -20,10 +21,11 @@ from tests.cluster.harness.rules import broken, not_cleaned_up
 from tests.cluster.harness.workloads import SHOP, budget, path_of
 from tests.nodes.harness.lab import Lab
 from tests.nodes.harness.machine import Machine
-from tests.nodes.harness.paths import REPOSITORY
+from tests.nodes.harness.paths import NODES, REPOSITORY
 from tests.nodes.harness.rules import budget_was_kept, left_without_eviction, rebooted_often
 from tests.nodes.harness.workloads import web
 
+_IMAGE = "careen.invalid/careen"
 T = TypeVar("T")
 
 
@@ -55,9 +57,18 @@ class Story:
     def agents_are_ready(self) -> None:
         self.wait_for("every agent is Ready", self._agents_are_ready)
 
+    def install_as_kured(self) -> None:
+        """kured's own manifests with nothing changed but the image; returns when every agent is Ready."""
+        self.acts_as(KURED)
+        for name in ("kured-rbac.yaml", "kured-ds.yaml"):
+            text = (NODES / "kured" / name).read_text()
+            self.lab.kubectl("apply", "-f", "-", given=re.sub(r"ghcr.io/kubereboot/kured:\S+", f"{_IMAGE}:0.1.0", text))
+        self.agents_are_ready()
+
     def workloads(self, *items: Object) -> None:
         """Four pods `web` under a budget of one, and these; returns when all pods are ready."""
-        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
+        if not self.lab.plane.admin.find(f"/api/v1/namespaces/{SHOP}"):
+            self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
         self.create(web(), budget("web", max_unavailable=1), *items)
         self.wait_for("every workload is ready", self.workloads_are_ready)
 
@@ -81,7 +92,7 @@ class Story:
         """Its container's first process is killed; the kubelet starts another. False when none is there."""
         try:
             pids = machine.run(
-                "pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /opt/careen/bin/careen", check=False
+                "pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /(opt/careen|usr)/bin/(careen|kured)", check=False
             ).split()
         except LookupError:  # the machine is down
             return False
@@ -216,30 +227,25 @@ class Story:
         self.wait_for("every node is Ready", self.lab.all_ready)
         for machine in self.machines:
             machine.run("rm", "-rf", "/run/reboot-required", "/etc/lab/static/story.yaml")
-        for path in self._ours():
-            self.lab.plane.admin.delete(path, {"propagationPolicy": "Foreground"})
+        self._take_all_away()
         for machine in self.machines:
             self._clear_node(machine)
-        self.wait_for("everything is gone", lambda: not any(map(self.lab.plane.admin.find, self._ours())))
         self.observer.close()
 
     # -- inside
 
-    def _ours(self) -> list[str]:
-        """Everything that a story may have made, namespaces first."""
-        admin, rights = self.lab.plane.admin, "/apis/rbac.authorization.k8s.io/v1"
+    def _take_all_away(self) -> None:
+        """Workloads, agents and policies. Namespaces and rights stay: what deletes a namespace takes its time."""
+        admin = self.lab.plane.admin
+        now = {"propagationPolicy": "Background", "gracePeriodSeconds": 1}
         policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
-        kinds = (f"{rights}/clusterroles", f"{rights}/clusterrolebindings", f"{policies}ies", f"{policies}ybindings")
-        select = "app.kubernetes.io/name=careen"
-        return [
-            *(f"/api/v1/namespaces/{name}" for name in (CAREEN.namespace, SHOP)),
-            KURED.path,
-            *(
-                f"{kind}/{item['metadata']['name']}"
-                for kind in kinds
-                for item in admin.list(kind, labelSelector=select)
-            ),
-        ]
+        paths = [f"{policies}ybindings", f"{policies}ies", CAREEN.path, KURED.path]
+        paths += [f"/apis/apps/v1/namespaces/{SHOP}/{kind}" for kind in ("deployments", "statefulsets", "daemonsets")]
+        paths += [f"/apis/policy/v1/namespaces/{SHOP}/poddisruptionbudgets"]
+        pods = [f"/api/v1/namespaces/{name}/pods" for name in (CAREEN.namespace, KURED.namespace, SHOP)]
+        for path in [*paths, *pods, "/api/v1/namespaces/default/events"]:
+            admin.delete(path, now)
+        self.wait_for("every pod is gone", lambda: not any(admin.list(path) for path in pods))
 
     def _clear_node(self, machine: Machine) -> None:
         admin, path = self.lab.plane.admin, f"/api/v1/nodes/{machine.name}"
@@ -291,7 +297,7 @@ class Story:
         kustomization = {
             "resources": [manifests],
             "components": [f"{manifests}/{component}" for component in components],
-            "images": [{"name": "careen.invalid/careen", "newTag": tag}],
+            "images": [{"name": _IMAGE, "newTag": tag}],
             "patches": (patches if flags else []) + ([config] if settings else []),
         }
         (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
