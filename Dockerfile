@@ -28,6 +28,8 @@ RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
       numpy/f2py \
       pip \
       setuptools
+# A SIGTERM that comes while Python itself starts waits until careen can answer it; else the pod would end as failed.
+RUN sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM |' /opt/careen/bin/careen /opt/careen/bin/kubectl-careen /opt/careen/bin/kured
 # The root file system is read-only in the cluster: without bytecode in the image each start would compile everything
 # anew, in memory.
 RUN /opt/careen/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/careen/lib
@@ -44,7 +46,9 @@ COPY --from=build /opt/careen /opt/careen
 ENV PATH=/opt/careen/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
-# An unprivileged user: enough for the commands for people. The DaemonSet asks for root, because PID 1, which reboots the host, is root's.
-USER 65532:65532
+# kured's manifests name this program; each of its flags is one of `careen agent`.
+RUN ln -s /opt/careen/bin/kured /usr/bin/kured && kured --help > /dev/null
+# Root, as kured's image: PID 1, which reboots the host, is root's, and kured's manifests do not ask for a user. Commands for
+# people need none: `--user 65532`, or `runAsNonRoot` and `runAsUser` in their pod.
 ENTRYPOINT ["careen"]
 CMD ["agent"]

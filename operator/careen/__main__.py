@@ -1,5 +1,47 @@
-"""`python -m careen`."""
+"""`python -m careen`, and what the console scripts call: `careen`, `kubectl-careen` and `kured`.
 
-from careen.cli import main
+Loads nothing but the handler for SIGTERM before that handler is there: a pod that is stopped while its agent still
+loads has done nothing yet, and ends as completed."""
 
-main()
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import PurePath
+from types import FrameType
+
+_OWN_OPTIONS = ("-h", "--help", "--version")
+
+
+def main() -> None:
+    """Runs the command; never returns."""
+    arguments = with_command(sys.argv[0], sys.argv[1:])
+    if arguments[:1] == ["agent"]:
+        signal.signal(signal.SIGTERM, _leave)
+    # The image starts its scripts with SIGTERM blocked, so that none is lost while Python itself starts.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    from careen.cli import main as run
+
+    run(arguments)
+
+
+def with_command(called_as: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments with the word `agent` where kured's manifests leave it out: kured has one program and no commands.
+
+    Flags without a command are the agent's too, so that `args: [--period=1h]` works in a DaemonSet."""
+    first = arguments[0] if arguments else ""
+    is_kured = PurePath(called_as).name == "kured"
+    if first != "agent" and (is_kured or (first.startswith("-") and first not in _OWN_OPTIONS)):
+        return ["agent", *arguments]
+    return list(arguments)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    # Until the agent puts its own handler in place: nothing is open, and nothing was asked or written.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -123,6 +123,28 @@ def test_everything_the_dockerfile_copies_is_let_through_by_dockerignore() -> No
     assert [name for name in sorted(copied) if not (ROOT / name).exists()] == []
 
 
+# ---- how it is called ----
+
+
+def test_every_program_of_the_image_starts_with_sigterm_blocked() -> None:
+    """Until Python has loaded careen's handler; `env` of the base does it."""
+    (expression, files) = re.findall(r"^RUN sed -i '(1s.*)' (.*)$", DOCKERFILE, re.MULTILINE)[0]
+    assert {Path(file).name for file in files.split()} == set(PROJECT["project"]["scripts"])
+    assert {str(Path(file).parent) for file in files.split()} == {"/opt/careen/bin"}
+    first = run(["sed", expression], input="#!/opt/careen/bin/python\nimport sys\n").stdout.splitlines()[0]
+    assert first == "#!/usr/bin/env -S --block-signal=TERM /opt/careen/bin/python"
+
+
+def test_the_image_answers_to_kureds_program_and_runs_as_kureds_does() -> None:
+    final = DOCKERFILE.split("FROM ${BASE}\n")[1]
+    assert "ln -s /opt/careen/bin/kured /usr/bin/kured" in final
+    assert PROJECT["project"]["scripts"]["kured"] == PROJECT["project"]["scripts"]["careen"]
+    # kured's manifests name no user: with one in the image a privileged container could not enter PID 1's namespaces.
+    assert "USER" not in [line.split(" ")[0] for line in final.splitlines()]
+    assert 'ENTRYPOINT ["careen"]' in final
+    assert 'CMD ["agent"]' in final
+
+
 # ---- what is put into it ----
 
 LOCKS = ("requirements.lock", "requirements-build.lock")

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from careen.agent.few_at_a_time import all_or_none
 from careen.agent.need_watch import NeedWatch
 from careen.agent.self_test import SelfTests
+from careen.cluster.agents_nodes import AgentsNodes
 from careen.cluster.evictions import Evicted, evict
 from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
@@ -91,6 +92,9 @@ class Observer:
 
     def __init__(self, senses: Senses) -> None:
         self._senses = senses
+        self._nodes = AgentsNodes(
+            senses.api, own=senses.node_name, namespace=senses.daemonset_namespace, daemonset=senses.daemonset_name
+        )
         self._node: NodeView | None = None
         self._node_read_at = 0.0
         self._is_answer = False
@@ -186,10 +190,10 @@ class Observer:
         return {"lock": await _known(self._senses.lock.read())}
 
     async def _peers(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
-        return {"peers": await _known(list_nodes(self._senses.api, reboot_label=("in-progress", "failed")))}
+        return {"peers": await _known(self._nodes.read(reboot_label=("in-progress", "failed")))}
 
     async def _waiters(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
-        return {"waiters": await _known(list_nodes(self._senses.api, reboot_label=("ready", "required")))}
+        return {"waiters": await _known(self._nodes.read(reboot_label=("ready", "required")))}
 
     async def _crowd(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         counted = count_nodes(self._senses.api, reboot_label=("ready", "required"), most=_MOST_COUNTED)
@@ -207,7 +211,7 @@ class Observer:
 
     async def _read_holders(self, names: Iterable[str]) -> Holders:
         wanted = list(names)
-        if len(wanted) > _SINGLE_READS:
+        if len(wanted) > _SINGLE_READS and self._nodes.may_be_listed:
             every = {node.name: node for node in await list_nodes(self._senses.api)}
             return Holders(
                 nodes=tuple(every[name] for name in wanted if name in every), absent=frozenset(wanted) - every.keys()
@@ -220,7 +224,7 @@ class Observer:
 
     async def _fleet(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         asked_at = self._senses.host.uptime()
-        nodes = await _known(list_nodes(self._senses.api))
+        nodes = await _known(self._nodes.read())
         return {"fleet": nodes if isinstance(nodes, Unknown) else Fleet(nodes=nodes, read_at_uptime=asked_at)}
 
     async def _pods(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:

@@ -7,18 +7,36 @@ not the only authorizer."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
+from careen.cluster.wire.answers import KINDS, asked_for
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import Refused
+from careen.cluster.wire.transport import Request
 from scheduler_core.values import Value
 
 RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
+class Part(StrEnum):
+    """What an agent can do without: kured does, so kured's own roles do not reach it."""
+
+    SETTINGS = "settings"  # the ConfigMap
+    FOLLOWING = "following"  # its changes
+    PATCH = "patch"  # of the lock, where it may be updated
+    NODES = "nodes"  # in one list
+    COORDINATORS = "coordinators"  # wherever they are
+    OWNERS = "owners"  # of displaced pods
+    EVENTS = "events"
+    FORECAST = "forecast"
+
+
 class Right(Value, kw_only=True):
-    """One verb on one resource. `namespace` empty means all of them, `name` empty every object."""
+    """One verb on one resource. `namespace` empty means all of them, `name` empty every object. `part` is what
+    goes without it; None: nothing goes without it."""
 
     verb: str
     resource: str
@@ -27,6 +45,17 @@ class Right(Value, kw_only=True):
     namespace: str = ""
     name: str = ""
     because: str
+    part: Part | None = None
+
+    def is_asked_by(self, request: Request) -> bool:
+        """Whether the request would need this right."""
+        asked = asked_for(request.path)
+        verb = ("get" if asked.name else "list") if request.method == "GET" else _VERBS[request.method]
+        return (
+            (self.verb, KINDS[self.resource], self.subresource) == (verb, asked.kind, "")
+            and self.namespace in ("", asked.namespace)
+            and self.name in ("", asked.name)
+        )
 
     @property
     def title(self) -> str:
@@ -37,6 +66,9 @@ class Right(Value, kw_only=True):
         return f"{self.verb} {resource} {which}".rstrip()
 
 
+_VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
+
+
 def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str, forecast: bool) -> tuple[Right, ...]:
     """Everything an agent asks of the API server, in the order of a node's way."""
     rights = (
@@ -44,7 +76,9 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
         Right(
             verb="patch", resource="nodes", name=node, because="taint, cordon and progress are written on the own Node"
         ),
-        Right(verb="list", resource="nodes", because="concurrency and budgets count nodes that are down"),
+        Right(
+            verb="list", resource="nodes", because="concurrency and budgets count nodes that are down", part=Part.NODES
+        ),
         Right(
             verb="get",
             resource="daemonsets",
@@ -60,9 +94,14 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             namespace=namespace,
             name=daemonset,
             because="claims are written into the lock",
+            part=Part.PATCH,
         ),
         Right(
-            verb="list", resource="daemonsets", group="apps", because="another coordinator, such as kured, must be seen"
+            verb="list",
+            resource="daemonsets",
+            group="apps",
+            because="another coordinator, such as kured, must be seen",
+            part=Part.COORDINATORS,
         ),
         Right(verb="list", resource="pods", because="the pods of the node are drained"),
         Right(
@@ -74,7 +113,11 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
         Right(verb="create", resource="pods", subresource="eviction", because="pods are evicted, never deleted"),
         *(
             Right(
-                verb=verb, resource=resource, group=group, because="owners of displaced pods must be as well as before"
+                verb=verb,
+                resource=resource,
+                group=group,
+                because="owners of displaced pods must be as well as before",
+                part=Part.OWNERS,
             )
             for group, resource in (
                 ("apps", "replicasets"),
@@ -89,12 +132,14 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             resource="events",
             namespace="default",
             because="changes of mind are told as Events of the Node",
+            part=Part.EVENTS,
         ),
         Right(
             verb="create",
             resource="events",
             namespace=namespace,
             because="settings that cannot be used are told as Events of the ConfigMap",
+            part=Part.EVENTS,
         ),
         Right(
             verb="get",
@@ -102,26 +147,26 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             namespace=namespace,
             name=config_map,
             because="settings are read before anything is done",
+            part=Part.SETTINGS,
         ),
-        Right(
-            verb="get",
-            resource="configmaps",
-            namespace=namespace,
-            name=config_map,
-            because="settings are read once at the start",
-        ),
-        Right(
-            verb="list", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"
-        ),
-        Right(
-            verb="watch", resource="configmaps", namespace=namespace, name=config_map, because="settings are read live"
+        *(
+            Right(
+                verb=verb,
+                resource="configmaps",
+                namespace=namespace,
+                name=config_map,
+                because="settings are read live",
+                part=Part.FOLLOWING,
+            )
+            for verb in ("list", "watch")
         ),
     )
-    return rights + FORECAST_RIGHTS if forecast else rights
+    wanted = {Part.FORECAST: forecast, Part.SETTINGS: bool(config_map), Part.FOLLOWING: bool(config_map)}
+    return tuple(right for right in rights + FORECAST_RIGHTS if right.part is None or wanted.get(right.part, True))
 
 
 FORECAST_RIGHTS: tuple[Right, ...] = tuple(
-    Right(verb="list", resource=resource, group=group, because=f"the forecast {why}")
+    Right(verb="list", resource=resource, group=group, because=f"the forecast {why}", part=Part.FORECAST)
     for group, resource, why in (
         ("batch", "jobs", "says which evicted pods a Job does not replace"),
         ("policy", "poddisruptionbudgets", "says which budgets hold an eviction"),
@@ -135,7 +180,6 @@ FORECAST_RIGHTS: tuple[Right, ...] = tuple(
         ("storage.k8s.io", "csistoragecapacities", "knows where a volume can be made"),
         ("storage.k8s.io", "volumeattachments", "counts a node's volumes"),
         ("resource.k8s.io", "resourceclaims", "follows a pod's devices"),
-        ("resource.k8s.io", "deviceclasses", "follows a pod's devices"),
         ("resource.k8s.io", "deviceclasses", "follows a pod's devices"),
     )
 )

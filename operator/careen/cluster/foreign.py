@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from careen.cluster import objects
 from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import NotFound, Withheld
 from careen.core.facts.keys import LOCK_ANNOTATION
 from careen.core.lock.content import Garbage, LockContent, parse
 from careen.core.plain_text import one_line
@@ -23,7 +24,7 @@ async def find_foreign(api: ApiServer, *, namespace: str, name: str) -> tuple[st
     Seen are DaemonSets with pods whose image is called kured, and kured's lock with a claim or a pause in it.
     """
     found: list[str] = []
-    for each in await api.items(DAEMONSETS, objects.DaemonSet):
+    for each in await _daemonsets(api):
         place = (each.metadata.namespace, each.metadata.name)
         pods = max(_pods(each), each.status.desired_number_scheduled if place == KUREDS_PLACE else 0)
         if place == (namespace, name) or not (pods or place == KUREDS_PLACE):
@@ -39,6 +40,18 @@ async def find_foreign(api: ApiServer, *, namespace: str, name: str) -> tuple[st
                 f"or remove the annotation {LOCK_ANNOTATION}"
             )
     return tuple(sorted(found))
+
+
+async def _daemonsets(api: ApiServer) -> list[objects.DaemonSet]:
+    """All of them; without the right to list them, only what stands in kured's place."""
+    try:
+        return await api.items(DAEMONSETS, objects.DaemonSet)
+    except Withheld:
+        namespace, name = KUREDS_PLACE
+    try:
+        return [await api.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}", objects.DaemonSet)]
+    except NotFound:
+        return []
 
 
 def _pods(daemonset: objects.DaemonSet) -> int:

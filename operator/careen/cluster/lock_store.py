@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from careen.cluster import objects
 from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import Withheld
 from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import WriteLock
 from careen.core.facts.observation import LockReading
@@ -31,9 +32,11 @@ class LockStore:
         """Puts `wanted.content` in place of what was read at the expected version; None removes the annotation."""
 
         async def write(version: str) -> LockReading:
-            return self._reading(
-                await self._api.merge_patch(self._path, self._patch(version, wanted), objects.LockObject)
-            )
+            try:
+                found = await self._api.merge_patch(self._path, self._patch(version, wanted), objects.LockObject)
+            except Withheld:
+                found = await self._replace(version, wanted)
+            return self._reading(found)
 
         async def read() -> tuple[str, LockReading]:
             seen = await self.read()
@@ -44,6 +47,15 @@ class LockStore:
             return seen.content == wanted.content and seen.daemonset_uid == wanted.daemonset_uid
 
         return await write_guarded(version=wanted.expected_resource_version, write=write, read=read, stands=stands)
+
+    async def _replace(self, version: str, wanted: WriteLock) -> objects.LockObject:
+        """As kured writes: its Role gives `update` and no `patch`. Everything else goes back as it was read, and with
+        the version that the decision saw, so that whoever changed the object meanwhile is not overwritten."""
+        whole: dict[str, Any] = await self._api.get(self._path, dict)
+        annotations = {**(whole["metadata"].get("annotations") or {}), self._annotation: wanted.content}
+        whole["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}
+        whole["metadata"]["resourceVersion"] = version
+        return await self._api.replace(self._path, whole, objects.LockObject)
 
     def _patch(self, version: str, wanted: WriteLock) -> dict[str, Any]:
         return {"metadata": {"resourceVersion": version, "annotations": {self._annotation: wanted.content}}}

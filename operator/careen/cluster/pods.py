@@ -11,7 +11,7 @@ from urllib.parse import quote
 from careen.cluster import objects
 from careen.cluster.wire.answers import decoded, list_of, refuse_others
 from careen.cluster.wire.api import ApiServer
-from careen.cluster.wire.errors import NotFound
+from careen.cluster.wire.errors import NotFound, Withheld
 from careen.core.facts.observation import OwnerHealth, PodView
 
 PODS = "/api/v1/pods"
@@ -66,15 +66,18 @@ def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
 
 
 async def read_owners(api: ApiServer, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
-    """Each owner's health as it is now; one that is gone or being deleted, or whose kind has no replicas, is
-    left out."""
+    """Each owner's health as it is now; one that is gone or being deleted, or whose kind has no replicas or may not be
+    read, is left out."""
     wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
     for owner in owners:
         if owner.kind in WORKLOAD_KINDS:
             wanted[owner.kind, owner.namespace].add(owner.name)
     found: list[OwnerHealth] = []
     for (kind, namespace), names in sorted(wanted.items()):
-        workloads = await _read_workloads(api, kind, namespace, names)
+        try:
+            workloads = await _read_workloads(api, kind, namespace, names)
+        except Withheld:
+            continue
         found.extend(objects.owner_health(kind, each) for each in workloads if each.metadata.deletion_timestamp is None)
     return tuple(sorted(found, key=lambda health: (health.kind, health.namespace, health.name)))
 

@@ -110,6 +110,11 @@ def _beyond_the_config_map(given: Mapping[str, Sequence[Given]], settings: Setti
     ]
 
 
+def is_written(name: str, flags: Mapping[str, Sequence[str]], environment: Mapping[str, str]) -> bool:
+    """Whether a person has given the setting as a flag or a variable."""
+    return name in flags or any(variable(name, prefix) in environment for prefix in ("CAREEN", "KURED"))
+
+
 def contradictions(settings: Settings) -> list[str]:
     """Pairs of values that cannot both be meant."""
     found = nobody(settings)
@@ -223,8 +228,17 @@ def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, list[Given]]:
     }
 
 
-# What Kubernetes itself puts into a pod's environment for a Service called "careen" or "kured".
-_SERVICE_LINK = re.compile(r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
+# What the kubelet puts into a pod's environment for each Service of its namespace (pkg/kubelet/envvars). A name that
+# ends in PORT alone says nothing: a Service careen-metrics makes CAREEN_METRICS_PORT; KURED_METRIC_PORT=9090 is wrong.
+_LINK_BY_NAME = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
+_LINKED_ADDRESS = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
+
+
+def is_service_link(name: str, value: str) -> bool:
+    """Whether Kubernetes set this variable for a Service, so that it is nobody's setting."""
+    if name.endswith("_PORT") and _LINKED_ADDRESS.fullmatch(value):
+        return True
+    return _LINK_BY_NAME.fullmatch(name) is not None
 
 
 def _from_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, list[Given]]:
@@ -236,9 +250,11 @@ def _from_environment(environment: Mapping[str, str], problems: list[str]) -> di
             if prefix == "CAREEN" or setting.is_kureds
         }
         for key in sorted(key for key in environment if key.startswith(f"{prefix}_")):
+            if is_service_link(key, environment[key]):
+                continue
             if key in known:
                 found.setdefault(known[key], []).append(Given(source=source, where=key, texts=(environment[key],)))
-            elif not _SERVICE_LINK.search(key.removeprefix(f"{prefix}_")):
+            else:
                 problems.append(
                     f"the environment variable {key} is no setting{_meant(key, known)}; correct or remove it"
                 )

@@ -461,6 +461,50 @@ def test_an_agent_ends_when_told_before_it_knows_its_settings(node: Node) -> Non
     assert "Traceback" not in agent.log
 
 
+def start_of_the_image(node: Node) -> Agent:
+    """With the first line that the image gives its scripts: SIGTERM is blocked before Python begins."""
+    script = node.folder / "kured"
+    script.write_text(
+        f"#!/usr/bin/env -S --block-signal=TERM {sys.executable}\nfrom careen.__main__ import main\nmain()\n"
+    )
+    script.chmod(0o755)
+    log = node.folder / f"log{len(node.processes)}"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [str(script), *node.command[4:]], stderr=file, stdout=file, text=True, cwd=node.folder
+        )
+    node.processes.append(process)
+    # Before this, `env` itself starts: the one moment in which a signal still ends the process in its own way.
+    wait_until(lambda: "python" in Path(f"/proc/{process.pid}/exe").readlink().name)
+    return Agent(process, log)
+
+
+def test_an_agent_that_is_stopped_at_any_moment_of_its_start_ends_as_completed(node: Node) -> None:
+    """Moments are shares of the processor time that a start takes, so that a slow machine tries the same ones."""
+    agent = start_of_the_image(node)
+    agent.says("on port")
+    whole = _processor_seconds(agent)
+    agent.process.send_signal(signal.SIGTERM)
+    assert agent.ends() == 0
+    codes = {}
+    for moment in range(25):
+        agent = start_of_the_image(node)
+        wait_until(lambda agent=agent, until=whole * moment / 20: _processor_seconds(agent) >= until)
+        agent.process.send_signal(signal.SIGTERM)
+        codes[moment] = agent.ends()
+        assert "Traceback" not in agent.log
+    assert set(codes.values()) == {0}, codes
+
+
+def _processor_seconds(agent: Agent) -> float:
+    """User and system time so far; endless once it has ended."""
+    try:
+        fields = Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return math.inf
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 # ---- two agents ----
 
 

@@ -354,6 +354,50 @@ def test_variables_that_kubernetes_makes_for_a_service_of_our_name_are_not_setti
     )
 
 
+@pytest.mark.parametrize("prefix", ["CAREEN", "KURED"])
+@pytest.mark.parametrize("service", ["METRICS", "NODE_ID", "X"])
+@pytest.mark.parametrize("address", ["10.0.0.1", "fd00::1"])
+def test_a_service_with_a_name_like_ours_is_no_setting_and_breaks_no_start(
+    prefix: str, service: str, address: str
+) -> None:
+    """A Service `careen-metrics` makes CAREEN_METRICS_PORT, which would be the port of --metrics-port."""
+    link = f"{prefix}_{service}"
+    url = f"tcp://[{address}]:8080" if ":" in address else f"tcp://{address}:8080"
+    environment = {
+        f"{link}_SERVICE_HOST": address,
+        f"{link}_SERVICE_PORT": "8080",
+        f"{link}_SERVICE_PORT_METRICS": "8080",
+        f"{link}_PORT": url,
+        f"{link}_PORT_8080_TCP": url,
+        f"{link}_PORT_8080_TCP_PROTO": "tcp",
+        f"{link}_PORT_8080_TCP_PORT": "8080",
+        f"{link}_PORT_8080_TCP_ADDR": address,
+    }
+    resolved = settle(environment=environment)
+    assert (resolved.settings.metrics_port, resolved.notes) == (8080, ())
+    assert resolved.origins["metrics_port"].source is Source.DEFAULT
+
+
+def test_a_port_beside_such_a_service_is_a_setting() -> None:
+    """The pod's own variable takes the place of the link's."""
+    environment = {"KURED_METRICS_SERVICE_HOST": "10.0.0.1", "KURED_METRICS_PORT": "9090"}
+    assert settle(environment=environment).settings.metrics_port == 9090
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("KURED_METRIC_PORT", "9090", "KURED_METRICS_PORT"),
+        ("CAREEN_METRIC_PORT", "9090", "CAREEN_METRICS_PORT"),
+        ("KURED_METRICSPORT", "9090", "KURED_METRICS_PORT"),
+        ("KURED_METRICS_HOST_PORT", "tcp", "KURED_METRICS_PORT"),
+    ],
+)
+def test_a_typing_error_that_looks_a_little_like_a_service_is_refused(name: str, value: str, meant: str) -> None:
+    (problem,) = problems(environment={name: value})
+    assert f"the environment variable {name} is no setting (did you mean {meant}?)" in problem
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -16,19 +16,21 @@ from typing import Any
 
 from careen.agent.startup import lock_place
 from careen.agent.startup.recorded_claim import RecordedClaim, claim_of, own_node
+from careen.agent.startup.rights import Rights
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.metrics import Metrics
 from careen.cluster import objects
+from careen.cluster.access import Part, needed_rights
 from careen.cluster.events import Subject, post_event
 from careen.cluster.wire.api import ApiServer
-from careen.cluster.wire.errors import ClusterError, NotFound
+from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, Withheld
 from careen.cluster.wire.transport import Clock
 from careen.core.facts.observation import NodeView
-from careen.core.facts.policy import Policy
+from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.reasons import Code, event_reason
 from careen.settings import last_good
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
-from careen.settings.sources import BadSettings
+from careen.settings.sources import BadSettings, Source, is_written
 from careen.settings.tree import Settings
 
 _LOG = logging.getLogger("careen.agent")
@@ -37,6 +39,7 @@ PATIENCE_SECONDS = 30.0
 """So long a node under a claim waits for a lock or settings that cannot be read, before it does without."""
 
 _RETRY_SECONDS = 2.0
+_LONGEST_RETRY_SECONDS = 60.0
 _LOCK_AGAIN_SECONDS = 30.0
 _LONGEST_PROBLEM = 500  # characters; it stands in an annotation and in Events
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -58,6 +61,21 @@ class Start:
     """Why the lock may be another one than that of the other agents."""
     node_read: tuple[NodeView, float] | None = field(default=None, init=False)
     """The own Node, if it was asked for, and when."""
+    rights: Rights = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What will be asked of the API server follows from the flags and the environment."""
+        basics = self.basics
+        needed = needed_rights(
+            node=basics.node_id,
+            namespace=basics.ds_namespace,
+            daemonset=basics.ds_name,
+            config_map=basics.config_map,
+            forecast=True,
+        )
+        # A ConfigMap that somebody has named may hold a window: without its right nothing is begun.
+        kept = {Part.SETTINGS} if is_written("config_map", self.given.flags, self.given.environment) else set()
+        self.rights = Rights(self.api, self.clock, self.metrics, node=basics.node_id, needed=needed, kept=kept)
 
     @property
     def config_map(self) -> str:
@@ -69,7 +87,7 @@ class Start:
 
         Raises `BadSettings`.
         """
-        named, began = self._lock_place, self.clock.monotonic()
+        named, began, tries = self._lock_place, self.clock.monotonic(), 0
         while True:
             self.heartbeat.expect_within(120.0, f"looking whose lock {named} carries")
             try:
@@ -81,7 +99,9 @@ class Start:
                 if claim is not None:
                     self._do_without_lock(claim, f"whose lock {named} carries cannot be told: {error}")
                     return
-                await self.clock.sleep(_RETRY_SECONDS)
+                await self._name_missing_rights(error)
+                tries += 1
+                await self.clock.sleep(_pause_seconds(error, tries))
                 continue
             if judged.remark:
                 _LOG.warning("%s", judged.remark)
@@ -127,7 +147,7 @@ class Start:
     async def first_settings(self) -> LiveSettings:
         """Waits until it is known what the ConfigMap says: a window or a gate in it must hold from the first
         turn on."""
-        name, began = self.config_map, self.clock.monotonic()
+        name, began, tries = self.config_map, self.clock.monotonic(), 0
         while True:
             self.heartbeat.expect_within(120.0, f"reading ConfigMap {name}")
             try:
@@ -136,12 +156,23 @@ class Start:
                 _LOG.warning("settings are not known yet, so nothing is done: %s", error)
                 if claim := await self._claim_after_patience(began):
                     return self._stand_in(claim, None, f"ConfigMap {name} cannot be read: {error}")
-                await self.clock.sleep(_RETRY_SECONDS)
+                tries += 1
+                await self.clock.sleep(_pause_seconds(error, tries))
                 continue
             self.show_settings(live)
             for note in live.resolved.notes:
                 _LOG.warning("%s", note)
             return live
+
+    async def review_rights(self) -> None:
+        """Before the first of them is missed; what the settings may not want is told when they are known."""
+        self.heartbeat.expect_within(120.0, "asking which rights the agent has")
+        await self.rights.review()
+        self.rights.tell(besides=(Part.FORECAST,))
+
+    async def _name_missing_rights(self, error: ClusterError) -> None:
+        if isinstance(error, Forbidden) and not self.rights.is_known:
+            await self.review_rights()
 
     async def _settings_or_last_good(self) -> LiveSettings:
         """Raises `ClusterError`, and `BadSettings` on a node without a claim."""
@@ -212,12 +243,16 @@ class Start:
     def policy_of(self, live: LiveSettings) -> Policy:
         """What decisions obey.
 
-        With a lock that may be the wrong one nothing new is begun, and no drain finished.
+        With a lock that may be the wrong one nothing new is begun, and no drain finished. A forecast that nobody has
+        asked for is not made without its rights.
         """
+        policy = live.policy
+        if Part.FORECAST in self.rights.without and not is_forecast_asked_for(live):
+            policy = replace(policy, forecast=ForecastPolicy.OFF)
         if not self.lock_problem:
-            return live.policy
-        problems = [each for each in (self.lock_problem, live.policy.settings_problem) if each]
-        return replace(live.policy, settings_problem="; ".join(problems), are_settings_whole=False)
+            return policy
+        problems = [each for each in (self.lock_problem, policy.settings_problem) if each]
+        return replace(policy, settings_problem="; ".join(problems), are_settings_whole=False)
 
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
         """In the metric.
@@ -237,7 +272,7 @@ class Start:
                 f"/api/v1/namespaces/{self.basics.ds_namespace}/configmaps/{self.basics.config_map}",
                 objects.ConfigMap,
             )
-        except NotFound:
+        except (NotFound, Withheld):
             return None
         return SeenConfigMap(
             uid=found.metadata.uid, resource_version=found.metadata.resource_version, data=found.data or {}
@@ -264,7 +299,16 @@ class Start:
         )
 
 
-####
+def is_forecast_asked_for(live: LiveSettings) -> bool:
+    """Whether a person has said how much a forecast counts."""
+    return live.resolved.origins["forecast"].source is not Source.DEFAULT
+
+
+def _pause_seconds(error: ClusterError, tries: int) -> float:
+    """A server that does not answer may be back at once; a right that is missing waits for a person."""
+    if not isinstance(error, Forbidden):
+        return _RETRY_SECONDS
+    return min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), _LONGEST_RETRY_SECONDS)
 
 
 def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:

@@ -1,10 +1,9 @@
 """Builds every part of an agent and hands each what it needs; nothing else does.
 
-The order of the start: who am I and where is the API server (flags, environment) → whose lock → the ConfigMap's
-settings, both waited for until they are known → the host's lock for agents → turns. Only after the first turn
-come kopf and the review of rights: a node that has just rebooted is given back first. That also goes before a
-lock and settings that cannot be had: a node under a claim is brought home with the settings that the claim
-began with, and begins nothing new."""
+The order of the start: who am I and where is the API server (flags, environment) → whose lock → which rights → the
+ConfigMap's settings, waited for until they are known → the host's lock for agents → turns. Only after the first turn
+comes kopf: a node that has just rebooted is given back first. That also goes before a lock and settings that cannot
+be had: a node under a claim is brought home with the settings that the claim began with, and begins nothing new."""
 
 from __future__ import annotations
 
@@ -28,12 +27,13 @@ from careen.agent.messages import Messenger
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
-from careen.agent.startup.start import Start
+from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS
+from careen.agent.startup.start import Start, is_forecast_asked_for
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Mind, Turned
-from careen.cluster.access import missing_rights, needed_rights
+from careen.cluster.access import Part
 from careen.cluster.events import Subject, post_event
 from careen.cluster.lock_store import LockStore
 from careen.cluster.wire.api import ApiServer
@@ -57,8 +57,6 @@ _LOG = logging.getLogger("careen.agent")
 STOP_SECONDS = 3.0
 MESSAGE_SECONDS = 1.5
 _RETRY_SECONDS = 2.0
-_RIGHTS_SECONDS = 600.0
-_RIGHTS_UNKNOWN_SECONDS = 60.0
 _TEST_AGAIN_SECONDS = 60.0
 
 
@@ -97,6 +95,7 @@ class Agent:
             heartbeat=self._heartbeat,
             in_background=self._in_background,
         )
+        self._rights = self._start.rights
 
     async def run(self) -> None:
         """Works until SIGTERM or SIGINT. Raises `BadSettings` if the ConfigMap's first settings cannot be used."""
@@ -133,8 +132,10 @@ class Agent:
 
     async def _work(self) -> None:
         await self._start.make_sure_of_the_lock()
+        await self._start.review_rights()
         live = await self._start.first_settings()
         settings = live.settings
+        self._tell_rights(live)
         held = await self._become_only_agent(settings)
         host = _host(settings)
         lock = LockStore(
@@ -213,7 +214,7 @@ class Agent:
         self._in_background(test)
         if self._start.lock_problem:
             self._in_background(self._start.judge_lock_again(live, loop.wake))
-        if self._basics.config_map:
+        if self._basics.config_map and not {Part.SETTINGS, Part.FOLLOWING} & self._rights.without:
             self._follow_config_map(live, loop)
         self._in_background(self._review_rights(live, mind))
 
@@ -261,34 +262,24 @@ class Agent:
             await self._clock.sleep(_TEST_AGAIN_SECONDS)
             await tests.read()
 
-    async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
-        """Names missing rights, once when nothing is in progress, and again as long as some are missing.
+    def _tell_rights(self, live: LiveSettings) -> None:
+        if is_forecast_asked_for(live):
+            self._rights.keep(Part.FORECAST)
+        self._rights.tell(besides=() if live.settings.forecast != "off" else (Part.FORECAST,))
 
-        After a reboot there are more urgent things to ask the server than whether it would answer.
-        """
-        settings = live.settings
-        rights = needed_rights(
-            node=self._node,
-            namespace=settings.ds_namespace,
-            daemonset=settings.ds_name,
-            config_map=settings.config_map,
-            forecast=settings.forecast != "off",
-        )
-        while True:
-            pause = _RIGHTS_SECONDS
-            if mind.phase in (None, Phase.IDLE, Phase.WAITING):
-                try:
-                    missing = await missing_rights(self._api, rights)
-                except ClusterError as error:
-                    _LOG.info("whether rights are missing is not known: %s", error)
-                    pause = _RIGHTS_UNKNOWN_SECONDS
-                else:
-                    for right in missing:
-                        _LOG.error("a right is missing: %s; without it %s", right.title, right.because)
-                    self._metrics.missing_rights.labels(self._node).set(len(missing))
-                    if not missing:
-                        return
-            await self._clock.sleep(pause)
+    async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
+        """Again as long as some are missing, when nothing is in progress. What has come counts in the next process: it
+        reads and follows its ConfigMap from the first turn on."""
+        while not self._rights.is_whole:
+            await self._clock.sleep(AGAIN_SECONDS if self._rights.is_known else UNKNOWN_SECONDS)
+            if mind.phase not in (None, Phase.IDLE, Phase.WAITING):
+                continue
+            before = self._rights.without
+            await self._rights.review()
+            self._tell_rights(live)
+            if come := before - self._rights.without:
+                _LOG.info("starts again, because it has the rights for %s now", ", ".join(sorted(come)))
+                self._stopping.set()
 
     # ---- the parts ----
 

@@ -24,6 +24,7 @@ from careen.cluster.wire.errors import (
     TooManyRequests,
     Unclear,
     UnreadableAnswer,
+    Withheld,
     http_date,
     raise_unless_ok,
 )
@@ -51,6 +52,8 @@ class ApiServer:
         self.clock = clock
         self.clock_skew_seconds: float | None = None
         """Our clock minus the server's, as of the last answer that carried a Date; good to about a second."""
+        self.withheld: Callable[[Request], str] = lambda _: ""
+        """Why a request need not be sent, because the answer is known to be 403; empty for all others."""
         self._chance = chance
         self._observer = observer
 
@@ -138,6 +141,10 @@ class ApiServer:
         response = await self.write("PATCH", path, patch, content_type=MERGE_PATCH, query=query)
         return the_object(response.body, path, kind, f"PATCH {path}")
 
+    async def replace(self, path: str, body: object, kind: type[T]) -> T:
+        """The whole object anew; as it is afterwards. `body` carries the resourceVersion that was read."""
+        return the_object((await self.write("PUT", path, body)).body, path, kind, f"PUT {path}")
+
     async def post(self, path: str, body: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
         """Creates an object; the object as the server made it."""
         return the_object((await self.write("POST", path, body, query=query)).body, path, kind, f"POST {path}")
@@ -175,6 +182,8 @@ class ApiServer:
         return asked + longest * (0.5 + 0.5 * self._chance())
 
     async def _send(self, request: Request) -> Response:
+        if why := self.withheld(request):
+            raise Withheld(f"{request.method} {request.path}", why)
         try:
             response = await self.transport.send(request)
         except ClusterError:

@@ -67,6 +67,13 @@ class Forbidden(Refused):
     """403: a right is missing, or admission said no. Retrying does not help by itself; tell a person."""
 
 
+class Withheld(Forbidden):
+    """Not sent, because the review of our rights showed that it would be answered with 403. Do without."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what} is not asked", status=403, reason="Withheld", message=why, retry_after_seconds=None)
+
+
 class NotFound(Refused):
     """404: the object does not exist."""
 

@@ -1,0 +1,152 @@
+"""Which rights the agent has: asked at its start, before the first of them is missed, and told once.
+
+What kured's own roles do not give is switched off, because kured does without it: its requests are not sent any more,
+and each reader has another way. All else is tried all the same, so that a right which is granted later is found. A
+setting that a person has given is never switched off: without its right the node waits, and says why."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from careen.agent.telemetry.metrics import Metrics
+from careen.cluster.access import Part, Right, missing_rights
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError
+from careen.cluster.wire.transport import Clock, Request
+
+_LOG = logging.getLogger("careen.rights")
+
+AGAIN_SECONDS = 600.0
+UNKNOWN_SECONDS = 60.0
+
+_DOES_WITHOUT: dict[Part, str] = {
+    Part.SETTINGS: "no ConfigMap is read, so flags and environment are all the settings there are",
+    Part.FOLLOWING: "a change of the ConfigMap counts from the next start on",
+    Part.PATCH: "claims are written into the lock by an update of the whole DaemonSet, as kured writes them",
+    Part.NODES: "each Node is read by itself, and one without an agent does not count as down",
+    Part.COORDINATORS: "another coordinator is seen at kube-system/kured alone",
+    Part.OWNERS: "their pods' owners are not waited for after a reboot, nor asked whether they bind pods to this node",
+    Part.EVENTS: "no Events are posted there; the log tells the same",
+    Part.FORECAST: "no drain is forecast; evictions are still tried with a dry run before anything moves",
+}
+
+
+class Rights:
+    """What the review found, and what follows from it."""
+
+    def __init__(
+        self,
+        api: ApiServer,
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        node: str,
+        needed: tuple[Right, ...],
+        kept: Collection[Part] = (),
+    ) -> None:
+        """`kept`: parts that a person has asked for."""
+        self._api = api
+        self._clock = clock
+        self._metrics = metrics
+        self._node = node
+        self._needed = needed
+        self._kept = frozenset(kept)
+        self._missing: tuple[Right, ...] | None = None
+        self._told: frozenset[Right] = frozenset()
+        self.without: frozenset[Part] = frozenset()
+        """What is switched off."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the API server has told."""
+        return self._missing is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no right is missing."""
+        return self._missing == ()
+
+    async def review(self) -> None:
+        """Asks, and switches off what can be done without."""
+        try:
+            self._missing = await self._ask()
+        except ClusterError as error:
+            _LOG.info("whether rights are missing is not known: %s", error)
+            return
+        self._switch_off()
+
+    def keep(self, part: Part) -> None:
+        """A person has asked for it."""
+        self._kept |= {part}
+        self._switch_off()
+
+    def tell(self, *, besides: Collection[Part] = ()) -> None:
+        """In the log each once, in the metric how many; `besides` are parts that the settings do not want, or that are
+        told later."""
+        missing = [right for right in self._missing or () if right.part not in besides]
+        self._metrics.missing_rights.labels(self._node).set(len(missing))
+        self._log([right for right in missing if right not in self._told])
+        self._told |= {*missing}
+
+    async def _ask(self) -> tuple[Right, ...]:
+        missing = await missing_rights(self._api, self._needed)
+        patch = next((right for right in missing if right.part is Part.PATCH), None)
+        if patch is None:
+            return missing
+        may_update = not await missing_rights(self._api, (replace(patch, verb="update"),))
+        return missing if may_update else tuple(_needed_after_all(right, patch) for right in missing)
+
+    def _switch_off(self) -> None:
+        off = [right for right in self._missing or () if right.part is not None and right.part not in self._kept]
+        self.without = frozenset(right.part for right in off if right.part is not None)
+
+        def why(request: Request) -> str:
+            right = next((right for right in off if right.is_asked_by(request)), None)
+            return f"the right to {right.title} is missing" if right else ""
+
+        self._api.withheld = why
+
+    def _log(self, missing: Iterable[Right]) -> None:
+        parts: dict[Part | None, list[Right]] = defaultdict(list)
+        for right in missing:
+            parts[right.part].append(right)
+        for right in parts.pop(None, []):
+            _LOG.error("a right is missing: %s; %s: add %s", right.title, right.because, rules([right]))
+        for part, rights in parts.items():
+            assert part is not None
+            titles = ", ".join(right.title for right in rights)
+            is_one = len(rights) == 1
+            head = (
+                f"a right is missing: {titles}; without it" if is_one else f"rights are missing: {titles}; without them"
+            )
+            if part in self._kept:
+                _LOG.error("%s nothing is begun, because its setting was given: add %s", head, rules(rights))
+            else:
+                _LOG.warning("%s %s. To have it, add %s", head, _DOES_WITHOUT[part], rules(rights))
+
+
+def _needed_after_all(right: Right, patch: Right) -> Right:
+    return replace(right, part=None) if right is patch else right
+
+
+def rules(rights: Iterable[Right]) -> str:
+    """RBAC rules that give the rights, ready to be copied, and what kind of role they belong to."""
+    verbs: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    for right in rights:
+        resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
+        # A right on the own Node is one on all: RBAC has no word for "own".
+        name = right.name if right.namespace else ""
+        verbs[right.namespace, right.group, name, resource].append(right.verb)
+    resources: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (namespace, group, name, resource), given in verbs.items():
+        resources[namespace, group, name, tuple(given)].append(resource)
+    roles: dict[str, list[str]] = defaultdict(list)
+    for (namespace, group, name, given_verbs), named in resources.items():
+        only = f", resourceNames: [{name}]" if name else ""
+        roles[f"a Role in {namespace}" if namespace else "a ClusterRole"].append(
+            f'- {{apiGroups: ["{group}"], resources: [{", ".join(named)}]{only}, verbs: [{", ".join(given_verbs)}]}}'
+        )
+    return "; ".join(f"to {role}: {' '.join(lines)}" for role, lines in roles.items())
