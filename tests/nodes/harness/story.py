@@ -21,7 +21,7 @@ from tests.cluster.harness.rules import broken, not_cleaned_up
 from tests.cluster.harness.workloads import SHOP, budget, path_of
 from tests.nodes.harness.lab import Lab
 from tests.nodes.harness.machine import Machine
-from tests.nodes.harness.paths import NODES, REPOSITORY
+from tests.nodes.harness.paths import REPOSITORY
 from tests.nodes.harness.rules import budget_was_kept, left_without_eviction, rebooted_often
 from tests.nodes.harness.workloads import web
 
@@ -61,7 +61,7 @@ class Story:
         """kured's own manifests with nothing changed but the image; returns when every agent is Ready."""
         self.acts_as(KURED)
         for name in ("kured-rbac.yaml", "kured-ds.yaml"):
-            text = (NODES / "kured" / name).read_text()
+            text = (REPOSITORY / "tests" / "cluster" / "kured" / name).read_text()
             self.lab.kubectl("apply", "-f", "-", given=re.sub(r"ghcr.io/kubereboot/kured:\S+", f"{_IMAGE}:0.1.0", text))
         self.agents_are_ready()
 
