@@ -243,6 +243,8 @@ def test_by_default_the_agent_has_what_nsenter_needs_and_no_more() -> None:
 def test_the_metrics_port_is_the_one_that_the_agent_opens() -> None:
     assert CONTAINER["ports"] == [{"name": "metrics", "containerPort": DEFAULTS["metrics_port"]}]
     assert {CONTAINER[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"metrics"}
+    # One that comes before the first turn is made fails for nothing, and costs the pod a whole period.
+    assert 4 <= CONTAINER["readinessProbe"]["initialDelaySeconds"] < CONTAINER["readinessProbe"]["periodSeconds"]
 
 
 def test_the_memory_limit_leaves_room_for_the_forecast_beside_the_agent() -> None:

@@ -10,6 +10,12 @@ def condition(item: Object, kind: str) -> str:
     return next(found, "Unknown")
 
 
+def condition_reason(item: Object, kind: str) -> str:
+    """Why a condition is as it is; empty where there is no such condition."""
+    found = (entry.get("reason", "") for entry in item.get("status", {}).get("conditions", ()) if entry["type"] == kind)
+    return next(found, "")
+
+
 def owner_of(item: Object) -> str:
     """The controller people know: a ReplicaSet counts as its Deployment."""
     for owner in item["metadata"].get("ownerReferences", ()):

@@ -15,7 +15,7 @@ from typing import Any
 import urllib3
 
 from tests.cluster.harness.api import Api, ApiError, Object
-from tests.cluster.harness.objects import condition, owner_of
+from tests.cluster.harness.objects import condition, condition_reason, owner_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,7 @@ class PodLife:
     deleting_at: float | None = None
     gone_at: float | None = None
     finished: bool = False
+    evicted: bool = False  # by the eviction API, which respects budgets
 
     @property
     def from_daemonset(self) -> bool:
@@ -241,6 +242,8 @@ class Observer:
             life.ready_at = life.ready_at or at
         if item.get("status", {}).get("phase") in ("Succeeded", "Failed"):
             life.finished = True
+        if condition_reason(item, "DisruptionTarget") == "EvictionByEvictionAPI":
+            life.evicted = True
         if meta.get("deletionTimestamp"):
             life.deleting_at = life.deleting_at or at
         if kind == "DELETED":

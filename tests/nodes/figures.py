@@ -1,0 +1,67 @@
+"""What `make bench-nodes` prints: how long a node takes from touch to hand-back, and what an idle agent costs."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.nodes.harness.machine import Machine
+from tests.nodes.harness.paths import CACHE
+from tests.nodes.harness.story import Story
+
+pytestmark = pytest.mark.cluster
+
+IDLE_SECONDS = 60
+MIB = 2**20
+
+
+def test_figures(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+    story.workloads()
+    begun = time.time()
+    story.install()
+    ready = time.time() - begun
+    rows = [f"applied, until every agent is Ready: {ready:.0f} s"]
+    rows += [
+        f"{machine.name}: {from_touch_to_hand_back(story, machine):.1f} s from touch to hand-back"
+        for machine in story.machines
+    ]
+    rows += idle(story.machines[0])
+    rows += image()
+    with capsys.disabled():
+        print("\n" + "\n".join(rows))
+
+
+def from_touch_to_hand_back(story: Story, machine: Machine) -> float:
+    begun = time.time()
+    machine.want_reboot()
+    story.wait_for(f"{machine.name} rebooted and back", lambda: story.is_home(machine))
+    return time.time() - begun
+
+
+def idle(machine: Machine) -> list[str]:
+    """The container's cgroup, as the kubelet sees it."""
+    pid = machine.run("pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /opt/careen/bin/careen").split()[0]
+    groups = dict(line.split(":", 2)[1:] for line in machine.run("cat", f"/proc/{pid}/cgroup").splitlines())
+    memory = f"/sys/fs/cgroup/memory{_group(groups, 'memory')}"
+    cpu = f"/sys/fs/cgroup/cpuacct{_group(groups, 'cpuacct')}/cpuacct.usage"
+    before = int(machine.run("cat", cpu))
+    time.sleep(IDLE_SECONDS)
+    used = (int(machine.run("cat", cpu)) - before) / 1e9
+    stat = dict(line.split() for line in machine.run("cat", f"{memory}/memory.stat").splitlines())
+    usage = int(machine.run("cat", f"{memory}/memory.usage_in_bytes"))
+    return [
+        f"agent's cgroup: {usage / MIB:.1f} MiB, of which anonymous {int(stat['total_rss']) / MIB:.1f}",
+        f"agent idle for {IDLE_SECONDS} s: {1000 * used / IDLE_SECONDS:.1f} millicores",
+    ]
+
+
+def _group(groups: dict[str, str], controller: str) -> str:
+    """Controllers may be mounted together, under a name with commas."""
+    return next(path for names, path in groups.items() if controller in names.split(","))
+
+
+def image() -> list[str]:
+    """Uncompressed, as a docker archive."""
+    whole, base = ((CACHE / "images" / name).stat().st_size / 1e6 for name in ("careen.tar", "base.tar"))
+    return [f"image: {whole:.0f} MB, of which the base {base:.0f} and our own layers {whole - base:.0f}"]

@@ -1,0 +1,54 @@
+"""What must hold on real nodes beyond the rules of tests/cluster: evictions, budgets, how often it booted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from tests.cluster.harness.observer import PodLife, Seen
+from tests.cluster.harness.rules import BLUR
+from tests.cluster.harness.workloads import SHOP
+
+
+def left_without_eviction(seen: Seen) -> list[str]:
+    """Every pod of the shop that left a cordoned node was evicted."""
+    return [
+        f"{life.name} left {life.node} without an eviction"
+        for life in _shop(seen)
+        if life.deleting_at and not life.from_daemonset and not life.evicted and _cordoned(seen, life)
+    ]
+
+
+def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) -> list[str]:
+    """Never fewer of its pods in service than the budget says, once all of them were."""
+    lives = [life for life in _shop(seen) if life.labels.get("app") == app]
+    changes = [(life.ready_at, 1) for life in lives if life.ready_at]
+    changes += [(life.deleting_at, -1) for life in lives if life.ready_at and life.deleting_at]
+    serving, was_whole, least = 0, False, replicas
+    for _, change in sorted(changes):
+        serving += change
+        was_whole = was_whole or serving == replicas
+        least = min(least, serving) if was_whole else least
+    return [] if least >= replicas - unavailable else [f"only {least} of {replicas} pods of {app} were in service"]
+
+
+def rebooted_often(seen: Seen, expected: Mapping[str, int]) -> list[str]:
+    """Each node showed exactly so many new boot ids."""
+    sentences = []
+    for name, count in expected.items():
+        boots = [one.boot_id for one in seen.nodes if one.name == name and one.boot_id]
+        found = sum(before != after for before, after in pairwise(boots))
+        if found != count:
+            sentences.append(f"{name} booted {found} times, not {count}")
+    return sentences
+
+
+def _shop(seen: Seen) -> list[PodLife]:
+    return [life for life in seen.pods.values() if life.namespace == SHOP]
+
+
+def _cordoned(seen: Seen, life: PodLife) -> bool:
+    """Its node was cordoned when the pod was told to go."""
+    at = (life.deleting_at or 0) - BLUR
+    history = [one for one in seen.nodes if one.name == life.node and one.at <= at]
+    return bool(history and history[-1].unschedulable)

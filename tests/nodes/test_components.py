@@ -1,0 +1,47 @@
+"""The optional components on real nodes, and what the API server says of manifests that are applied once more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.harness.api import Object
+from tests.nodes.harness.story import Story
+
+pytestmark = pytest.mark.cluster
+
+
+def kind_of_prometheus_operator(kind: str) -> Object:
+    """Of its definitions no more than that there are such objects."""
+    plural = kind.lower() + "s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.monitoring.coreos.com"},
+        "spec": {
+            "group": "monitoring.coreos.com",
+            "names": {"kind": kind, "plural": plural},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+def test_with_every_component_all_three_reboot_and_a_second_apply_changes_nothing(story: Story) -> None:
+    for kind in ("PodMonitor", "PrometheusRule"):
+        if not story.lab.plane.admin.find(
+            definition
+            := f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind.lower()}s.monitoring.coreos.com"
+        ):
+            story.create(kind_of_prometheus_operator(kind))
+        story.wait_for(
+            f"{kind} is known", lambda: "Established" in str(story.lab.plane.admin.get(definition).get("status"))
+        )
+    story.workloads()
+    components = ("signal", "admission", "alerts", "network")
+    story.install(*components)
+    said = story.apply(*components)
+    assert [line for line in said.splitlines() if not line.endswith(" unchanged")] == []
+    story.want_reboot()
+    story.finishes()
+    story.judge()

@@ -1,0 +1,71 @@
+"""The agent's container is killed in each phase; its DaemonSet is changed or taken away in the middle of a drain."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.harness.workloads import deployment, on_node
+from tests.nodes.harness.machine import Machine
+from tests.nodes.harness.story import Story
+from tests.nodes.harness.workloads import before_stop
+
+pytestmark = pytest.mark.cluster
+
+
+def drains_slowly(story: Story, *components: str) -> None:
+    """The first machine is in the middle of a drain that takes a while."""
+    machine = story.machines[0]
+    story.workloads(deployment("slow", 2, containers=[before_stop(12)], **on_node(machine.name)))
+    story.install(*components)
+    story.want_reboot([machine])
+    story.drains(machine)
+
+
+def new_phase(story: Story, machine: Machine, seen: list[str]) -> str:
+    """The phase that the machine is in, if it is none of these; empty for Idle."""
+    phase = story.phase(machine)
+    return "" if phase in (*seen, "Idle") else phase
+
+
+def test_killed_in_every_phase_the_agent_goes_on_and_reboots_once(story: Story) -> None:
+    machine = story.machines[0]
+    story.workloads(deployment("slow", 2, containers=[before_stop(5)], **on_node(machine.name)))
+    story.install()
+    story.want_reboot([machine])
+    killed: list[str] = []
+    while not (killed and story.is_home(machine)):
+        phase = story.wait_for(
+            "the node is in another phase, or at home",
+            lambda: "home" if story.is_home(machine) else new_phase(story, machine, killed),
+        )
+        if phase != "home" and story.kill_agent(machine):
+            killed.append(phase)
+    assert {"Draining", "Verifying"} <= set(killed)
+    story.finishes(machine)
+    story.judge(machine)
+
+
+def test_a_restart_of_the_roll_out_in_the_middle_of_a_drain_changes_nothing(story: Story) -> None:
+    drains_slowly(story)
+    story.lab.kubectl("rollout", "restart", "daemonset/careen", "-n", "careen")
+    story.finishes(story.machines[0])
+    story.judge(story.machines[0])
+    story.agents_are_ready()
+
+
+def test_another_image_in_the_middle_of_a_drain_goes_on_with_it(story: Story) -> None:
+    drains_slowly(story)
+    story.apply(tag="0.2.0")
+    story.finishes(story.machines[0])
+    story.judge(story.machines[0])
+    story.agents_are_ready()
+    images = {story.agent_pod(machine)["spec"]["containers"][0]["image"] for machine in story.machines}
+    assert images == {"careen.invalid/careen:0.2.0"}
+
+
+def test_everything_deleted_and_applied_again_in_the_middle_of_a_drain_goes_on(story: Story) -> None:
+    drains_slowly(story)
+    story.lab.kubectl("delete", "-k", str(story.folder / "overlay"))
+    story.install()
+    story.finishes(story.machines[0])
+    story.judge(story.machines[0], lock_was_lost=True)

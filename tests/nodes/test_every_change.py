@@ -1,0 +1,61 @@
+"""What every change is tried with: the five stories that `.ci/run` tells on real nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.harness.workloads import daemon_set, deployment, on_node
+from tests.nodes.harness.story import Story
+from tests.nodes.harness.workloads import before_stop
+
+pytestmark = pytest.mark.cluster
+
+
+def test_the_manifests_as_they_are_make_every_agent_ready(story: Story) -> None:
+    story.install()
+    pods = [story.agent_pod(machine) for machine in story.machines]
+    assert [pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods] == [0, 0, 0]
+    assert story.holders() == ()
+    story.judge(reboots=0)
+
+
+@pytest.mark.parametrize("components", [pytest.param([], id="command"), pytest.param(["signal"], id="signal")])
+def test_all_three_reboot_one_after_another_under_a_budget(story: Story, components: list[str]) -> None:
+    story.workloads(daemon_set("log-shipper"))
+    story.install(*components)
+    story.want_reboot()
+    story.finishes()
+    story.judge()
+    assert story.events("Rebooted") == ["n1", "n2", "n3"]
+
+
+def test_kureds_own_manifests_with_only_the_image_changed_reboot_all_three(story: Story) -> None:
+    story.workloads()
+    story.install_as_kured()
+    story.want_reboot()
+    story.finishes()
+    story.judge()
+
+
+def test_an_agent_killed_while_it_drains_drains_on_and_reboots_once(story: Story) -> None:
+    machine = story.machines[0]
+    slow = deployment("slow", 2, containers=[before_stop(8)], **on_node(machine.name))
+    story.workloads(slow)
+    story.install()
+    story.want_reboot([machine])
+    story.drains(machine)
+    story.kill_agent(machine)
+    story.finishes(machine)
+    story.judge(machine)
+
+
+def test_a_machine_that_crashes_while_it_drains_is_given_back(story: Story) -> None:
+    machine = story.machines[0]
+    story.workloads(deployment("slow", 2, containers=[before_stop(8)], **on_node(machine.name)))
+    story.install()
+    story.want_reboot([machine])
+    story.drains(machine)
+    machine.by_hand = True
+    machine.run("reboot", "-f", check=False)
+    story.finishes(machine)
+    story.judge(machine)

@@ -1,0 +1,68 @@
+"""What somebody reaches who has taken over an agent: tried by a program in its real container."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.nodes.harness.story import Story
+
+pytestmark = pytest.mark.cluster
+
+# Says which sockets of the host took a connection, and where a file could be written; all that is mounted is tried.
+_PROBE = r"""
+import glob, json, os, socket, sys
+SOCKETS = ("containerd/containerd.sock", "dbus/system_bus_socket", "systemd/private", "systemd/journal/socket")
+connected, written, entered = [], [], []
+roots = ["/", "/host"] + glob.glob("/proc/[0-9]*/root")
+for root in roots:
+    for folder in ("run", "var/run"):
+        for name in SOCKETS:
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                probe = socket.socket(socket.AF_UNIX, kind)
+                try:
+                    probe.connect(os.path.join(root, folder, name))
+                    connected.append(os.path.join(root, folder, name))
+                except OSError:
+                    pass
+                probe.close()
+    try:
+        if root.startswith("/proc/") and not os.path.samestat(os.stat(root + "/."), os.stat("/")):
+            entered.append(os.readlink(root))
+    except OSError:
+        pass
+mounts = [line.split()[4] for line in open("/proc/self/mountinfo")]
+below = {os.path.dirname(path) for path in mounts} | set(mounts)
+for top in ("/host", "/tmp", "/etc", "/opt", "/var", "/run"):
+    below |= {folder for folder, _, _ in os.walk(top)}
+for folder in sorted(below):
+    path = os.path.join(folder, "written-from-inside")
+    try:
+        with open(path, "w") as file:
+            file.write("x")
+        os.unlink(path)
+        written.append(folder)
+    except OSError:
+        pass
+print(json.dumps({"connected": connected, "written": written, "entered": entered, "tried": len(below)}))
+"""
+# What every container has of its own: nothing of it is the host's, and nothing of it outlives the pod.
+_OWN = {"/dev", "/dev/shm", "/dev/mqueue", "/dev/termination-log"}
+
+
+def test_by_signal_no_socket_is_reached_and_only_the_lock_folder_is_written(story: Story) -> None:
+    story.install("signal")
+    found = json.loads(story.in_agent(story.machines[0], _PROBE))
+    assert found["tried"] > 20
+    assert found["connected"] == []
+    assert found["entered"] == []
+    assert set(found["written"]) - _OWN == {"/host/run/careen/lock"}
+
+
+def test_by_command_nothing_of_the_host_is_mounted_and_the_first_process_is_the_only_way(story: Story) -> None:
+    """The default method is root on the host through process 1, as SECURITY.md says; the container has nothing."""
+    story.install()
+    found = json.loads(story.in_agent(story.machines[0], _PROBE))
+    assert [path for path in found["connected"] if not path.startswith("/proc/")] == []
+    assert set(found["written"]) - _OWN == set()

@@ -1,0 +1,139 @@
+"""What machines and kubelets do: they hang, they do not come back, they are rebooted by people, and kubelets pause."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.harness.workloads import daemon_set, deployment, on_node
+from tests.nodes.harness.machine import Machine
+from tests.nodes.harness.story import Story
+from tests.nodes.harness.workloads import before_stop
+
+pytestmark = pytest.mark.cluster
+
+
+def hangs_on_its_way_down(machine: Machine) -> None:
+    """A unit that never stops, so that the machine never comes to its end by itself."""
+    stop = ("--property=ExecStop=/bin/sleep infinity", "--property=TimeoutStopSec=infinity")
+    machine.run("systemd-run", "--unit=stubborn", *stop, "/bin/sleep", "infinity")
+
+
+def is_down_without_end(story: Story, machine: Machine) -> None:
+    """It was asked to reboot, its kubelet is gone, and it stays as it is."""
+    story.wait_for(
+        f"{machine.name} stops", lambda: machine.run("systemctl", "is-active", "kubelet", check=False) != "active\n"
+    )
+    story.wait_for(f"{machine.name} is not Ready", lambda: not story.node(machine).ready)
+
+
+def test_a_kubelet_that_pauses_in_the_middle_of_a_drain_delays_it(story: Story) -> None:
+    machine = story.machines[0]
+    story.workloads(deployment("slow", 2, containers=[before_stop(5)], **on_node(machine.name)))
+    story.install()
+    story.want_reboot([machine])
+    story.drains(machine)
+    machine.run("systemctl", "stop", "kubelet")
+    story.wait_for("the node is not Ready", lambda: not story.node(machine).ready)
+    machine.run("systemctl", "start", "kubelet")
+    story.finishes(machine)
+    story.judge(machine)
+
+
+def test_a_machine_that_hangs_on_its_way_down_and_is_cut_off_comes_home(story: Story) -> None:
+    machine, other, _ = story.machines
+    story.workloads()
+    story.install()
+    hangs_on_its_way_down(machine)
+    story.want_reboot([machine])
+    story.reaches(machine, "Rebooting")
+    story.want_reboot([other])
+    is_down_without_end(story, machine)
+    machine.power_off()
+    assert story.holders() == (machine.name,)
+    machine.power_on()
+    story.finishes(machine, other)
+    story.judge(machine, other)
+
+
+def test_a_machine_that_never_returns_keeps_every_other_one_in_service(story: Story) -> None:
+    machine, other, _ = story.machines
+    story.workloads()
+    story.install(reboot_deadline="30s")
+    hangs_on_its_way_down(machine)
+    story.want_reboot([machine])
+    story.reaches(machine, "Rebooting")
+    story.want_reboot([other])
+    is_down_without_end(story, machine)
+    machine.power_off()
+    story.wait_for(
+        "the other says whom it waits for",
+        lambda: machine.name in story.node(other).annotations.get("careen.dev/reason", ""),
+    )
+    story.wait_for(
+        "it says that this one is overdue",
+        lambda: "overdue" in story.node(other).annotations.get("careen.dev/refusals", ""),
+    )
+    assert story.holders() == (machine.name,)
+    assert not any(one.unschedulable for one in story.observer.node_history(other.name))
+    machine.power_on()
+    story.finishes(machine, other)
+    story.judge(machine, other)
+
+
+def test_a_reboot_by_hand_is_no_roll_out(story: Story) -> None:
+    machine = story.machines[0]
+    story.workloads()
+    story.install()
+    machine.by_hand = True
+    machine.run("systemctl", "reboot")
+    story.wait_for("it is back", lambda: story.is_home(machine))
+    story.wait_for("its pods are back", story.workloads_are_ready)
+    story.agents_are_ready()
+    assert [lock.holders for lock in story.observer.seen.locks if lock.holders] == []
+    assert not any(one.unschedulable for one in story.observer.node_history(machine.name))
+    story.judge(machine)
+
+
+@pytest.fixture
+def kubelets_wait_at_shutdown(story: Story) -> Story:
+    for machine in story.machines:
+        period = r"shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 5s"
+        machine.run("sed", "-i", rf"$ a {period}", "/etc/lab/kubelet.yaml")
+        machine.run("systemctl", "restart", "kubelet")
+    story.wait_for("the kubelets delay a shutdown", lambda: all("kubelet" in inhibitors(one) for one in story.machines))
+    return story
+
+
+def inhibitors(machine: Machine) -> str:
+    return machine.run("sh", "-c", "cat /run/systemd/inhibit/* 2> /dev/null", check=False)
+
+
+@pytest.fixture
+def kubelets_as_before(story: Story) -> object:
+    yield
+    for machine in story.machines:
+        machine.run("sed", "-i", "/^shutdownGrace/d", "/etc/lab/kubelet.yaml")
+        machine.run("systemctl", "restart", "kubelet")
+
+
+def test_a_kubelet_with_a_shutdown_grace_ends_what_is_left_before_the_reboot(
+    story: Story, kubelets_as_before: object, kubelets_wait_at_shutdown: Story
+) -> None:
+    machine = story.machines[0]
+    story.workloads(daemon_set("log-shipper", containers=[before_stop(3)]))
+    story.install()
+    story.want_reboot([machine])
+    story.finishes(machine)
+    story.judge(machine)
+    log = machine.run("journalctl", "--unit=kubelet", "--boot=-1", "--no-pager", check=False)
+    assert "log-shipper" in log.partition("Shutdown manager")[2], log[-3000:]
+
+
+def test_the_signal_method_says_that_such_a_kubelet_does_not_see_the_shutdown(
+    story: Story, kubelets_as_before: object, kubelets_wait_at_shutdown: Story
+) -> None:
+    story.install("signal")
+    story.wait_for(
+        "every agent says so",
+        lambda: sorted(set(story.events("ShutdownUnheard"))) == [one.name for one in story.machines],
+    )

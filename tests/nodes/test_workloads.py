@@ -1,0 +1,79 @@
+"""Pods as real clusters have them: slow to stop, static, of DaemonSets that nobody updates, with files on the host."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.harness.workloads import SHOP, daemon_set, deployment, on_node, stateful_set
+from tests.nodes.harness.story import Story
+from tests.nodes.harness.workloads import before_stop, container
+
+pytestmark = pytest.mark.cluster
+
+_STATIC = """
+apiVersion: v1
+kind: Pod
+metadata: {name: proxy, namespace: shop}
+spec:
+  containers: [{name: app, image: "example.com/app:1"}]
+"""
+
+
+def test_with_concurrency_two_two_are_away_at_most_and_the_budget_holds(story: Story) -> None:
+    story.workloads()
+    story.install(concurrency=2)
+    story.want_reboot()
+    story.finishes()
+    assert max(len(lock.holders) for lock in story.observer.seen.locks) == 2
+    story.judge(concurrency=2)
+
+
+def test_a_pod_whose_hook_takes_forty_seconds_gets_them(story: Story) -> None:
+    machine = story.machines[0]
+    slow = deployment("slow", 1, containers=[before_stop(40)], grace_seconds=60, **on_node(machine.name))
+    story.workloads(slow)
+    story.install()
+    story.want_reboot([machine])
+    story.finishes(machine)
+    story.judge(machine)
+    first = min(
+        (one for one in story.observer.seen.pods.values() if one.owner == "Deployment/slow"),
+        key=lambda one: one.created_at,
+    )
+    assert first.deleting_at is not None
+    assert first.gone_at is not None
+    assert first.gone_at - first.deleting_at >= 39  # what the hook takes, less what the watch may be late by
+
+
+def test_static_pods_and_those_of_a_daemonset_on_delete_stay_where_they_are(story: Story) -> None:
+    machine = story.machines[0]
+    shipper = daemon_set("log-shipper")
+    shipper["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    story.workloads(shipper)
+    machine.run("sh", "-c", f"cat > /etc/lab/static/story.yaml <<'E'\n{_STATIC}\nE")
+    story.install()
+    story.wait_for("the static pod runs", lambda: pods_on(story, machine.name, "proxy-"))
+    before = pods_on(story, machine.name, "proxy-") | pods_on(story, machine.name, "log-shipper-")
+    story.want_reboot([machine])
+    story.finishes(machine)
+    after = pods_on(story, machine.name, "log-shipper-")
+    assert after <= before
+    assert after
+    assert not any(life.evicted for life in story.observer.seen.pods.values() if life.uid in before)
+    story.judge(machine)
+
+
+def test_a_stateful_set_with_files_on_the_host_moves(story: Story) -> None:
+    volume = {"name": "data", "hostPath": {"path": "/var/lib/shop", "type": "DirectoryOrCreate"}}
+    mounted = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    story.workloads(stateful_set("db", 2, containers=[mounted], volumes=[volume]))
+    story.install()
+    story.want_reboot()
+    story.finishes()
+    story.judge()
+
+
+def pods_on(story: Story, node: str, prefix: str) -> set[str]:
+    """Uids of the shop's pods there."""
+    lives = story.observer.pods()
+    return {life.uid for life in lives if life.namespace == SHOP and life.node == node and life.name.startswith(prefix)}
