@@ -1,5 +1,5 @@
-"""Writes what is drawn from the code: two pages of docs/, the settings file and parts of the Helm chart. `make docs` runs
-it; tests hold them fresh."""
+"""Writes what is drawn from the code: two pages of docs/, the settings file and parts of the Helm chart. `make docs`
+runs it; tests hold them fresh."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 HEAD = """\
 # Written by `make docs` from the manifests beside this chart; edit those, not this file.
 #
-# base: what every installation has. agents: the DaemonSet as it is, and as a component of its name changes it. annotations: what
-# a component adds to the DaemonSet. The others: what a component adds. %NAME%, %ACCOUNT% and %NAMESPACE% are put in by the
-# templates.
+# base: what every installation has. agents: the DaemonSet as it is, and as a component of its name changes it.
+# annotations: what a component adds to the DaemonSet. components: what one adds beside it. The templates put in %NAME%,
+# %ACCOUNT% and %NAMESPACE%.
 """
 
 Object = dict[str, Any]
@@ -85,7 +85,7 @@ def _labelled(objects: list[Object]) -> list[Object]:
 
 
 def _with_component(agent: Object, folder: Path) -> tuple[list[Object], Object]:
-    """What it adds, and the DaemonSet after its patches. Kustomize's two kinds of patches, as far as components use them."""
+    """What it adds, and the DaemonSet after its patches: both kinds of kustomize's, as far as components use them."""
     for patch in _kustomization(folder).get("patches", ()):
         text = (folder / patch["path"]).read_text() if "path" in patch else patch["patch"]
         content = yaml.safe_load(text)
@@ -111,7 +111,11 @@ def _merge(into: Object, patch: Object) -> None:
 
 
 def _with_places(found: dict[str, Any]) -> dict[str, Any]:
-    every = [*found["base"], *found["agents"].values(), *(each for part in found["components"].values() for each in part)]
+    every = [
+        *found["base"],
+        *found["agents"].values(),
+        *(each for part in found["components"].values() for each in part),
+    ]
     own = found["agents"]["default"]["metadata"]["name"]
     names = {each["metadata"]["name"] for each in every if each["metadata"]["name"].startswith(own)}
     placed: dict[str, Any] = _placed(found, own=own, names=names, key="")
@@ -123,7 +127,9 @@ def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
     if isinstance(value, dict):
         is_account = value.get("kind") == "ServiceAccount"
         placed = {
-            name: each if "/" in name else _placed(each, own=own, names=names, key="account" if is_account and name == "name" else name)
+            name: each
+            if "/" in name
+            else _placed(each, own=own, names=names, key="account" if is_account and name == "name" else name)
             for name, each in value.items()
         }
         if is_account and "metadata" in placed:

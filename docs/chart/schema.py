@@ -1,7 +1,7 @@
 """values.schema.json: the form of every value, so that a typing error ends `helm install` and not a reboot's guard.
 
-Forms alone: what a form cannot say (a selector, an expression, two values that contradict each other) is refused by the templates
-or, at its start, by the agent.
+Forms alone: what a form cannot say (a selector, an expression, two values that contradict each other) is refused by the
+templates or, at its start, by the agent.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _forms(kind: kinds.Kind) -> list[Schema]:
         lowest, highest = kind.bounds
         return [{"type": "integer", "minimum": lowest, "maximum": highest}, _pattern("[+-]?[0-9]+")]
     if kind is kinds.DAYS:
-        days = "su|mo|tu|we|th|fr|sa|sun|mon|tue|wed|thu|fri|sat|sunday|monday|tuesday|wednesday|thursday|friday|saturday"
+        days = "su(n(day)?)?|mo(n(day)?)?|tu(e(sday)?)?|we(d(nesday)?)?|th(u(rsday)?)?|fr(i(day)?)?|sa(t(urday)?)?"
         anyhow = "".join(f"[{each.upper()}{each}]" if each.isalpha() else each for each in days)
         return [{"type": "integer", "minimum": 0, "maximum": 6}, _pattern(f"[0-6]|{anyhow}")]
     if kind is kinds.LABELS:
@@ -116,7 +116,7 @@ def of_values() -> Schema:
     """The whole of values.schema.json."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "$comment": "Written by `make docs` from operator/careen/settings/tree.py and docs/chart/schema.py; edit those.",
+        "$comment": "Written by `make docs` from operator/careen/settings/tree.py and docs/chart/; edit those.",
         **_closed(
             {
                 **_of_the_pod(),
@@ -125,7 +125,7 @@ def of_values() -> Schema:
                 "extraEnvVars": _or_nothing({"type": "array", "items": {"type": "object", "required": ["name"]}}),
                 "existingSecret": _or_nothing(TEXT),
                 "configMapData": _or_nothing({"type": "object", "additionalProperties": TEXT}),
-                "components": _closed({name: SWITCH for name in components()}),
+                "components": _closed(dict.fromkeys(components(), SWITCH)),
                 "namespace": _closed({"create": SWITCH}),
                 "rbac": _closed({"create": SWITCH}),
                 "serviceAccount": _closed(
@@ -188,7 +188,9 @@ def _of_the_pod() -> Schema:
         "resources": _or_nothing(MAP),
         "podSecurityContext": _or_nothing(MAP),
         "containerSecurityContext": _or_nothing(MAP),
-        "initContainers": _or_nothing({"anyOf": [{"type": "array", "items": MAP}, {"type": "object", "maxProperties": 0}]}),
+        "initContainers": _or_nothing(
+            {"anyOf": [{"type": "array", "items": MAP}, {"type": "object", "maxProperties": 0}]}
+        ),
         "volumes": _or_nothing({"type": "array", "items": MAP}),
         "volumeMounts": _or_nothing({"type": "array", "items": MAP}),
         **{name: _or_nothing(MAP) for name in ("livenessProbe", "readinessProbe", "startupProbe")},

@@ -21,9 +21,9 @@ OWNED = ("node_id", "kubeconfig", "ds_namespace", "ds_name", "config_map")
 HEAD = """\
 # Written by `make docs` from operator/careen/settings/tree.py; edit that file, not this one.
 #
-# By the name of the value, `configuration.NAME`. place: a flag of the DaemonSet, a line of the ConfigMap, a key of the Secret; chart: the
-# chart says it itself. default: a value like this is not written. empty: "" is a value and not the lack of one. no: what
-# `false` stands for, because YAML reads `off` as that.
+# By the name of the value, `configuration.NAME`. place: a flag of the DaemonSet, a line of the ConfigMap, a key of the
+# Secret; chart: the chart says it itself. default: a value like this is not written. empty: "" is a value and not the
+# lack of one. no: what `false` stands for, because YAML reads `off` as that.
 """
 
 
@@ -45,8 +45,8 @@ def place(name: str) -> str:
 
 
 def empty_is_a_value(name: str) -> bool:
-    """kured's chart has "" for "not given" everywhere. Without a taint's key kured sets none, and here only "" says so; our own
-    settings say it by `null`."""
+    """kured's chart has "" for "not given" everywhere. Without a taint's key kured sets none, and here only "" says so;
+    our own settings say it by `null`."""
     setting = SETTINGS[name]
     if setting.kind.many or (setting.is_kureds and name != "prefer_no_schedule_taint"):
         return False

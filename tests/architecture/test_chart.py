@@ -16,7 +16,7 @@ import yaml
 from careen.settings.sources import BadSettings, resolve
 from careen.settings.tree import DEFAULTS, SETTINGS
 from docs import chart
-from docs.chart import objects, schema
+from docs.chart import objects
 from docs.chart.settings import empty_is_a_value, key, place
 from tests.architecture.source_tree import ROOT
 from tests.patience import run
@@ -24,7 +24,9 @@ from tests.patience import run
 CHART = ROOT / "manifests" / "chart"
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
-OF_SETTINGS = {name: SCHEMA["properties"]["configuration"]["properties"][key(name)] for name in SETTINGS if place(name) != "chart"}
+OF_SETTINGS = {
+    name: SCHEMA["properties"]["configuration"]["properties"][key(name)] for name in SETTINGS if place(name) != "chart"
+}
 
 
 @pytest.mark.parametrize("name", chart.PAGES)
@@ -42,13 +44,50 @@ def test_the_chart_has_the_version_of_careen() -> None:
 
 # ---- the names of kured's chart, 6.1.0 ----
 
-KUREDS = """
-image.repository image.tag image.pullPolicy image.pullSecrets revisionHistoryLimit updateStrategy maxUnavailable podAnnotations dsAnnotations
-extraArgs extraEnvVars configuration rbac.create serviceAccount.create serviceAccount.name serviceAccount.extraAnnotations
-podSecurityPolicy.create containerSecurityContext resources hostNetwork metrics.create metrics.namespace metrics.labels metrics.interval
-metrics.scrapeTimeout service.create service.port service.annotations service.name service.type livenessProbe readinessProbe podLabels
-priorityClassName tolerations affinity nodeSelector volumeMounts volumes initContainers nameOverride fullnameOverride
-""".split()
+KUREDS = [
+    "image.repository",
+    "image.tag",
+    "image.pullPolicy",
+    "image.pullSecrets",
+    "revisionHistoryLimit",
+    "updateStrategy",
+    "maxUnavailable",
+    "podAnnotations",
+    "dsAnnotations",
+    "extraArgs",
+    "extraEnvVars",
+    "configuration",
+    "rbac.create",
+    "serviceAccount.create",
+    "serviceAccount.name",
+    "serviceAccount.extraAnnotations",
+    "podSecurityPolicy.create",
+    "containerSecurityContext",
+    "resources",
+    "hostNetwork",
+    "metrics.create",
+    "metrics.namespace",
+    "metrics.labels",
+    "metrics.interval",
+    "metrics.scrapeTimeout",
+    "service.create",
+    "service.port",
+    "service.annotations",
+    "service.name",
+    "service.type",
+    "livenessProbe",
+    "readinessProbe",
+    "podLabels",
+    "priorityClassName",
+    "tolerations",
+    "affinity",
+    "nodeSelector",
+    "volumeMounts",
+    "volumes",
+    "initContainers",
+    "nameOverride",
+    "fullnameOverride",
+]
 
 
 @pytest.mark.parametrize("name", KUREDS)
@@ -96,9 +135,7 @@ def of_the_properties(rule: dict[str, Any], value: Any, form: dict[str, Any]) ->
     if not isinstance(value, dict):
         return True
     others = form.get("additionalProperties", True)
-    return all(
-        accepts(rule[name], each) if name in rule else others is not False for name, each in value.items()
-    )
+    return all(accepts(rule[name], each) if name in rule else others is not False for name, each in value.items())
 
 
 _RULES: dict[str, Callable[[Any, Any, dict[str, Any]], bool]] = {
@@ -114,14 +151,104 @@ _RULES: dict[str, Callable[[Any, Any, dict[str, Any]], bool]] = {
     "properties": of_the_properties,
 }
 
-SAMPLES = """
-0|1|-1|7|39|64|65|100|101|8080|65535|65536|99999999|true|false|True|f|yes|5m|90s|1h30m|1.5h|.5s|5.m|0s|0.0m|00h|5|5 m|m|-5m|1d|512Mi|1Gi|64Mi|1.5Gi|
-22:00|22:00:15|22|10pm|10:30PM|24:00|25|9:61|mo|Tue|SATURDAY|tues|UTC|Europe/Berlin|command|signal|halt|continue|refuse|off|warn|
-oldest|zone|undo|reboot|text|json|info|zone=1|zone=0|zone|control-plane=2|selector:app=db=1|selector:=1|a=b|a=|a|example.com/name|example.com/name=x|-a|
-a b|http://prometheus:9090|https://u:p@h/x|ftp://x|http://|Node %s|100%|%s and %s|%% of %s|/var/run/x|sh -c 'x'|^Watch.*$|[|app in (a,b)|!|nsenter|direct|oldest-first
-""".replace("\n", "").split("|")  # fmt: skip
+SAMPLES = [
+    "0",
+    "1",
+    "-1",
+    "7",
+    "39",
+    "64",
+    "65",
+    "100",
+    "101",
+    "8080",
+    "65535",
+    "65536",
+    "99999999",
+    "true",
+    "false",
+    "True",
+    "f",
+    "yes",
+    "5m",
+    "90s",
+    "1h30m",
+    "1.5h",
+    ".5s",
+    "5.m",
+    "0s",
+    "0.0m",
+    "00h",
+    "5",
+    "5 m",
+    "m",
+    "-5m",
+    "1d",
+    "512Mi",
+    "1Gi",
+    "64Mi",
+    "1.5Gi",
+    "22:00",
+    "22:00:15",
+    "22",
+    "10pm",
+    "10:30PM",
+    "24:00",
+    "25",
+    "9:61",
+    "mo",
+    "Tue",
+    "SATURDAY",
+    "tues",
+    "UTC",
+    "Europe/Berlin",
+    "command",
+    "signal",
+    "halt",
+    "continue",
+    "refuse",
+    "off",
+    "warn",
+    "oldest",
+    "zone",
+    "undo",
+    "reboot",
+    "text",
+    "json",
+    "info",
+    "zone=1",
+    "zone=0",
+    "zone",
+    "control-plane=2",
+    "selector:app=db=1",
+    "selector:=1",
+    "a=b",
+    "a=",
+    "a",
+    "example.com/name",
+    "example.com/name=x",
+    "-a",
+    "a b",
+    "http://prometheus:9090",
+    "https://u:p@h/x",
+    "ftp://x",
+    "http://",
+    "Node %s",
+    "100%",
+    "%s and %s",
+    "%% of %s",
+    "/var/run/x",
+    "sh -c 'x'",
+    "^Watch.*$",
+    "[",
+    "app in (a,b)",
+    "!",
+    "nsenter",
+    "direct",
+    "oldest-first",
+]
 
-# Where a form cannot say it, the agent says it at its start: expressions, selectors, zones of a database, numbers as texts.
+# Where a form cannot say it, the agent says it at its start: expressions, selectors, zones, numbers as texts.
 SAID_BY_THE_AGENT = {
     "REGEXP", "SELECTOR", "ZONE", "GROUP=N", "TIME", "NUMBER", "MEMORY", "URL", "KEY=VALUE,…", "TEXT", "PATH",
 }  # fmt: skip
@@ -159,7 +286,11 @@ def test_the_default_is_a_value_that_the_schema_takes_and_the_agent_reads_as_its
     kind = SETTINGS[name].kind
     if value is None or kind.is_secret:
         return
-    texts = [str(each) for each in value] if isinstance(value, list) else [str(value).lower() if value in (True, False) else str(value)]
+    texts = (
+        [str(each) for each in value]
+        if isinstance(value, list)
+        else [str(value).lower() if value in (True, False) else str(value)]
+    )
     parsed = tuple(kind.parse(each) for each in texts) if kind.many else kind.parse(texts[0])
     assert parsed == DEFAULTS[name]
 

@@ -131,7 +131,7 @@
 {{- end -}}
 {{- $keys := list -}}
 {{- range list "pre-reboot-node-labels" "post-reboot-node-labels" -}}
-{{- range get $effective . -}}
+{{- range get $effective . | default list -}}
 {{- range splitList "," . -}}{{- $keys = append $keys (splitList "=" . | first | trim) -}}{{- end -}}
 {{- end -}}
 {{- end -}}
