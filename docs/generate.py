@@ -1,9 +1,10 @@
-"""Writes what is drawn from the code: two pages of docs/ and the settings file. `make docs` runs it; a test
-holds them fresh."""
+"""Writes what is drawn from the code: two pages of docs/, the settings file and parts of the Helm chart. `make docs`
+runs it; tests hold them fresh."""
 
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -151,7 +152,10 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def main() -> None:
     """Writes every page."""
-    for name, page in PAGES.items():
+    sys.path.insert(0, str(ROOT))
+    from docs import chart  # reads manifests/settings.yaml, which is written before it
+
+    for name, page in {**PAGES, **chart.PAGES}.items():
         (ROOT / name).write_text(page())
 
 

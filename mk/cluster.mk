@@ -9,7 +9,7 @@ KUBERNETES_RELEASE := $(shell sed -n "s/^\tk8s.io.kubernetes \(v[0-9.]*\)$$/\1/p
 
 # One file, one story or a few words of pytest: make test-cluster STORIES='tests/cluster/test_blocked.py -k alert'
 # The alerts are here because this target installs Prometheus, which brings promtool.
-STORIES ?= tests/cluster tests/architecture/test_alerts.py
+STORIES ?= tests/cluster tests/chart tests/architecture/test_alerts.py
 # Each worker has a control plane of its own (1 GB with its agents). Stories mostly wait, so three of them suit two cores.
 CLUSTER_WORKERS ?= 3
 # For bench-rollout and bench-moved, see `python -m bench.rollout --help` and `python -m bench.rollout.moved --help`.

@@ -37,6 +37,10 @@ class Kind(Value, kw_only=True):
     many: bool = False
     split: Callable[[str], list[str]] = lambda text: [text]
     is_switch: bool = False
+    choices: tuple[str, ...] = ()
+    """The words, where only these are taken."""
+    bounds: tuple[int, int] | None = None
+    """The least and the greatest number, where it is one."""
     is_secret: bool = False  # it needs a Secret, not a command line
     told: Callable[[str], str] = lambda text: text
     """What was written, for sentences about it: without what is secret."""
@@ -417,9 +421,9 @@ BUDGETS = Kind(metavar="GROUP=N", parse=budget, many=True, split=one_per_line, s
 
 def whole_number(lowest: int, highest: int = 2**31 - 1) -> Kind:
     """A `Kind` for `integer`."""
-    return Kind(metavar="NUMBER", parse=integer(lowest, highest))
+    return Kind(metavar="NUMBER", parse=integer(lowest, highest), bounds=(lowest, highest))
 
 
 def word(*choices: str) -> Kind:
     """A `Kind` for `one_of`."""
-    return Kind(metavar="|".join(choices), parse=one_of(*choices))
+    return Kind(metavar="|".join(choices), parse=one_of(*choices), choices=choices)

@@ -1,0 +1,16 @@
+"""What the Helm chart draws from the settings and from the manifests of kustomize: `make docs` writes it all again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from docs.chart import objects, schema, settings
+
+PAGES: dict[str, Callable[[], str]] = {
+    "manifests/chart/files/objects.yaml": objects.file,
+    "manifests/chart/files/settings.yaml": settings.file,
+    "manifests/chart/values.yaml": settings.values_file,
+    "manifests/chart/values.schema.json": lambda: json.dumps(schema.of_values(), indent=2, ensure_ascii=False) + "\n",
+}
+"""By path: the whole text."""

@@ -1,0 +1,108 @@
+"""The settings as values of the chart: how each is named there, what it is by default, and where it goes."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from careen.settings import kinds
+from careen.settings.config_map_limits import POWERS
+from careen.settings.tree import DEFAULTS, SETTINGS, flag, variable
+
+CHART = Path(__file__).resolve().parents[2] / "manifests" / "chart"
+OWNED = ("node_id", "kubeconfig", "ds_namespace", "ds_name", "config_map")
+"""What the chart itself says to the agents."""
+
+HEAD = """\
+# Written by `make docs` from operator/careen/settings/tree.py; edit that file, not this one.
+#
+# By the name of the value, `configuration.NAME`. place: a flag of the DaemonSet, a line of the ConfigMap, a key of the
+# Secret; chart: the chart says it itself. default: a value like this is not written. empty: "" is a value and not the
+# lack of one. no: what `false` stands for, because YAML reads `off` as that.
+"""
+
+
+def key(name: str) -> str:
+    """`drain_delay` → `drainDelay`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def place(name: str) -> str:
+    """Where the chart writes it: live settings into the ConfigMap, what that may not say on the DaemonSet."""
+    setting = SETTINGS[name]
+    if name in OWNED:
+        return "chart"
+    if setting.kind.is_secret:
+        return "secret"
+    # A Prometheus that credentials are sent to may not stand in the ConfigMap: one place for both cases.
+    return "flag" if setting.bootstrap or name in POWERS or name == "prometheus_url" else "configMap"
+
+
+def empty_is_a_value(name: str) -> bool:
+    """kured's chart has "" for "not given" everywhere. Without a taint's key kured sets none, and here only "" says so;
+    our own settings say it by `null`."""
+    setting = SETTINGS[name]
+    if setting.kind.many or (setting.is_kureds and name != "prefer_no_schedule_taint"):
+        return False
+    try:
+        setting.kind.parse("")
+    except ValueError:
+        return False
+    return True
+
+
+def file() -> str:
+    """files/settings.yaml."""
+    rows = {key(name): _row(name) for name in SETTINGS}
+    return HEAD + yaml.safe_dump(rows, sort_keys=False, width=4096)
+
+
+def _row(name: str) -> dict[str, Any]:
+    setting = SETTINGS[name]
+    row: dict[str, Any] = {"flag": flag(name), "place": place(name), "variables": [variable(name, "CAREEN")]}
+    if setting.is_kureds:
+        row["variables"].append(variable(name, "KURED"))
+    if name != "host_root":  # of it the DaemonSet has another default than the agent
+        row["default"] = setting.kind.shown(DEFAULTS[name])
+    if empty_is_a_value(name):
+        row["empty"] = True
+    if "off" in setting.kind.choices:
+        row["no"] = "off"
+    return row
+
+
+BEGIN, END = "  # settings: begin, written by `make docs`\n", "  # settings: end\n"
+
+
+def values_file() -> str:
+    """values.yaml: written by hand but for the settings."""
+    before, _, rest = (CHART / "values.yaml").read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    blocks = [_value(name) for name in SETTINGS if place(name) != "chart"]
+    return before + BEGIN + textwrap.indent("\n".join(blocks), "  ") + END + after
+
+
+def _value(name: str) -> str:
+    setting = SETTINGS[name]
+    where = {"flag": "A change replaces the agents.", "secret": "Goes into a Secret.", "configMap": ""}[place(name)]
+    meaning = f"{setting.help} {where}".strip()
+    lines = textwrap.wrap(meaning, 116, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+    return "\n".join([*lines, f"{key(name)}: {_shown(name)}"]) + "\n"
+
+
+def _shown(name: str) -> str:
+    """The default, in the form that people write."""
+    kind, value = SETTINGS[name].kind, DEFAULTS[name]
+    if name == "host_root":
+        return "null  # /proc/1/root, or what the component signal says"
+    if kind.many:
+        return json.dumps([kind.show(each) for each in value])
+    text = "" if value is None else kind.show(value)
+    plain = kind.is_switch or re.fullmatch(r"-?\d+", text) or kind in (kinds.DURATION, kinds.DEADLINE)
+    return text if plain and text else json.dumps(text)

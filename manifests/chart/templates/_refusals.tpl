@@ -1,0 +1,201 @@
+{{/*
+Values that cannot be served. Each is a sentence with what to do instead; all of them are told at once. What one value alone may
+look like is in values.schema.json; what the agent refuses at its start (docs/operations.md, "Settings") is its own affair.
+*/}}
+{{- define "careen.refuse" -}}
+{{- $problems := list -}}
+{{- range list "careen.refuse.names" "careen.refuse.kureds" "careen.refuse.twice" "careen.refuse.arguments" "careen.refuse.settings" "careen.refuse.components" "careen.refuse.pod" -}}
+{{- range include . $ | splitList "\n" -}}
+{{- with trim . -}}{{- $problems = append $problems (printf "- %s" .) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $problems -}}
+{{- fail (printf "\n\nThese values cannot be used:\n%s\n" (join "\n" $problems)) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "careen.refuse.names" }}
+{{- range $key, $value := .Values.podLabels }}
+{{- if eq $key "name" }}
+podLabels.name: the DaemonSet selects its pods by this label; choose another one
+{{- end }}
+{{- end }}
+{{- $lock := get (include "careen.effective" . | fromJson) "lock-annotation" | default (list "weave.works/kured-node-lock") | first }}
+{{- if hasKey (default dict .Values.dsAnnotations) $lock }}
+dsAnnotations.{{ $lock }}: this is the lock, and each `helm upgrade` would write it anew over the claims of nodes at work; to install paused, install with `nodeSelector: {careen.dev/paused: "no"}`, which no node has, run `careen lock pause`, and upgrade without it
+{{- end }}
+{{- end }}
+
+{{/* What kured's chart has, or had, and this one cannot serve. */}}
+{{- define "careen.refuse.kureds" }}
+{{- if .Values.podSecurityPolicy.create }}
+podSecurityPolicy.create: Kubernetes has no PodSecurityPolicy since 1.25; remove the value and label the namespace pod-security.kubernetes.io/enforce=privileged
+{{- end }}
+{{- if .Values.autolock }}
+autolock: careen has no CronJob that takes the lock; remove it and say when reboots may begin with configuration.rebootDays, startTime, endTime and timeZone
+{{- end }}
+{{- if .Values.configuration.annotationTtl }}
+configuration.annotationTtl: kured itself renamed it to lockTtl; careen frees a claim by proof and not by time, so remove it
+{{- end }}
+{{- if regexMatch "(^|/)kured$" .Values.image.repository }}
+image.repository: {{ .Values.image.repository }} is kured's own image, which is not careen; give the one that you built and pushed (README.md, "Install")
+{{- end }}
+{{- $effective := include "careen.effective" . | fromJson }}
+{{- $looks := and (eq (toString .Values.configuration.useRebootSentinelHostPath) "false") (not (get $effective "reboot-sentinel-command")) (not (hasKey $effective "host-root")) }}
+{{- if and $looks .Values.volumeMounts (hasKey $effective "reboot-sentinel") }}
+configuration.useRebootSentinelHostPath: without it kured looks for rebootSentinel in its container, and careen looks on the host; give the path on the host, or configuration.hostRoot: "" to look in the container
+{{- end }}
+{{- end }}
+
+{{/* One setting, one place: of two values nobody knows which is meant, and kured's order of them is not careen's. */}}
+{{- define "careen.refuse.twice" }}
+{{- $configured := include "careen.configured" . | fromJson }}
+{{- $extra := include "careen.extra" . | fromJson }}
+{{- range $flag, $texts := $extra }}
+{{- with get $configured $flag }}
+extraArgs.{{ $flag }}: configuration.{{ .key }} is given as well; keep one of them
+{{- end }}
+{{- end }}
+{{- $variables := dict }}
+{{- range $key, $about := .Files.Get "files/settings.yaml" | fromYaml }}
+{{- range $about.variables }}{{- $_ := set $variables . (dict "flag" $about.flag "place" $about.place "key" $key) }}{{ end }}
+{{- end }}
+{{- range .Values.extraEnvVars }}
+{{- $about := get $variables .name }}
+{{- if $about }}
+{{- if eq $about.place "chart" }}
+extraEnvVars: {{ .name }} is what the chart itself tells the agents; remove it
+{{- else if hasKey $configured $about.flag }}
+extraEnvVars: {{ .name }} and configuration.{{ $about.key }} are both given; keep one of them
+{{- else if hasKey $extra $about.flag }}
+extraEnvVars: {{ .name }} and extraArgs.{{ $about.flag }} are both given; keep one of them
+{{- end }}
+{{- else if regexMatch "^(CAREEN|KURED)_" .name }}
+extraEnvVars: {{ .name }} is no setting, and no agent starts with it; correct or remove it
+{{- else if eq .name "POD_NAME" }}
+extraEnvVars: {{ .name }} is what the chart itself tells the agents; remove it
+{{- end }}
+{{- end }}
+{{- if and .Values.existingSecret (or (hasKey $configured "notify-url") (hasKey $configured "slack-hook-url")) }}
+existingSecret: configuration.notifyUrl or slackHookUrl is given as well; put it into your Secret, under notify-url or slack-hook-url
+{{- end }}
+{{- end }}
+
+{{- define "careen.refuse.arguments" }}
+{{- range $key, $about := .Files.Get "files/settings.yaml" | fromYaml }}
+{{- if hasKey (default dict $.Values.extraArgs) $about.flag }}
+{{- if eq $about.place "chart" }}
+extraArgs.{{ $about.flag }}: this is what the chart itself tells the agents; remove it (fullnameOverride chooses the name)
+{{- else if eq $about.place "secret" }}
+extraArgs.{{ $about.flag }}: everybody on the host can read a flag, and this is a secret; give configuration.{{ $key }}, which goes into a Secret, or existingSecret
+{{- else if kindIs "invalid" (get $.Values.extraArgs $about.flag) }}
+extraArgs.{{ $about.flag }}: has no value; write true or false for a switch
+{{- end }}
+{{- end }}
+{{- end }}
+{{- range $key := keys (default dict .Values.configMapData) }}
+{{- if eq $key "config.yaml" }}
+configMapData.config.yaml: the settings stand there; give them under configuration
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Pairs of settings that the agent refuses at its start as well. */}}
+{{- define "careen.refuse.settings" }}
+{{- $it := include "careen.effective" . | fromJson }}
+{{- range .Values.extraEnvVars }}
+{{- if regexMatch "^(CAREEN|KURED)_" .name }}
+{{- $_ := set $it (regexReplaceAll "^(CAREEN|KURED)_" .name "" | lower | replace "_" "-") (list "given") }}
+{{- end }}
+{{- end }}
+{{- $prometheus := get $it "prometheus-url" | join "" }}
+{{- $regexp := get $it "alert-filter-regexp" | join "" }}
+{{- if and (eq (get $it "alert-filter-match-only" | join "") "true") (not $regexp) }}
+configuration.alertFilterMatchOnly: without alertFilterRegexp no alert could ever forbid a reboot; give the expression, or false
+{{- end }}
+{{- if and (or $regexp (eq (get $it "alert-firing-only" | join "") "true")) (not $prometheus) }}
+configuration.alertFilterRegexp and alertFiringOnly: without prometheusUrl no alert is looked at; give its address, or remove them
+{{- end }}
+{{- if and (eq (get $it "force-reboot-past-budgets" | join "") "true") (not (eq (get $it "force-reboot" | join "") "true")) }}
+configuration.forceRebootPastBudgets: does nothing without forceReboot; give both or none
+{{- end }}
+{{- if and (ne (get $it "prometheus-username" | join "") "") (eq (get $it "prometheus-password-file" | join "") "") }}
+configuration.prometheusUsername: needs prometheusPasswordFile, a file of a Secret that volumes and volumeMounts bring
+{{- end }}
+{{- $host := get $it "metrics-host" | join "" }}
+{{- if and (regexMatch "^(127\\.|localhost$|\\[?::1\\]?$)" $host) (not .Values.hostNetwork) }}
+configuration.metricsHost: the kubelet asks the pod's own address whether the agent works, and {{ $host }} is not it; leave it out
+{{- end }}
+{{- if eq (get $it "metrics-port" | join "") "0" }}
+configuration.metricsPort: 0 is any free port, and the kubelet would not find it; give a port
+{{- end }}
+{{- end }}
+
+{{- define "careen.refuse.components" }}
+{{- $it := include "careen.effective" . | fromJson }}
+{{- if and .Values.components.signal .Values.components.privileged }}
+components: signal gives up the host's rights and privileged gives all of them; choose one
+{{- end }}
+{{- if .Values.components.signal }}
+{{- if get $it "reboot-sentinel-command" }}
+components.signal: a rebootSentinelCommand needs the host's namespaces, which this component gives up; switch it off, or let the host's units follow what the command looks at
+{{- end }}
+{{- range list "reboot-sentinel" "host-root" "host-lock-dir" }}
+{{- if hasKey $it . }}
+components.signal: it says --{{ . }} itself; remove that value (another sentinel: let the host's two units follow it, manifests/README.md)
+{{- end }}
+{{- end }}
+{{- if and (hasKey $it "reboot-method") (ne (get $it "reboot-method" | join "") "signal") }}
+components.signal: it reboots by a signal, and rebootMethod says {{ get $it "reboot-method" | join "" }}; remove one of them
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "careen.refuse.pod" }}
+{{- $agent := get (include "careen.objects" . | fromYaml).agents (include "careen.variant" .) }}
+{{- $ours := first $agent.spec.template.spec.containers }}
+{{- $context := default dict .Values.containerSecurityContext }}
+{{- $both := dict "pod" (default dict .Values.podSecurityContext) "container" $context }}
+{{- range $where, $given := $both }}
+{{- if or $given.runAsNonRoot (and (hasKey $given "runAsUser") (ne (int $given.runAsUser) 0) (or (eq $where "container") (not (hasKey $context "runAsUser")))) }}
+{{ $where }}SecurityContext: PID 1 of the host belongs to root, so an agent that is not root cannot ask it for a reboot; remove runAsUser and runAsNonRoot
+{{- end }}
+{{- end }}
+{{- if and $context (not $context.privileged) }}
+{{- $given := list }}
+{{- range (default dict $context.capabilities).add }}{{- $given = append $given (trimPrefix "CAP_" .) }}{{ end }}
+{{- $missing := list }}
+{{- range (default dict $ours.securityContext.capabilities).add }}{{- if not (or (has . $given) (has "ALL" $given)) }}{{- $missing = append $missing . }}{{ end }}{{ end }}
+{{- if $missing }}
+containerSecurityContext: it lacks {{ join ", " $missing }}, so the agent could not {{ if $.Values.components.signal }}reboot{{ else }}look at the host and reboot{{ end }}; leave it out for the fewest rights that do, or choose components.signal or components.privileged
+{{- end }}
+{{- end }}
+{{- if and (not .Values.tolerateAllTaints) (not .Values.tolerations) }}
+tolerateAllTaints: without it and without tolerations no tainted node, no control plane, would ever reboot; give the tolerations that you want
+{{- end }}
+{{- include "careen.refuse.memory" . }}
+{{- end }}
+
+{{/* A limit that the agent and its forecast do not fit into: the kernel would kill the agent at each forecast. */}}
+{{- define "careen.refuse.memory" }}
+{{- $limit := get (default dict (default dict .Values.resources).limits) "memory" }}
+{{- if $limit }}
+{{- $it := include "careen.effective" . | fromJson }}
+{{- $settings := .Files.Get "files/settings.yaml" | fromYaml }}
+{{- $forecast := get $it "forecast-memory" | default (list $settings.forecastMemory.default) | first }}
+{{- $least := 160 }}
+{{- if ne (get $it "forecast" | join "") "off" }}{{- $least = add 160 (include "careen.mebibytes" $forecast | int64) }}{{ end }}
+{{- if lt (include "careen.mebibytes" (include "careen.text" $limit) | int64) (int64 $least) }}
+resources.limits.memory: {{ include "careen.text" $limit }} is less than the {{ $least }}Mi that the agent and its forecast (configuration.forecastMemory, {{ $forecast }}) need together; leave resources out, give at least that, or 160Mi with configuration.forecast: "off"
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* A quantity of memory in Mi, rounded down. */}}
+{{- define "careen.mebibytes" -}}
+{{- $number := regexFind "^[0-9]+(\\.[0-9]+)?" . | float64 -}}
+{{- $unit := regexFind "[A-Za-z]*$" . -}}
+{{- $factors := dict "" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 -}}
+{{- $factor := get $factors $unit | default 1 | float64 -}}
+{{- divf (mulf $number $factor) 1048576 | floor | int64 -}}
+{{- end -}}

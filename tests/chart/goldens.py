@@ -1,0 +1,76 @@
+"""Golden files of the chart: what each file of values changes of the default rendering, one line for each field.
+
+As differences, and without what components add, because both are compared with kustomize's: a change of manifests/
+changes no golden file.
+`make chart-goldens` writes them again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from docs.chart import objects
+from tests.chart.helm import Objects, rendered, without_helms_labels
+
+HERE = Path(__file__).parent
+FILES = sorted((HERE / "values").glob("*.yaml"))
+ADDED = {"Namespace"} | {each["kind"] for part in objects.parts()["components"].values() for each in part}
+
+
+def golden(values: Path) -> Path:
+    return HERE / "goldens" / f"{values.stem}.txt"
+
+
+def difference(home: Path, values: Path) -> str:
+    """`- field: value` of the default rendering, `+ field: value` of this one, sorted by field."""
+    content = yaml.safe_load(values.read_text())
+    before, after = flat(rendered(home)), flat(rendered(home, values=content))
+    return (
+        "\n".join(
+            f"{sign} {field}: {found[field]}"
+            for field in sorted(before.keys() | after.keys())
+            for sign, found in (("-", before), ("+", after))
+            if field in found and before.get(field) != after.get(field)
+        )
+        + "\n"
+    )
+
+
+def flat(found: Objects) -> dict[str, str]:
+    """Every field of every object, by its path."""
+    return {
+        f"{kind}/{name} {path}": text
+        for (kind, name), each in without_helms_labels(found).items()
+        for path, text in (_fields(each, "") if kind not in ADDED else [("is", "as in manifests/")])
+    }
+
+
+def _fields(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from _fields(each, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and value and all(isinstance(each, dict) and "name" in each for each in value):
+        for each in value:
+            yield from _fields(each, f"{path}[{each['name']}]")
+    elif isinstance(value, str) and "\n" in value:
+        # The settings file: what is commented out says nothing.
+        yield path, repr([line for line in value.splitlines() if line.strip() and not line.startswith("#")])
+    else:
+        yield path, repr(value)
+
+
+def main() -> None:
+    """Writes every golden file."""
+    with tempfile.TemporaryDirectory() as home:
+        for each in FILES:
+            golden(each).parent.mkdir(exist_ok=True)
+            golden(each).write_text(difference(Path(home), each))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""helm as the tests call it: in a home of its own, from `.cache/bin`, where `make test-chart` and `make test-cluster`
+build it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.architecture.source_tree import ROOT
+from tests.patience import run
+
+PROGRAM = ROOT / ".cache" / "bin" / "helm"
+CHART = ROOT / "manifests" / "chart"
+
+Key = tuple[str, str]
+Objects = dict[Key, dict[str, Any]]
+
+HELMS_LABELS = (
+    "helm.sh/chart",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/version",
+    "app.kubernetes.io/managed-by",
+)
+
+
+def helm(home: Path, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """One call. `home`: an empty folder for helm's own files, which may be used again."""
+    assert PROGRAM.exists(), f"no {PROGRAM}: run `make test-chart` or `make test-cluster`, which build it"
+    own = {f"HELM_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
+    cluster = {"KUBECONFIG": str(kubeconfig)} if kubeconfig else {}
+    return run([PROGRAM, *words], env={"PATH": os.environ["PATH"], "HOME": str(home), **own, **cluster})
+
+
+def template(
+    home: Path, *words: str, values: dict[str, Any] | None = None, release: str = "careen", namespace: str = "careen"
+) -> subprocess.CompletedProcess[str]:
+    """`helm template` with these values."""
+    file = home / "values.yaml"
+    file.write_text(yaml.safe_dump(values or {}))
+    return helm(home, "template", release, str(CHART), "--namespace", namespace, "--values", str(file), *words)
+
+
+def rendered(home: Path, *words: str, **how: Any) -> Objects:
+    """The objects; fails where helm refuses."""
+    done = template(home, *words, **how)
+    assert done.returncode == 0, done.stderr
+    return by_name(done.stdout)
+
+
+def by_name(text: str) -> Objects:
+    found = [each for each in yaml.safe_load_all(text) if each]
+    named = {(each["kind"], each["metadata"]["name"]): each for each in found}
+    assert len(named) == len(found), "two objects of one kind and name"
+    return named
+
+
+def without_helms_labels(objects: Objects) -> Objects:
+    """As kustomize has them."""
+    for each in objects.values():
+        labels = each["metadata"].get("labels", {})
+        for name in HELMS_LABELS:
+            labels.pop(name, None)
+        if not labels:
+            each["metadata"].pop("labels", None)
+    return objects
+
+
+def the(kind: str, objects: Objects) -> dict[str, Any]:
+    (found,) = (each for (of, _), each in objects.items() if of == kind)
+    return found
+
+
+def agent_of(objects: Objects) -> dict[str, Any]:
+    """The container of the DaemonSet."""
+    container: dict[str, Any] = the("DaemonSet", objects)["spec"]["template"]["spec"]["containers"][0]
+    return container
+
+
+def flags_of(objects: Objects) -> dict[str, list[str]]:
+    """What the arguments say, by the setting's field name."""
+    found: dict[str, list[str]] = {}
+    for argument in agent_of(objects)["args"][1:]:
+        name, equals, value = argument.removeprefix("--").partition("=")
+        assert equals, argument
+        found.setdefault(name.replace("-", "_"), []).append(value)
+    return found
+
+
+def lines_of(objects: Objects) -> dict[str, Any]:
+    """What the ConfigMap says."""
+    return yaml.safe_load(the("ConfigMap", objects)["data"]["config.yaml"]) or {}
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """Why helm refused, on one line."""
+    assert done.returncode != 0, done.stdout[-2000:]
+    return re.sub(r"\s+", " ", done.stderr)

@@ -1,0 +1,315 @@
+"""What helm makes of the chart: kustomize's objects by default, golden files for files of values, each setting at the
+agent."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from careen.settings.sources import resolve
+from careen.settings.tree import SETTINGS
+from docs.chart import objects
+from docs.chart.settings import key, place
+from tests.chart.goldens import FILES, difference, golden
+from tests.chart.helm import (
+    CHART,
+    Objects,
+    agent_of,
+    by_name,
+    flags_of,
+    helm,
+    lines_of,
+    rendered,
+    template,
+    the,
+    without_helms_labels,
+)
+from tests.patience import run
+
+pytestmark = pytest.mark.cluster
+
+
+def kustomized(tmp_path: Path, component: str = "", more: str = "") -> Objects:
+    shutil.copytree(objects.MANIFESTS, tmp_path / "manifests")
+    (tmp_path / "own").mkdir()
+    components = f"components: [../manifests/{component}]\n" if component else ""
+    (tmp_path / "own" / "kustomization.yaml").write_text(f"resources: [../manifests]\n{components}{more}")
+    done = run(["kubectl", "kustomize", str(tmp_path / "own")])
+    assert done.returncode == 0, done.stderr
+    return by_name(done.stdout)
+
+
+@pytest.mark.parametrize("component", ["", *objects.components()])
+def test_the_chart_and_kustomize_install_the_same_but_for_helms_labels(tmp_path: Path, component: str) -> None:
+    values = {"components": {component: True}} if component else {}
+    wanted = kustomized(tmp_path, component)
+    assert without_helms_labels(rendered(tmp_path, values={**values, "namespace": {"create": True}})) == wanted
+    without = {name: each for name, each in wanted.items() if name[0] != "Namespace"}
+    assert without_helms_labels(rendered(tmp_path, values=values)) == without, "helm itself makes the namespace"
+
+
+def test_another_release_in_another_namespace_is_kustomizes_overlay_with_prefix_and_namespace(tmp_path: Path) -> None:
+    wanted = kustomized(tmp_path, "admission", "namespace: reboots\nnamePrefix: our-\n")
+    values = {"components": {"admission": True}, "namespace": {"create": True}}
+    found = without_helms_labels(rendered(tmp_path, values=values, release="our", namespace="reboots"))
+    # What kustomize has no rule for, and its README tells the reader to set by hand.
+    agent, theirs = the("DaemonSet", found), the("DaemonSet", wanted)
+    for each in (agent_of(found), agent_of(wanted)):
+        each["args"] = [word for word in each["args"] if not word.startswith(("--ds-name=", "--config-map="))]
+        each["env"] = [row for row in each["env"] if row["name"] != "CAREEN_NOTIFY_URL"]
+    agent["spec"]["selector"] = theirs["spec"]["selector"]
+    agent["spec"]["template"]["metadata"] = theirs["spec"]["template"]["metadata"]
+    wanted["Namespace", "reboots"]["metadata"]["name"] = "reboots"
+    assert found == wanted
+
+
+def test_every_name_follows_the_release(tmp_path: Path) -> None:
+    found = rendered(
+        tmp_path,
+        values={
+            "fullnameOverride": "rb",
+            "serviceAccount": {"name": "acc"},
+            "components": {"network": True, "alerts": True, "admission": True},
+            "configuration": {"notifyUrl": "discord://t@1"},
+        },
+        release="x",
+        namespace="y",
+    )
+    agent = the("DaemonSet", found)
+    labels = {"name": "rb"}
+    assert agent["spec"]["selector"]["matchLabels"] == labels
+    assert labels.items() <= agent["spec"]["template"]["metadata"]["labels"].items()
+    assert the("NetworkPolicy", found)["spec"]["podSelector"]["matchLabels"] == labels
+    assert the("PodMonitor", found)["spec"]["selector"]["matchLabels"] == labels
+    assert (
+        agent["spec"]["template"]["spec"]["serviceAccountName"]
+        == the("ServiceAccount", found)["metadata"]["name"]
+        == "acc"
+    )
+    assert {"--ds-name=rb", "--config-map=rb"} <= set(agent_of(found)["args"])
+    assert the("Role", found)["rules"][0]["resourceNames"] == ["rb"]
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        binding = the(kind, found)
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "acc", "namespace": "y"}]
+        assert binding["roleRef"]["name"] == "rb"
+    assert the("Secret", found)["metadata"]["name"] == "rb"
+    assert {each["metadata"]["namespace"] for each in found.values() if "namespace" in each["metadata"]} == {"y"}
+
+
+@pytest.mark.parametrize("values", FILES, ids=lambda path: path.stem)
+def test_a_file_of_values_changes_what_its_golden_file_says(tmp_path: Path, values: Path) -> None:
+    assert difference(tmp_path, values) == golden(values).read_text(), "look at it, then `make chart-goldens`"
+
+
+@pytest.mark.parametrize("values", FILES, ids=lambda path: path.stem)
+def test_the_agent_starts_with_what_a_file_of_values_gives_it(tmp_path: Path, values: Path) -> None:
+    settled(rendered(tmp_path, values=yaml.safe_load(values.read_text())))
+
+
+def test_helm_lint_finds_nothing(tmp_path: Path) -> None:
+    for values in FILES:
+        done = helm(tmp_path, "lint", "--strict", str(CHART), "--values", str(values))
+        assert done.returncode == 0, done.stdout
+        assert "[WARNING]" not in done.stdout
+
+
+def test_the_chart_can_be_packed(tmp_path: Path) -> None:
+    done = helm(tmp_path, "package", str(CHART), "--destination", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (packed,) = tmp_path.glob("careen-*.tgz")
+    done = helm(tmp_path, "template", "careen", str(packed), "--namespace", "careen")
+    assert by_name(done.stdout) == rendered(tmp_path)
+
+
+def settled(found: Objects) -> Any:
+    """What the agent makes of its flags, its variables and its ConfigMap."""
+    environment = {row["name"]: row["value"] for row in agent_of(found)["env"] if "value" in row}
+    for kind, name in found:
+        if kind == "Secret":
+            environment |= {
+                f"CAREEN_{at.upper().replace('-', '_')}": text for at, text in found[kind, name]["stringData"].items()
+            }
+    flags = {"node_id": ["n1"], **flags_of(found)}
+    return resolve(flags=flags, environment=environment, config_map=lines_of(found), config_map_name="careen")
+
+
+# One for each setting, other than its default, and such that all of them can be used together.
+GIVEN: dict[str, Any] = {
+    "configMapMayRunCommands": True,
+    "configMapMayNameFiles": True,
+    "rebootSentinel": "/run/x",
+    "rebootSentinelCommand": "test -e '/a b'",
+    "period": "90s",
+    "sentinelTimeout": "1.5h",
+    "hostRoot": "",
+    "hostExec": "direct",
+    "hostLockDir": "",
+    "bootIdFile": "/b",
+    "rebootMethod": "signal",
+    "rebootCommand": '/sbin/reboot "now"',
+    "rebootSignal": 38,
+    "rebootTimeout": "2m",
+    "rebootDelay": "1s",
+    "rebootDeadline": "2h",
+    "verifyTimeout": "3m",
+    "rebootLoopLimit": 0,
+    "concurrency": 1000000,
+    "order": "zone",
+    "budget": ["zone=2"],
+    "countCordoned": False,
+    "rebootCordoned": "false",
+    "lockAnnotation": "example.org/lock",
+    "lockTtl": "5m",
+    "lockReleaseDelay": "1m",
+    "preferNoScheduleTaint": "",
+    "minimumInterval": "1h",
+    "drainDelay": "7s",
+    "drainTimeout": "8m",
+    "drainGracePeriod": 0,
+    "drainPodSelector": "app in (a,b)",
+    "podsBoundToNode": "stay",
+    "drainParallel": 3,
+    "skipWaitForDeleteTimeout": "60",
+    "forceReboot": True,
+    "forceRebootPastBudgets": True,
+    "latePolicy": "reboot",
+    "settlePolicy": "continue",
+    "settleTimeout": 0,
+    "unknownPatience": "9m",
+    "failureBackoff": "0s",
+    "rebootDays": ["mo", 2],
+    "startTime": 22,
+    "endTime": "5:30am",
+    "timeZone": "Europe/Berlin",
+    "blockingPodSelector": ["app=a,tier=b", "x"],
+    "prometheusUrl": "https://p:9090",
+    "prometheusTimeout": "11s",
+    "prometheusTokenFile": "",
+    "prometheusUsername": "me",
+    "prometheusPasswordFile": "/p",
+    "prometheusCaFile": "/ca",
+    "prometheusClientCertificateFile": "/c",
+    "prometheusClientKeyFile": "/k",
+    "alertFilterRegexp": "^a\\d<&>{{ b }}$",
+    "alertFilterMatchOnly": True,
+    "alertFiringOnly": True,
+    "forecast": False,
+    "forecastPendingAllowed": 1,
+    "forecastUnknownAllowed": 2,
+    "forecastPatience": 0,
+    "forecastTimeout": "5m",
+    "forecastMemory": 1073741824,
+    "schedulerConfig": "configmap:s",
+    "annotateNodes": True,
+    "preRebootNodeLabels": ["a=b"],
+    "postRebootNodeLabels": "c=d,e=f",
+    "notifyUrl": ["discord://token@1", "discord://token@2"],
+    "slackHookUrl": "https://hooks.slack.com/services/T0/B0/x",
+    "notifyTimeout": "16s",
+    "slackUsername": "{{ .Release.Name }}",
+    "slackChannel": "c",
+    "messageTemplateDrain": "a: %s",
+    "messageTemplateReboot": "100%% %s",
+    "messageTemplateUncordon": "\"%s\" 'x'",
+    "metricsHost": "0.0.0.0",
+    "metricsPort": 9000,
+    "logFormat": "json",
+    "logLevel": "debug",
+}
+LIKE_THE_DEFAULT = {"prometheusTokenFile": "of two ways to say who asks only one may be given"}
+
+
+def test_every_setting_arrives_at_the_agent_as_it_was_given(tmp_path: Path) -> None:
+    settings = {key(name): name for name in SETTINGS if place(name) != "chart"}
+    assert GIVEN.keys() == settings.keys()
+    resolved = settled(rendered(tmp_path, values={"configuration": GIVEN, "tolerateAllTaints": True}))
+    wrong = {}
+    for value_name, name in settings.items():
+        kind = SETTINGS[name].kind
+        value = GIVEN[value_name]
+        value = {"slackUsername": "careen", "forecast": "off"}.get(value_name, value)
+        texts = [
+            str(each).lower() if isinstance(each, bool) else str(each)
+            for each in (value if isinstance(value, list) else [value])
+        ]
+        wanted = (
+            tuple(kind.parse(part) for text in texts for part in kind.split(text))
+            if kind.many
+            else kind.parse(texts[0])
+        )
+        if getattr(resolved.settings, name) != wanted:
+            wrong[value_name] = getattr(resolved.settings, name)
+        if resolved.origins[name].where == "default" and value_name not in LIKE_THE_DEFAULT:
+            wrong[value_name] = "never arrived"
+    assert wrong == {}
+
+
+def test_secrets_are_in_a_secret_and_nowhere_else(tmp_path: Path) -> None:
+    values = {
+        "configuration": {
+            "notifyUrl": "discord://hidden@1",
+            "slackHookUrl": "https://hooks.slack.com/services/T0/B0/hidden",
+        }
+    }
+    found = rendered(tmp_path, values=values)
+    assert {kind for (kind, _), each in found.items() if "hidden" in str(each)} == {"Secret"}
+    first = the("DaemonSet", found)["spec"]["template"]["metadata"]["annotations"]
+    values["configuration"]["notifyUrl"] = "discord://hidden@2"
+    again = the("DaemonSet", rendered(tmp_path, values=values))["spec"]["template"]["metadata"]["annotations"]
+    assert first != again, "another secret replaces the pods, whose environment it is"
+
+
+def test_a_change_of_a_live_setting_replaces_no_pod(tmp_path: Path) -> None:
+    changed = rendered(tmp_path, values={"configuration": {"concurrency": 2, "rebootDays": ["su"]}})
+    assert the("DaemonSet", changed) == the("DaemonSet", rendered(tmp_path))
+    assert the("ConfigMap", changed) != the("ConfigMap", rendered(tmp_path))
+
+
+# ---- what was wrong with kured's chart (its release 6.1.0) ----
+
+
+def test_a_false_flag_is_false(tmp_path: Path) -> None:
+    found = rendered(
+        tmp_path, values={"extraArgs": {"force-reboot": False, "lock-ttl": 0, "message-template-drain": ""}}
+    )
+    assert {"--force-reboot=false", "--lock-ttl=0", "--message-template-drain="} <= set(agent_of(found)["args"])
+
+
+def test_a_zero_is_passed_on(tmp_path: Path) -> None:
+    for zero in (0, "0"):
+        found = rendered(tmp_path, values={"configuration": {"drainGracePeriod": zero}})
+        assert lines_of(found) == {"drain-grace-period": "0"}
+
+
+@pytest.mark.parametrize("mounted", [True, False, None])
+def test_a_sentinel_command_is_obeyed_whatever_is_mounted(tmp_path: Path, mounted: bool | None) -> None:
+    found = rendered(
+        tmp_path, values={"configuration": {"rebootSentinelCommand": "true", "useRebootSentinelHostPath": mounted}}
+    )
+    assert "--reboot-sentinel-command=true" in agent_of(found)["args"]
+
+
+def test_a_toleration_of_yours_is_added(tmp_path: Path) -> None:
+    own = {"key": "a", "operator": "Exists"}
+    found = rendered(tmp_path, values={"tolerations": [own]})
+    assert the("DaemonSet", found)["spec"]["template"]["spec"]["tolerations"] == [{"operator": "Exists"}, own]
+
+
+def test_notes_say_that_no_pod_starts_with_the_placeholder_and_nothing_of_it_with_an_image(tmp_path: Path) -> None:
+    def notes(*words: str) -> str:
+        done = helm(tmp_path, "install", "careen", str(CHART), "--namespace", "careen", "--dry-run=client", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.partition("NOTES:")[2]
+
+    assert "NO POD WILL START" in notes()
+    own = notes("--set", "image.repository=registry.example/careen,configuration.rebootCommand=/sbin/kexec")
+    assert "NO POD" not in own
+    assert "components.privileged=true" in own
+
+
+def test_a_platforms_own_values_are_let_through(tmp_path: Path) -> None:
+    assert template(tmp_path, "--set", "global.anything=1").returncode == 0

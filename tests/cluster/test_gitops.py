@@ -1,0 +1,87 @@
+"""Continuous delivery and the lock: a server-side apply and a three-way merge keep it, a replacement wipes it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.harness.cluster import LOCK_ANNOTATION
+from tests.cluster.harness.machines.control_plane import REPOSITORY
+from tests.cluster.harness.story import Story
+from tests.cluster.test_helm import CLAIM
+from tests.cluster.test_lost_objects import somebody_drains_slowly
+from tests.patience import run
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.kubectl,
+    pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH"),
+]
+
+MANIFEST = REPOSITORY / "manifests" / "daemonset.yaml"
+# Each with the field manager of its tool, and as that tool asks for it.
+APPLIES = {
+    "Argo CD, server-side": ("apply", "--server-side", "--field-manager=argocd-controller", "--force-conflicts"),
+    "Flux": ("apply", "--server-side", "--field-manager=kustomize-controller", "--force-conflicts"),
+    "kubectl, Argo CD by default": ("apply",),
+}
+
+
+def kubectl(story: Story, *words: str) -> None:
+    done = run(["kubectl", "--kubeconfig", str(story.plane.folder / "admin.kubeconfig"), *words])
+    assert done.returncode == 0, done.stderr
+
+
+def changed(folder: Path, image: str) -> Path:
+    """The next version of the manifest, as a commit brings it."""
+    content = yaml.safe_load(MANIFEST.read_text())
+    content["metadata"]["annotations"] = {"example.org/version": image}
+    content["spec"]["template"]["spec"]["containers"][0]["image"] = f"registry.example/careen:{image}"
+    path = folder / f"{image}.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@pytest.mark.parametrize("tool", APPLIES)
+def test_an_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -> None:
+    """The first adopts what was made otherwise; the second has a manager and a last state of its own."""
+    story.write_lock(CLAIM)
+    for image in ("1", "2"):
+        kubectl(story, *APPLIES[tool], "-f", str(changed(tmp_path, image)))
+        annotations = story.admin.get(story.identity.path)["metadata"]["annotations"]
+        assert annotations["example.org/version"] == image
+        assert annotations[LOCK_ANNOTATION] == CLAIM
+    # A claim that came after the tool's last look is kept as well.
+    other = CLAIM.replace("n00", "n01")
+    story.write_lock(other)
+    kubectl(story, *APPLIES[tool], "-f", str(changed(tmp_path, "3")))
+    assert story.admin.get(story.identity.path)["metadata"]["annotations"][LOCK_ANNOTATION] == other
+
+
+def test_a_replacement_wipes_the_lock_and_the_node_at_work_puts_its_claim_back(story: Story) -> None:
+    """Argo CD's `Replace=true`, `kubectl replace`, helm's `--force-replace`."""
+    hosts = story.nodes(3)
+    holder = somebody_drains_slowly(story, hosts)
+    assert holder.name in story.holders()
+    uid = story.observer.lock_now().uid
+    kubectl(story, "replace", "-f", str(MANIFEST))
+    story.wait_for("its claim is in the lock again", lambda: story.holders() == (holder.name,) or holder.reboots)
+    assert story.observer.lock_now().uid == uid
+    story.finishes(hosts, 240)
+    story.judge(lock_was_lost=True)
+    story.is_clean(hosts)
+    assert [len(host.reboots) for host in hosts] == [1, 1, 1]
+
+
+def test_a_manifest_that_holds_the_lock_takes_it_from_whoever_has_it(story: Story, tmp_path: Path) -> None:
+    """Why the chart refuses the annotation among its values: an apply writes it anew each time."""
+    content = yaml.safe_load(MANIFEST.read_text())
+    content["metadata"]["annotations"] = {LOCK_ANNOTATION: '{"nodeID":"manual"}'}
+    (tmp_path / "paused.yaml").write_text(yaml.safe_dump(content))
+    for words in APPLIES.values():
+        story.write_lock(CLAIM)
+        kubectl(story, *words, "-f", str(tmp_path / "paused.yaml"))
+        assert story.admin.get(story.identity.path)["metadata"]["annotations"][LOCK_ANNOTATION] == '{"nodeID":"manual"}'
