@@ -6,6 +6,8 @@ are wanted count there before they start, and a claim without any pods, because 
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from careen.cluster import objects
 from careen.cluster.wire.api import ApiServer
 from careen.core.facts.keys import LOCK_ANNOTATION
@@ -39,6 +41,13 @@ async def find_foreign(api: ApiServer, *, namespace: str, name: str) -> tuple[st
                 f"or remove the annotation {LOCK_ANNOTATION}"
             )
     return tuple(sorted(found))
+
+
+async def count_agents(api: ApiServer, *, namespace: str, name: str) -> int:
+    """On how many nodes this DaemonSet has pods; none of kured's. Raises `NotFound` where it does not exist."""
+    path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
+    daemonset = await api.get(path, objects.DaemonSet)
+    return 0 if _has_kureds_image(daemonset) else _pods(daemonset)
 
 
 def _pods(daemonset: objects.DaemonSet) -> int:
