@@ -59,7 +59,7 @@ async def cleanup(
     even_rebooting: bool,
     output: str,
 ) -> None:
-    """Remove careen's taints, labels, annotations, cordons and claims from the cluster. Shows them; --yes removes them."""
+    """Show careen's taints, labels, annotations, cordons and claims; --yes removes them."""
     extent = Extent(with_kureds=with_kureds, with_unknown=with_unknown, also=frozenset(also))
     scene = await _look(cluster, extent)
     found = _found(scene)

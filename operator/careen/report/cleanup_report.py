@@ -13,7 +13,7 @@ LONGEST_NOW = 60  # of what stands there: a forecast is kilobytes of JSON
 
 
 class Cleaned(Value, kw_only=True):
-    """One Node, or the lock, and what became of it. `trouble` is why it was not changed; empty when nothing went wrong."""
+    """One Node, or the lock, and what became of it. `trouble` is why it was not changed, if anything went wrong."""
 
     name: str
     goes: tuple[Mark, ...] = ()

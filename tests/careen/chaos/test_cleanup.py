@@ -1,6 +1,6 @@
-"""A simulated roll-out is interrupted at some instant, then `careen cleanup` runs: every Node and the lock are as they were.
+"""A simulated roll-out is interrupted, then `careen cleanup` runs: every Node and the lock are as they were.
 
-The command runs against a server that holds what the simulation left; agents on virtual time write as they do everywhere.
+The command runs against a server that holds what the simulation left.
 """
 
 from __future__ import annotations

@@ -17,11 +17,10 @@ from tests.careen.cli.conftest import Desk
 HELD = LockContent(
     entries=(Entry(node="n2", id="c1", uid="uid-nodes--n2", boot="b1"),), max_owners=1, next=("n1",), next_at="x"
 )
-DRAINING = json.loads(
-    to_annotation(
-        Progress(phase="Draining", claim="c1", lock="l", boot_left="b1", is_cordoned_by_us=True, taint_key="careen.dev/reboot")
-    )
-)  # fmt: skip
+_DRAINING = Progress(
+    phase="Draining", claim="c1", lock="l", boot_left="b1", is_cordoned_by_us=True, taint_key="careen.dev/reboot"
+)
+DRAINING = json.loads(to_annotation(_DRAINING))
 FOREIGN = {"key": "example.org/theirs", "effect": "NoSchedule"}
 SOFT = {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}
 

@@ -26,8 +26,8 @@ _IS_OBEYED = "agents run and obey it; it goes once they are gone"
 
 
 class NodeLeftovers(Value, kw_only=True):
-    """What goes from a Node, what stays although it looks like careen's, and why the Node may be rebooting (empty: it is
-    not)."""
+    """What goes from a Node, what stays although it looks like careen's, and why the Node may be rebooting; empty when
+    it is not."""
 
     node: NodeView
     goes: tuple[Mark, ...] = ()
@@ -112,12 +112,12 @@ def _is_plain(taint: Taint) -> bool:
 
 def _is_ours_by_name(taint: Taint, extent: Extent) -> bool:
     configured = extent.policy.taint_key if extent.policy else None
-    is_known = taint.key == keys.DEFAULT_TAINT_KEY or taint.key == configured or extent.with_unknown
+    is_known = taint.key in {keys.DEFAULT_TAINT_KEY, configured} or extent.with_unknown
     return taint.key.startswith(keys.PREFIX) and not taint.value and is_known
 
 
 def _proven_taint(node: NodeView, extent: Extent) -> str | None:
-    """The key of the soft taint that the list's last change added, which was careen's; None when that cannot be told."""
+    """The key of the soft taint that careen added with the list's last change; None when that cannot be told."""
     if node.tainted_by != (keys.TAINT_MANAGER,):
         return None
     if extent.policy is not None:
@@ -137,7 +137,7 @@ def _cordon(node: NodeView, record: Progress, extent: Extent, entry: Entry | Non
 
 
 def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bool:
-    """By the server's word where it gives one: a person may have cordoned the node anew since the record was written."""
+    """By the server's word where it gives one: a person may have cordoned the node since the record was written."""
     if node.cordoned_by:
         return is_cordon_proven(node)
     is_at_work = node.labels.get(keys.REBOOT_LABEL) == "in-progress"
@@ -161,10 +161,12 @@ def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, s
         is_unknown = key.startswith(keys.PREFIX) and extent.with_unknown
         if key in LABELS or key in extent.also or is_unknown or _is_alone(signed.labels_by.get(key)):
             wanted[key] = None
-    for key, prior in record.prior_labels.items():
-        if now.get(key) != prior and _is_as_careen_set_it(signed, key, extent):
-            wanted[key] = prior
-    return wanted
+    put_back = {
+        key: prior
+        for key, prior in record.prior_labels.items()
+        if now.get(key) != prior and _is_as_careen_set_it(signed, key, extent)
+    }
+    return wanted | put_back
 
 
 def _is_as_careen_set_it(signed: SignedNode, key: str, extent: Extent) -> bool:

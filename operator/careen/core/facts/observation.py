@@ -77,7 +77,7 @@ class NodeView(Value, kw_only=True):
 
 
 class SignedNode(Value, kw_only=True):
-    """A Node, and which field managers set each of its labels and annotations; nothing where the server does not tell."""
+    """A Node, and which field managers set each of its labels and annotations, as far as the server tells."""
 
     node: NodeView
     labels_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -24,6 +24,10 @@ FOREIGN = Taint(key="example.org/theirs", effect="PreferNoSchedule", time_added=
 CLAIM = Entry(node="n1", id="c1", uid="uid-n1", boot=BOOT)
 KUREDS_CLAIM = Entry(node="n1")
 NOTHING = Extent()
+WITH_KUREDS = Extent(with_kureds=True)
+KUREDS_KEY = Extent(policy=a_policy(taint_key=KUREDS_TAINT.key))
+VALUED, HARD = replace(SOFT, value="x"), replace(SOFT, effect="NoSchedule")
+OLD = replace(SOFT, key="careen.dev/old")
 
 
 def found(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, **signed: Any) -> NodeLeftovers:
@@ -87,7 +91,7 @@ def test_a_second_cleanup_finds_nothing() -> None:
     [
         ("the record says so", {"record": True}, None, NOTHING, True),
         ("the record says so, and the server as well", {"record": True, "by": AGENT}, None, NOTHING, True),
-        ("the record says so, but a person cordoned it anew", {"record": True, "by": ("kubectl",)}, None, NOTHING, False),
+        ("a person cordoned it anew", {"record": True, "by": ("kubectl",)}, None, NOTHING, False),
         ("a person applies it too", {"record": True, "by": (*AGENT, "kubectl")}, None, NOTHING, False),
         ("it was cordoned before", {"record": False}, None, NOTHING, False),
         ("only the server tells", {"by": AGENT}, None, NOTHING, True),
@@ -95,11 +99,11 @@ def test_a_second_cleanup_finds_nothing() -> None:
         ("the claim and the label tell", {"label": "in-progress"}, CLAIM, NOTHING, True),
         ("before the claim", {"label": "in-progress"}, replace(CLAIM, cordoned=True), NOTHING, False),
         ("the claim is kured's", {}, KUREDS_CLAIM, NOTHING, False),
-        ("the claim is kured's, and that is asked for", {}, KUREDS_CLAIM, Extent(with_kureds=True), True),
-        ("before kured's claim", {}, replace(KUREDS_CLAIM, cordoned=True), Extent(with_kureds=True), False),
-        ("a person's, as --kured says nothing of it", {"by": ("kubectl",)}, None, Extent(with_kureds=True), False),
+        ("the claim is kured's, and that is asked for", {}, KUREDS_CLAIM, WITH_KUREDS, True),
+        ("before kured's claim", {}, replace(KUREDS_CLAIM, cordoned=True), WITH_KUREDS, False),
+        ("a person's", {"by": ("kubectl",)}, None, WITH_KUREDS, False),
     ],
-)  # fmt: skip
+)
 def test_whose_cordon_is_lifted(
     name: str, changes: dict[str, Any], entry: Entry | None, extent: Extent, is_lifted: bool
 ) -> None:
@@ -122,18 +126,18 @@ def test_whose_cordon_is_lifted(
     ("name", "taints", "changes", "extent", "left"),
     [
         ("ours by its name", (FOREIGN, SOFT), {}, NOTHING, (FOREIGN,)),
-        ("a value is not ours", (replace(SOFT, value="x"),), {}, NOTHING, (replace(SOFT, value="x"),)),
-        ("nor is another effect", (replace(SOFT, effect="NoSchedule"),), {}, NOTHING, (replace(SOFT, effect="NoSchedule"),)),
-        ("a configured key alone", (KUREDS_TAINT,), {}, Extent(policy=a_policy(taint_key=KUREDS_TAINT.key)), (KUREDS_TAINT,)),
+        ("a value is not ours", (VALUED,), {}, NOTHING, (VALUED,)),
+        ("nor is another effect", (HARD,), {}, NOTHING, (HARD,)),
+        ("a configured key alone", (KUREDS_TAINT,), {}, KUREDS_KEY, (KUREDS_TAINT,)),
         ("the record names it", (KUREDS_TAINT,), {"record": KUREDS_TAINT.key}, NOTHING, ()),
-        ("the server tells", (FOREIGN, KUREDS_TAINT), {"by": TAINTER}, Extent(policy=a_policy(taint_key=KUREDS_TAINT.key)), (FOREIGN,)),
-        ("the server tells, and there is one", (KUREDS_TAINT,), {"by": TAINTER}, NOTHING, ()),
-        ("the server tells, and there are two", (KUREDS_TAINT, FOREIGN), {"by": TAINTER}, NOTHING, (KUREDS_TAINT, FOREIGN)),
+        ("the server tells", (FOREIGN, KUREDS_TAINT), {"by": TAINTER}, KUREDS_KEY, (FOREIGN,)),
+        ("and there is one", (KUREDS_TAINT,), {"by": TAINTER}, NOTHING, ()),
+        ("and there are two", (KUREDS_TAINT, FOREIGN), {"by": TAINTER}, NOTHING, (KUREDS_TAINT, FOREIGN)),
         ("a person names it", (KUREDS_TAINT, FOREIGN), {}, Extent(also=frozenset({KUREDS_TAINT.key})), (FOREIGN,)),
-        ("another release's key", (replace(SOFT, key="careen.dev/old"),), {}, NOTHING, (replace(SOFT, key="careen.dev/old"),)),
-        ("another release's key, asked for", (replace(SOFT, key="careen.dev/old"),), {}, Extent(with_unknown=True), ()),
+        ("another release's key", (OLD,), {}, NOTHING, (OLD,)),
+        ("another release's key, asked for", (OLD,), {}, Extent(with_unknown=True), ()),
     ],
-)  # fmt: skip
+)
 def test_whose_taint_goes(
     name: str, taints: tuple[Taint, ...], changes: dict[str, Any], extent: Extent, left: tuple[Taint, ...]
 ) -> None:
