@@ -27,7 +27,8 @@ World = tuple[Snapshot, str]  # and the release whose scheduler decides there
 
 @click.command()
 @click.argument("pod", metavar="NAMESPACE/POD")
-@click.option("--node", metavar="NODE", help="Every plugin's answer on this node, instead of a line for each node.")
+@click.option("--node", metavar="NODE", help="Every plugin's answer on this node.")
+@click.option("--all", "every_node", is_flag=True, help="A line for each node, instead of one for each reason.")
 @click.option(
     "--from",
     "dump",
@@ -44,7 +45,14 @@ World = tuple[Snapshot, str]  # and the release whose scheduler decides there
 @output_option
 @connection_options
 def explain(
-    connection: Connection, *, pod: str, node: str | None, dump: Path | None, scheduler_config: Path | None, output: str
+    connection: Connection,
+    *,
+    pod: str,
+    node: str | None,
+    every_node: bool,
+    dump: Path | None,
+    scheduler_config: Path | None,
+    output: str,
 ) -> None:
     """What each plugin of the scheduler says about a pod on each node, if it had to be placed now. Nothing is
     changed."""
@@ -58,7 +66,11 @@ def explain(
         ) from error
     if node is not None and node not in {row.node for row in record.nodes}:
         raise click.UsageError(f"there is no Node {node!r} among the {len(record.nodes)} of this cluster")
-    show(output, text=lambda width: explain_text(record, node=node, width=width), value=lambda: explain_json(record))
+    show(
+        output,
+        text=lambda width: explain_text(record, node=node, every_node=every_node, width=width),
+        value=lambda: explain_json(record),
+    )
 
 
 async def _from_cluster(cluster: Cluster) -> World:

@@ -6,6 +6,8 @@ are wanted count there before they start, and a claim without any pods, because 
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from careen.cluster import objects
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import NotFound, Withheld
@@ -52,6 +54,13 @@ async def _daemonsets(api: ApiServer) -> list[objects.DaemonSet]:
         return [await api.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}", objects.DaemonSet)]
     except NotFound:
         return []
+
+
+async def count_agents(api: ApiServer, *, namespace: str, name: str) -> int:
+    """On how many nodes this DaemonSet has pods; none of kured's. Raises `NotFound` where it does not exist."""
+    path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
+    daemonset = await api.get(path, objects.DaemonSet)
+    return 0 if _has_kureds_image(daemonset) else _pods(daemonset)
 
 
 def _pods(daemonset: objects.DaemonSet) -> int:

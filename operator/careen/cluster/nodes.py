@@ -15,7 +15,7 @@ from careen.cluster.wire.errors import NotFound
 from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import PatchNode
 from careen.core.facts.keys import FIELD_MANAGER, REBOOT_LABEL, TAINT_MANAGER
-from careen.core.facts.observation import Gone, NodeView, Taint
+from careen.core.facts.observation import Gone, NodeView, SignedNode, Taint
 
 NODES = "/api/v1/nodes"
 _NO_NAMES = ("", ".", "..")  # paths of other things: what stands there is no answer about a Node
@@ -42,6 +42,19 @@ async def list_nodes(api: ApiServer, *, reboot_label: Sequence[str] = ()) -> tup
         f"GET {NODES}",
     )
     return found
+
+
+async def list_signed_nodes(api: ApiServer) -> tuple[SignedNode, ...]:
+    """Every Node with all of its annotations, and who set what. Consistent."""
+    return tuple(objects.signed_node(node) for node in await api.items(NODES, objects.ManagedNode))
+
+
+async def read_signed_node(api: ApiServer, name: str) -> SignedNode | Gone:
+    """The Node as it is now, and who set what; `Gone` if a consistent read says that it does not exist."""
+    try:
+        return objects.signed_node(await api.get(_path(name), objects.ManagedNode))
+    except NotFound:
+        return Gone()
 
 
 async def count_nodes(api: ApiServer, *, reboot_label: Sequence[str], most: int) -> int | None:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 import msgspec
 
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, OwnerHealth, PodView, Taint
+from careen.core.facts.observation import NodeView, OwnerHealth, PodView, SignedNode, Taint
 from careen.core.facts.times import LATEST, bounded
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -102,6 +102,15 @@ class ManagedNode(Node, gc=False, frozen=True, rename="camel"):
 
 class _SpecFields(msgspec.Struct, gc=False, frozen=True):
     spec: dict[str, msgspec.Raw] = msgspec.field(name="f:spec", default_factory=dict)
+
+
+class _MetaFields(msgspec.Struct, gc=False, frozen=True):
+    labels: dict[str, msgspec.Raw] = msgspec.field(name="f:labels", default_factory=dict)
+    annotations: dict[str, msgspec.Raw] = msgspec.field(name="f:annotations", default_factory=dict)
+
+
+class _ObjectFields(msgspec.Struct, gc=False, frozen=True):
+    metadata: _MetaFields = msgspec.field(name="f:metadata", default_factory=_MetaFields)
 
 
 class Present(msgspec.Struct, gc=False, frozen=True):
@@ -246,6 +255,29 @@ def _set_by(node: Node, field: str) -> tuple[str, ...]:
             {each.manager for each in node.metadata.managed_fields or () if not each.subresource and _sets(each, field)}
         )
     )
+
+
+def signed_node(node: ManagedNode) -> SignedNode:
+    """The Node with whoever set each of its labels and annotations as they stand, as far as the server tells."""
+    labels: dict[str, set[str]] = {}
+    annotations: dict[str, set[str]] = {}
+    for each in node.metadata.managed_fields or ():
+        found = _metadata_of(each)
+        for authors, fields in ((labels, found.labels), (annotations, found.annotations)):
+            for path in fields:
+                authors.setdefault(path.removeprefix("f:"), set()).add(each.manager)
+    return SignedNode(
+        node=node_view(node),
+        labels_by={key: tuple(sorted(names)) for key, names in labels.items()},
+        annotations_by={key: tuple(sorted(names)) for key, names in annotations.items()},
+    )
+
+
+def _metadata_of(managed: ManagedFields) -> _MetaFields:
+    try:
+        return msgspec.json.decode(managed.fields, type=_ObjectFields).metadata
+    except msgspec.MsgspecError:
+        return _MetaFields()
 
 
 def _sets(managed: ManagedFields, field: str) -> bool:

@@ -1,8 +1,9 @@
-"""What every plugin of the scheduler said about one pod, as a table: all nodes in a line each, or one node in
-detail."""
+"""What every plugin of the scheduler said about one pod: nodes that can hold it in a table, the others by reason,
+or one node in detail."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from careen.report.tables import count_of, listed, paragraph, table
@@ -10,22 +11,67 @@ from scheduler_core.framework.verdict import Verdict
 from scheduler_core.simulation.record import NodeRecord, Record
 
 
-def explain_text(record: Record, *, node: str | None = None, width: int | None = None) -> str:
-    """All nodes with the sum of their scores or their first refusal; or, with `node`, every plugin's answer there."""
+def explain_text(record: Record, *, node: str | None = None, every_node: bool = False, width: int | None = None) -> str:
+    """The best nodes with the sums of their scores, and the refusals of the others by plugin and reason; with
+    `every_node` a line for each node, with `node` every plugin's answer there."""
     lines = [paragraph(_headline(record), width=width), ""]
     if node is not None:
         return "\n".join([*lines, *_one_node(next(row for row in record.nodes if row.node == node), width)])
+    if every_node:
+        return "\n".join([*lines, _table(record, record.nodes, width)])
+    passed = sorted((row for row in record.nodes if row.refusal is None), key=lambda row: -(row.total or 0))
+    parts = [
+        *([_table(record, passed[:_SHOWN_NODES], width) + _more(passed[_SHOWN_NODES:], width)] if passed else []),
+        *(
+            ["\n".join(paragraph(line, width=width) for line in _groups(record))]
+            if len(passed) < len(record.nodes)
+            else []
+        ),
+    ]
+    return "\n".join(lines) + "\n" + "\n\n".join(parts)
+
+
+_SHOWN_NODES = 20
+_SHOWN_NAMES = 3
+
+
+def _table(record: Record, rows: Sequence[NodeRecord], width: int | None) -> str:
     plugins = _scoring_plugins(record)
-    rows = [
+    cells = [
         [
             row.node,
             _sum(row),
             *(str(row.scores[name]) if name in row.scores else "" for name in plugins),
             _verdict(row.refusal),
         ]
-        for row in record.nodes
+        for row in rows
     ]
-    return "\n".join([*lines, table(["NODE", "TOTAL", *plugins, "VERDICT"], rows, width=width)])
+    return table(["NODE", "TOTAL", *plugins, "VERDICT"], cells, width=width)
+
+
+def _more(rows: Sequence[NodeRecord], width: int | None) -> str:
+    if not rows:
+        return ""
+    totals = sorted({row.total or 0 for row in rows})
+    span = f"{totals[0]}" if len(totals) == 1 else f"{totals[0]} to {totals[-1]}"
+    text = f"{count_of(len(rows), 'more node')} can hold it, with totals of {span}; --all shows each node."
+    return "\n" + paragraph(text, width=width)
+
+
+def _groups(record: Record) -> list[str]:
+    """A line for each reason, the one of the most nodes first."""
+    names: dict[str, list[str]] = {}
+    for row in record.nodes:
+        if row.refusal is not None:
+            names.setdefault(_verdict(row.refusal), []).append(row.node)
+    return [
+        f"{count_of(len(nodes), 'node')}: {verdict} ({_named(nodes)})"
+        for verdict, nodes in sorted(names.items(), key=lambda group: (-len(group[1]), group[0]))
+    ]
+
+
+def _named(nodes: Sequence[str]) -> str:
+    return ", ".join([*nodes[:_SHOWN_NAMES], *(["…"] if len(nodes) > _SHOWN_NAMES else [])])
 
 
 def explain_json(record: Record) -> dict[str, Any]:

@@ -124,6 +124,9 @@ CALLS: dict[str, tuple[str, ...]] = {
     "explain on a node": ("explain", "shop/big", "--node", f"n4-{POISON}"),
     "explain, no such pod": ("explain", POISON),
     "explain, no dump": ("explain", "shop/big", "--from", "{folder}/poison"),
+    "cleanup": ("cleanup",),
+    "cleanup, everything": ("cleanup", "--kured", "--unknown", "--key", POISON, "--even-rebooting", "--yes"),
+    "cleanup, refused": ("cleanup", "--yes"),
     "config": ("config",),
     "config, a bad flag": ("config", "--here", "--node-id", "n1", "--period", POISON),
     "snapshot": ("snapshot", "--file", "{folder}/dump"),
@@ -135,10 +138,10 @@ CALLS: dict[str, tuple[str, ...]] = {
 WITH_JSON = [
     name
     for name, call in CALLS.items()
-    if call[0] in ("status", "why", "lock", "forecast", "plan", "explain", "config")
+    if call[0] in ("status", "why", "lock", "forecast", "plan", "explain", "cleanup", "config")
 ]
 
-READ_THE_LOCK = {"status", "why", "lock", "plan"}
+READ_THE_LOCK = {"status", "why", "lock", "plan", "cleanup"}
 """They are tried with each lock; to the others a lock is as good as the next."""
 
 

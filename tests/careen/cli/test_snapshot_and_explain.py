@@ -66,7 +66,7 @@ def rows(output: str) -> list[list[str]]:
 
 
 def test_every_node_comes_with_its_total_or_its_first_refusal(shop: Desk) -> None:
-    output = shop.ok("explain", "shop/web")
+    output = shop.ok("explain", "shop/web", "--all")
     assert output.startswith(
         "shop/web (now on n1, requests 1000m cpu and 0Mi memory) would go to n1; 1 of 3 nodes can hold it."
     )
@@ -74,6 +74,15 @@ def test_every_node_comes_with_its_total_or_its_first_refusal(shop: Desk) -> Non
         ("n1", "passes"),
         ("n2", "NodeResourcesFit: Insufficient cpu"),
         ("n3", "NodeUnschedulable: node(s) were unschedulable"),
+    ]
+
+
+def test_nodes_that_refuse_come_by_reason(shop: Desk) -> None:
+    output = shop.ok("explain", "shop/web")
+    assert [" ".join(row) for row in rows(output)[2:]] == [
+        "",
+        "1 node: NodeResourcesFit: Insufficient cpu (n2)",
+        "1 node: NodeUnschedulable: node(s) were unschedulable (n3)",
     ]
 
 

@@ -58,3 +58,37 @@ def test_a_pod_without_room_has_the_schedulers_own_sentence() -> None:
         "plugin": "NodeResourcesFit",
         "reasons": ["Insufficient cpu"],
     }
+
+
+def fleet() -> Record:
+    """1,523 nodes: 700 can hold the pod, 812 are too small, and 11 are cordoned."""
+    nodes = [a_node(f"node-{number:04}", cpu="64" if number < 711 else "1") for number in range(1523)]
+    for node in nodes[700:711]:
+        node["spec"] = {"unschedulable": True}
+    return record(*nodes, a_pod("2"))
+
+
+def test_a_large_cluster_takes_a_screen() -> None:
+    lines = explain_text(fleet()).splitlines()
+    assert len(lines) < 40
+    assert lines[-2:] == [
+        "812 nodes: NodeResourcesFit: Insufficient cpu (node-0711, node-0712, node-0713, …)",
+        "11 nodes: NodeUnschedulable: node(s) were unschedulable (node-0700, node-0701, node-0702, …)",
+    ]
+    (more,) = (line for line in lines if "more nodes can hold it" in line)
+    assert more.startswith("680 more nodes can hold it, with totals of ")
+    assert more.endswith("; --all shows each node.")
+
+
+def test_every_node_has_a_line_when_asked_for() -> None:
+    assert len(explain_text(fleet(), every_node=True).splitlines()) == 1523 + 3
+
+
+def test_the_best_nodes_come_first() -> None:
+    lines = explain_text(record(a_node("n1", "4"), a_node("n2", "8"), a_pod())).splitlines()
+    assert [line.split()[0] for line in lines[3:]] == ["n2", "n1"]
+
+
+def test_where_every_node_refuses_there_is_no_table() -> None:
+    lines = explain_text(record(a_node("n1"), a_pod("5"))).splitlines()
+    assert lines[1:] == ["", "1 node: NodeResourcesFit: Insufficient cpu (n1)"]

@@ -76,6 +76,14 @@ class NodeView(Value, kw_only=True):
         return keys.CONTROL_PLANE in self.labels or keys.MASTER in self.labels
 
 
+class SignedNode(Value, kw_only=True):
+    """A Node, and which field managers set each of its labels and annotations, as far as the server tells."""
+
+    node: NodeView
+    labels_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    annotations_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 class NeedAnswer(StrEnum):
     """Does the host ask for a reboot?"""
 

@@ -1,0 +1,229 @@
+"""`careen cleanup`: takes away what careen left on Nodes and in the lock, and nothing else.
+
+Nodes first, then the lock: a claim is what leads back to a Node that could not be cleaned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import click
+
+from careen.cli.support.agents_policy import agents_of
+from careen.cli.support.connection import TRIES, Cluster
+from careen.cli.support.options import cluster_command, output_option, show
+from careen.cluster.foreign import count_agents
+from careen.cluster.nodes import list_signed_nodes, patch_node, read_signed_node
+from careen.cluster.wire.errors import ClusterError, NotFound
+from careen.cluster.wire.writes import Landed, Stale
+from careen.core.actions import WriteLock
+from careen.core.cleanup import lock as lock_cleanup
+from careen.core.cleanup import node as node_cleanup
+from careen.core.cleanup.marks import Extent
+from careen.core.cleanup.node import NodeLeftovers
+from careen.core.facts.observation import Gone, LockReading, SignedNode
+from careen.core.lock import content as claims
+from careen.core.lock.content import Entry, Garbage, LockContent
+from careen.report.cleanup_report import Cleaned, Cleanup, cleanup_json, cleanup_text
+from careen.report.tables import count_of, listed
+from scheduler_core.values import Value
+
+
+@click.command()
+@click.option("--yes", is_flag=True, help="Change the cluster; without it only what would go is shown.")
+@click.option("--kured", "with_kureds", is_flag=True, help="Also what kured left: annotations, claims, their cordons.")
+@click.option(
+    "--unknown",
+    "with_unknown",
+    is_flag=True,
+    help="Also keys of careen's domain, and claims, that this release does not know: another release left them.",
+)
+@click.option(
+    "--key",
+    "also",
+    multiple=True,
+    metavar="KEY",
+    help="Also labels, annotations and soft taints under this key; may be given several times.",
+)
+@click.option("--even-rebooting", is_flag=True, help="Go on although a node is in the middle of a reboot.")
+@output_option
+@cluster_command
+async def cleanup(
+    cluster: Cluster,
+    *,
+    yes: bool,
+    with_kureds: bool,
+    with_unknown: bool,
+    also: tuple[str, ...],
+    even_rebooting: bool,
+    output: str,
+) -> None:
+    """Show careen's taints, labels, annotations, cordons and claims; --yes removes them."""
+    extent = Extent(with_kureds=with_kureds, with_unknown=with_unknown, also=frozenset(also))
+    scene = await _look(cluster, extent)
+    found = _found(scene)
+    found = replace(found, refused="" if even_rebooting or not yes else _refusal(found))
+    if yes and not found.refused:
+        found = await _apply(cluster, scene, found, even_rebooting=even_rebooting)
+    show(output, text=lambda width: cleanup_text(found, width=width), value=lambda: cleanup_json(found))
+    if found.refused or found.failed:
+        raise SystemExit(1)
+
+
+class Scene(Value, kw_only=True):
+    """What was read, and what is to be made of it."""
+
+    nodes: tuple[SignedNode, ...]
+    reading: LockReading | None
+    extent: Extent
+    title: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lock(self) -> LockContent | Garbage:
+        """The lock, understood; an empty one where there is none."""
+        return claims.parse(self.reading.content if self.reading else None)
+
+    def entry_of(self, name: str) -> Entry | None:
+        """The Node's claim."""
+        return next(iter(self.lock.entries_of(name)), None) if isinstance(self.lock, LockContent) else None
+
+
+# ---- look ----
+
+
+async def _look(cluster: Cluster, extent: Extent) -> Scene:
+    """The lock first: a claim that appears afterwards is found when the lock is written, by its version."""
+    notes: list[str] = []
+    reading: LockReading | None = None
+    try:
+        reading = await cluster.lock.read()
+        agents = await count_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
+    except NotFound:
+        agents = 0
+        notes.append(f"{cluster.lock_title} does not exist, so there is no lock to clean, and no settings to read")
+    if agents:
+        notes.append(
+            f"{count_of(agents, 'agent')} of {cluster.lock_title} may still run: what they need they write again. "
+            "Delete the DaemonSet first"
+        )
+    known = await agents_of(cluster) if reading else None
+    if known and known.note:
+        notes.append(known.note)
+    policy = known.policy if known else None
+    return Scene(
+        nodes=await list_signed_nodes(cluster.api),
+        reading=reading,
+        extent=replace(extent, policy=policy, agents=agents),
+        title=cluster.lock_title,
+        notes=tuple(notes),
+    )
+
+
+def _found(scene: Scene) -> Cleanup:
+    """What goes and what stays, before anything is changed."""
+    nodes = (_of_node(_leftovers(scene, signed)) for signed in scene.nodes)
+    return Cleanup(
+        nodes=tuple(each for each in nodes if each.goes or each.stays or each.rebooting),
+        lock=_of_lock(scene, keep=()),
+        is_applied=False,
+        agents=scene.extent.agents,
+        notes=scene.notes,
+    )
+
+
+def _leftovers(scene: Scene, signed: SignedNode) -> NodeLeftovers:
+    return node_cleanup.leftovers(signed, scene.extent, scene.entry_of(signed.node.name))
+
+
+def _of_node(found: NodeLeftovers) -> Cleaned:
+    return Cleaned(name=found.node.name, goes=found.goes, stays=found.stays, rebooting=found.rebooting)
+
+
+def _of_lock(scene: Scene, *, keep: Collection[str]) -> Cleaned:
+    content = scene.lock
+    if isinstance(content, Garbage):
+        return Cleaned(name=scene.title, trouble=_GARBAGE.format(why=content.why))
+    found = lock_cleanup.leftovers(content, scene.extent, keep=keep)
+    return Cleaned(name=scene.title, goes=found.goes, stays=found.stays)
+
+
+_GARBAGE = "the lock cannot be understood ({why}); `careen lock show` prints it, and how to clear it"
+
+
+def _refusal(found: Cleanup) -> str:
+    busy = [f"{each.name}: {each.rebooting}" for each in found.nodes if each.rebooting]
+    if not busy:
+        return ""
+    return (
+        f"{listed(busy)}. Wait until {'it is' if len(busy) == 1 else 'they are'} back, or give --even-rebooting if "
+        "you know better"
+    )
+
+
+# ---- apply ----
+
+
+async def _apply(cluster: Cluster, scene: Scene, found: Cleanup, *, even_rebooting: bool) -> Cleanup:
+    by_name = {signed.node.name: signed for signed in scene.nodes}
+    nodes = tuple(
+        [
+            await _clean_node(cluster, scene, by_name[each.name], even_rebooting=even_rebooting) if each.goes else each
+            for each in found.nodes
+        ]
+    )
+    keep = {each.name for each in nodes if each.trouble}
+    return replace(found, nodes=nodes, lock=await _clean_lock(cluster, scene, keep), is_applied=True)
+
+
+async def _clean_node(cluster: Cluster, scene: Scene, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
+    """Guarded by the version that was read: where somebody was faster, the Node is read and judged anew."""
+    name, seen = signed.node.name, _leftovers(scene, signed)
+    for _ in range(TRIES):
+        cleaned = _of_node(seen)
+        if seen.rebooting and not even_rebooting:
+            return replace(cleaned, trouble=seen.rebooting)
+        if seen.patch is None:
+            return replace(cleaned, is_done=True)
+        outcome = await patch_node(cluster.api, name, seen.patch)
+        if isinstance(outcome, Landed):
+            return replace(cleaned, is_done=True)
+        if not isinstance(outcome, Stale):
+            return replace(cleaned, trouble=outcome.why)
+        try:
+            again = await read_signed_node(cluster.api, name)
+        except ClusterError as error:
+            return replace(cleaned, trouble=f"it changed, and reading it again failed: {error}")
+        if isinstance(again, Gone):
+            return Cleaned(name=name, is_done=True)
+        seen = _leftovers(scene, again)
+    return replace(_of_node(seen), trouble=f"it changed {TRIES} times while it was being written; try again")
+
+
+async def _clean_lock(cluster: Cluster, scene: Scene, keep: Collection[str]) -> Cleaned:
+    """As `_clean_node`, for the annotation of the DaemonSet."""
+    for _ in range(TRIES):
+        cleaned, reading, content = _of_lock(scene, keep=keep), scene.reading, scene.lock
+        if cleaned.trouble or not cleaned.goes or reading is None or isinstance(content, Garbage):
+            return cleaned
+        left = lock_cleanup.leftovers(content, scene.extent, keep=keep).content
+        outcome = await cluster.lock.write(
+            WriteLock(
+                purpose="cleanup",
+                expected_resource_version=reading.resource_version,
+                daemonset_uid=reading.daemonset_uid,
+                content=claims.render(left),
+            )
+        )
+        if isinstance(outcome, Landed):
+            return replace(cleaned, is_done=True)
+        if not isinstance(outcome, Stale):
+            return replace(cleaned, trouble=outcome.why)
+        try:
+            scene = replace(scene, reading=await cluster.lock.read())
+        except NotFound:
+            return Cleaned(name=scene.title, is_done=True)
+        except ClusterError as error:
+            return replace(cleaned, trouble=f"it changed, and reading it again failed: {error}")
+    return replace(cleaned, trouble=f"it changed {TRIES} times while it was being written; try again")

@@ -1,0 +1,81 @@
+"""What careen left in the lock, and the content without it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from careen.core.cleanup.marks import Extent, Kind, Mark
+from careen.core.lock.content import Entry, LockContent
+from scheduler_core.values import Value
+
+
+class LockLeftovers(Value, kw_only=True):
+    """What goes from the lock, what stays, and the content that is left."""
+
+    content: LockContent
+    goes: tuple[Mark, ...] = ()
+    stays: tuple[Mark, ...] = ()
+
+
+def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = ()) -> LockLeftovers:
+    """The claims of careen, who is named next, and a pause that nobody obeys any more.
+
+    The claims of the nodes in `keep` stay: a claim leads back to a Node that could not be cleaned."""
+    marks = (*(_of_entry(entry, extent, keep) for entry in content.entries), *_line(content), *_pause(content, extent))
+    is_lifted = content.is_paused and not extent.agents
+    left = tuple(
+        entry for entry, mark in zip(content.entries, marks, strict=False) if not mark.afterwards
+    )  # the marks of entries come first, one each
+    return LockLeftovers(
+        content=replace(
+            content,
+            entries=left,
+            next=(),
+            next_at="",
+            abreast=None,
+            waiting=0,
+            passed=(),
+            is_paused=content.is_paused and not is_lifted,
+            pause_reason="" if is_lifted else content.pause_reason,
+        ),
+        goes=tuple(mark for mark in marks if mark.afterwards),
+        stays=tuple(mark for mark in marks if not mark.afterwards),
+    )
+
+
+def _of_entry(entry: Entry, extent: Extent, keep: Collection[str]) -> Mark:
+    because = _stays_because(entry, extent, keep)
+    return Mark(
+        kind=Kind.CLAIM,
+        name=entry.node,
+        now=f"since {entry.created}" if entry.created else "",
+        afterwards="" if because else "removed",
+        because=because,
+    )
+
+
+def _stays_because(entry: Entry, extent: Extent, keep: Collection[str]) -> str:
+    if entry.node in keep:
+        return "its Node could not be cleaned, and the claim leads back to it"
+    if entry.unread and not extent.with_unknown:
+        return "it cannot be read whole; --unknown removes it"
+    if not entry.unread and not entry.id and not extent.with_kureds:
+        return "it is kured's; --kured removes it"
+    return ""
+
+
+def _line(content: LockContent) -> tuple[Mark, ...]:
+    names = ", ".join((*content.next, *content.passed))
+    if not names and not content.waiting:
+        return ()
+    return (Mark(kind=Kind.LINE, now=names, afterwards="removed"),)
+
+
+def _pause(content: LockContent, extent: Extent) -> tuple[Mark, ...]:
+    if not content.is_paused:
+        return ()
+    mark = Mark(kind=Kind.PAUSE, now=content.pause_reason, afterwards="lifted")
+    if not extent.agents:
+        return (mark,)
+    return (replace(mark, afterwards="", because="agents run and obey it; it goes once they are gone"),)

@@ -1,0 +1,230 @@
+"""What careen left on one Node, what of it can be proven to be careen's, and the one patch that takes it away.
+
+The proof is the record, the name, or the API server's word on who set a field (`metadata.managedFields`). What none of
+them proves stays, and is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import field
+
+from careen.core.actions import PatchNode
+from careen.core.cleanup.marks import KUREDS, LABELS, RECORDS, WORDS, Extent, Kind, Mark
+from careen.core.cordons import foreign_author, is_cordon_proven
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, SignedNode, Taint
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Progress, UnreadableProgress, record_of
+from careen.core.lock.content import Entry
+from careen.core.own_taint import without
+from scheduler_core.values import Value
+
+_REMOVED = "removed"
+_IS_OBEYED = "agents run and obey it; it goes once they are gone"
+
+
+class NodeLeftovers(Value, kw_only=True):
+    """What goes from a Node, what stays although it looks like careen's, and why the Node may be rebooting; empty when
+    it is not."""
+
+    node: NodeView
+    goes: tuple[Mark, ...] = ()
+    stays: tuple[Mark, ...] = ()
+    rebooting: str = ""
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    """The labels as they are to be."""
+
+    @property
+    def patch(self) -> PatchNode | None:
+        """Everything that goes, in one patch guarded by the version that was read; None when nothing does."""
+        if not self.goes:
+            return None
+        return PatchNode(
+            purpose="cleanup",
+            resource_version=self.node.resource_version,
+            labels=self.labels,
+            annotations={mark.name: None for mark in self.goes if mark.kind is Kind.ANNOTATION},
+            taints=without(self.node, frozenset(mark.name for mark in self.goes if mark.kind is Kind.TAINT)),
+            unschedulable=False if any(mark.kind is Kind.CORDON for mark in self.goes) else None,
+        )
+
+
+def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) -> NodeLeftovers:
+    """What careen left on this Node; `entry` is the Node's claim in the lock, if it has one."""
+    node, record = signed.node, record_of(signed.node)
+    known = record if isinstance(record, Progress) else Progress()
+    wanted = _labels(signed, known, extent)
+    marks = (
+        *_taints(node, known, extent),
+        *_cordon(node, known, extent, entry),
+        *_of_labels(signed, wanted, extent),
+        *_annotations(signed, extent),
+    )
+    return NodeLeftovers(
+        node=node,
+        goes=tuple(mark for mark in marks if mark.afterwards),
+        stays=tuple(mark for mark in marks if not mark.afterwards),
+        rebooting=_rebooting(node, record, entry),
+        labels=wanted,
+    )
+
+
+# ---- the reboot ----
+
+
+def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Entry | None) -> str:
+    """Why the host may be on its way down or up: its reboot was announced, and the kubelet reports no new boot."""
+    if isinstance(record, UnreadableProgress):
+        return f"{record.why}, so it may be rebooting"
+    if record.phase:
+        is_asked = record.phase == Phase.REBOOTING or (
+            record.phase == Phase.FAILED and record.announced is not None and not record.is_giving_back
+        )
+        boot = record.boot_left
+    else:
+        is_asked = node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
+        boot = entry.boot if entry else ""
+    is_back = bool(boot and node.boot_id and node.boot_id != boot)
+    return "its reboot was announced, and it has not come back" if is_asked and not is_back else ""
+
+
+# ---- taint and cordon ----
+
+
+def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[Mark]:
+    """The soft taints: ours by the record, by the name, by the server's word, or a person's."""
+    proven = _proven_taint(node, extent)
+    for taint in node.taints:
+        mark = Mark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))
+        is_soft = taint.effect == keys.TAINT_EFFECT
+        is_ours = taint.key in {record.taint_key, proven, *extent.also} or _is_ours_by_name(taint, extent)
+        if is_soft and is_ours:
+            yield _going(mark)
+        elif taint.key.startswith(keys.PREFIX):
+            yield _staying(mark, "it has another effect or value than careen's" if not _is_plain(taint) else _UNKNOWN)
+
+
+def _is_plain(taint: Taint) -> bool:
+    return taint.effect == keys.TAINT_EFFECT and not taint.value
+
+
+def _is_ours_by_name(taint: Taint, extent: Extent) -> bool:
+    configured = extent.policy.taint_key if extent.policy else None
+    is_known = taint.key in {keys.DEFAULT_TAINT_KEY, configured} or extent.with_unknown
+    return taint.key.startswith(keys.PREFIX) and not taint.value and is_known
+
+
+def _proven_taint(node: NodeView, extent: Extent) -> str | None:
+    """The key of the soft taint that careen added with the list's last change; None when that cannot be told."""
+    if node.tainted_by != (keys.TAINT_MANAGER,):
+        return None
+    if extent.policy is not None:
+        return extent.policy.taint_key
+    soft = [taint.key for taint in node.taints if taint.effect == keys.TAINT_EFFECT]
+    return soft[0] if len(soft) == 1 else None
+
+
+def _cordon(node: NodeView, record: Progress, extent: Extent, entry: Entry | None) -> Iterator[Mark]:
+    if not node.unschedulable:
+        return
+    mark = Mark(kind=Kind.CORDON, now="cordoned")
+    if _is_cordon_ours(node, record, entry) or (extent.with_kureds and _is_cordon_kureds(entry)):
+        yield _going(mark, "lifted")
+    elif entry or record.phase:
+        yield _staying(mark, f"it was cordoned by {foreign_author(node)}")
+
+
+def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bool:
+    """By the server's word where it gives one: a person may have cordoned the node since the record was written."""
+    if node.cordoned_by:
+        return is_cordon_proven(node)
+    is_at_work = node.labels.get(keys.REBOOT_LABEL) == "in-progress"
+    is_lost = not record.phase and entry is not None and bool(entry.id) and not entry.cordoned and is_at_work
+    return record.is_cordoned_by_us or is_lost
+
+
+def _is_cordon_kureds(entry: Entry | None) -> bool:
+    """As kured undoes it: a node that was not cordoned when it took the lock."""
+    return entry is not None and not entry.id and not entry.unread and not entry.cordoned
+
+
+# ---- labels ----
+
+
+def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, str | None]:
+    """Each label that changes, with what it is to be."""
+    now = signed.node.labels
+    wanted: dict[str, str | None] = {}
+    for key in now:
+        is_unknown = key.startswith(keys.PREFIX) and extent.with_unknown
+        if key in LABELS or key in extent.also or is_unknown or _is_alone(signed.labels_by.get(key)):
+            wanted[key] = None
+    put_back = {
+        key: prior
+        for key, prior in record.prior_labels.items()
+        if now.get(key) != prior and _is_as_careen_set_it(signed, key, extent)
+    }
+    return wanted | put_back
+
+
+def _is_as_careen_set_it(signed: SignedNode, key: str, extent: Extent) -> bool:
+    """Whether nobody changed the label since careen did: the rule of `writing.prior_labels`, with the server's word."""
+    ours = extent.policy.pre_reboot_labels if extent.policy else {}
+    authors = signed.labels_by.get(key)
+    return (key not in ours or signed.node.labels.get(key) == ours[key]) and (authors is None or _is_alone(authors))
+
+
+def _of_labels(signed: SignedNode, wanted: Mapping[str, str | None], extent: Extent) -> Iterator[Mark]:
+    policy = extent.policy
+    configured = {**policy.pre_reboot_labels, **policy.post_reboot_labels} if policy else {}
+    now = signed.node.labels
+    for key in sorted({*now, *wanted}):
+        mark = Mark(kind=Kind.LABEL, name=key, now=now.get(key, ""))
+        if key in wanted:
+            yield _going(mark, _REMOVED if wanted[key] is None else f"put back: {wanted[key]}")
+        elif key in configured and configured[key] == now[key]:
+            yield _staying(mark, f"a setting names it, and nothing proves that careen set it; --key {key} removes it")
+        elif key.startswith(keys.PREFIX):
+            yield _staying(mark, _UNKNOWN)
+
+
+# ---- annotations ----
+
+
+def _annotations(signed: SignedNode, extent: Extent) -> Iterator[Mark]:
+    for key, value in sorted(signed.node.annotations.items()):
+        mark = Mark(kind=Kind.ANNOTATION, name=key, now=value)
+        if key in extent.also or key in RECORDS:
+            yield _going(mark)
+        elif key in WORDS:
+            yield _going(mark) if not extent.agents else _staying(mark, _IS_OBEYED)
+        elif key in KUREDS:
+            yield _going(mark) if _may_take_kureds(signed, key, extent) else _staying(mark, _KUREDS_OWN)
+        elif key.startswith(keys.PREFIX):
+            yield _going(mark) if extent.with_unknown else _staying(mark, _UNKNOWN)
+
+
+def _may_take_kureds(signed: SignedNode, key: str, extent: Extent) -> bool:
+    """Whether careen wrote it: by the server's word, or by the agents' settings where the server gives none."""
+    authors = signed.annotations_by.get(key)
+    is_configured = extent.policy is not None and extent.policy.annotate_nodes
+    return extent.with_kureds or _is_alone(authors) or (authors is None and is_configured)
+
+
+_KUREDS_OWN = "nothing proves that careen wrote it; --kured removes what kured left"
+_UNKNOWN = "this release does not write it; --unknown removes what other releases left"
+
+
+def _is_alone(authors: tuple[str, ...] | None) -> bool:
+    """Whether agents, and nobody besides, set the field as it stands."""
+    return bool(authors) and set(authors or ()) <= {keys.FIELD_MANAGER, keys.TAINT_MANAGER}
+
+
+def _going(mark: Mark, afterwards: str = _REMOVED) -> Mark:
+    return Mark(kind=mark.kind, name=mark.name, now=mark.now, afterwards=afterwards)
+
+
+def _staying(mark: Mark, because: str) -> Mark:
+    return Mark(kind=mark.kind, name=mark.name, now=mark.now, because=because)

@@ -1,0 +1,132 @@
+"""What a cleanup takes away and what it leaves, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from careen.core.cleanup.marks import Mark
+from careen.report.tables import count_of, listed, paragraph, table
+from scheduler_core.values import Value
+
+LONGEST_NOW = 60  # of what stands there: a forecast is kilobytes of JSON
+
+
+class Cleaned(Value, kw_only=True):
+    """One Node, or the lock, and what became of it. `trouble` is why it was not changed, if anything went wrong."""
+
+    name: str
+    goes: tuple[Mark, ...] = ()
+    stays: tuple[Mark, ...] = ()
+    rebooting: str = ""
+    is_done: bool = False
+    trouble: str = ""
+
+
+class Cleanup(Value, kw_only=True):
+    """All of it. `notes` are sentences on what could not be looked at, or should be known; `refused` is why nothing was
+    changed at all."""
+
+    nodes: tuple[Cleaned, ...]
+    lock: Cleaned
+    is_applied: bool
+    agents: int = 0
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+
+    @property
+    def all(self) -> tuple[Cleaned, ...]:
+        """The Nodes and the lock."""
+        return (*self.nodes, self.lock)
+
+    @property
+    def failed(self) -> tuple[Cleaned, ...]:
+        """What should have changed and did not."""
+        return tuple(each for each in self.all if each.trouble)
+
+
+def cleanup_text(cleanup: Cleanup, *, width: int | None) -> str:
+    """What goes, what stays, and one sentence on the whole."""
+    parts = [
+        *(paragraph(f"Note: {note}", width=width) for note in cleanup.notes),
+        _marks(cleanup, ("AFTERWARDS", lambda mark: mark.afterwards), width),
+        _marks(cleanup, ("STAYS BECAUSE", lambda mark: mark.because), width),
+        *_warnings(cleanup, width),
+        *(paragraph(f"{each.name} was not changed: {each.trouble}", width=width) for each in cleanup.failed),
+        paragraph(_sentence(cleanup), width=width),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def cleanup_json(cleanup: Cleanup) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "applied": cleanup.is_applied,
+        "refused": cleanup.refused or None,
+        "agents": cleanup.agents,
+        "notes": list(cleanup.notes),
+        "nodes": [_json(each) for each in cleanup.nodes],
+        "lock": _json(cleanup.lock),
+    }
+
+
+def _marks(cleanup: Cleanup, column: tuple[str, Any], width: int | None) -> str:
+    title, told = column
+    rows = [
+        (each.name, mark.kind.value, mark.name, _short(mark.now), told(mark))
+        for each in cleanup.all
+        for mark in (*each.goes, *each.stays)
+        if told(mark)
+    ]
+    return table(("ON", "WHAT", "NAME", "NOW", title), rows, width=width) if rows else ""
+
+
+def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
+    """Of a dry run: who would make the real one refuse."""
+    if cleanup.is_applied or cleanup.refused:
+        return []
+    busy = [each for each in cleanup.nodes if each.rebooting]
+    return [paragraph(f"{each.name}: {each.rebooting}; --yes refuses for its sake", width=width) for each in busy]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_NOW else f"{text[: LONGEST_NOW - 1]}…"
+
+
+def _sentence(cleanup: Cleanup) -> str:
+    if cleanup.refused:
+        return f"Nothing was changed: {cleanup.refused}"
+    touched = [each for each in cleanup.all if each.goes and not each.trouble]
+    marks = sum(len(each.goes) for each in touched)
+    where = _where(touched, cleanup.lock)
+    if not cleanup.is_applied:
+        if not marks:
+            return "There is nothing of careen's to remove."
+        return f"Nothing was changed: with --yes, {count_of(marks, 'mark')} would go from {where}."
+    left = f" {len(cleanup.failed)} could not be cleaned: {_names(cleanup.failed)}." if cleanup.failed else ""
+    return (f"{count_of(marks, 'mark')} removed from {where}." if marks else "Nothing was removed.") + left
+
+
+def _where(touched: Iterable[Cleaned], lock: Cleaned) -> str:
+    nodes = [each for each in touched if each is not lock]
+    parts = [count_of(len(nodes), "Node")] if nodes else []
+    return " and ".join([*parts, *(["the lock"] if any(each is lock for each in touched) else [])])
+
+
+def _names(found: Iterable[Cleaned]) -> str:
+    return listed([each.name for each in found])
+
+
+def _json(each: Cleaned) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "goes": [_mark(mark, "afterwards", mark.afterwards) for mark in each.goes],
+        "stays": [_mark(mark, "because", mark.because) for mark in each.stays],
+        "rebooting": each.rebooting or None,
+        "done": each.is_done,
+        "trouble": each.trouble or None,
+    }
+
+
+def _mark(mark: Mark, last: str, text: str) -> dict[str, str]:
+    return {"kind": mark.kind.value, "name": mark.name, "now": mark.now, last: text}

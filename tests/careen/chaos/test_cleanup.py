@@ -1,0 +1,119 @@
+"""A simulated roll-out is interrupted, then `careen cleanup` runs: every Node and the lock are as they were.
+
+The command runs against a server that holds what the simulation left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.core.cleanup.marks import KUREDS, LABELS, ON_THE_DAEMONSET, RECORDS, TAINTS, WORDS
+from drydock.server.kinds.resources import resource_named
+from drydock.server.testing import server_in_thread
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.agents import LOCK
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
+from tests.careen.cli.conftest import Desk
+
+THEIRS = {"key": "example.org/theirs", "effect": "PreferNoSchedule"}
+_WRITTEN = {resource_named(plural).storage for plural in ("nodes", "daemonsets")}
+KNOWN = {*LABELS, *RECORDS, *WORDS, *KUREDS, *TAINTS, *ON_THE_DAEMONSET}
+
+
+def with_marks_of_others(world: World) -> None:
+    """One node is cordoned, one has a taint, all have a label that a drain changes, and one has an annotation."""
+    people.cordon(world, "n4")
+    people.annotate(world, "n2", "example.org/theirs", "x")
+    for name in world.shape.names:
+        world.server.change("nodes", name, in_the_pool, actor="person")
+    world.server.change("nodes", "n1", lambda old: {**old, "spec": {**old["spec"], "taints": [THEIRS]}}, actor="person")
+
+
+def in_the_pool(node: dict[str, Any]) -> dict[str, Any]:
+    labels = {**(node["metadata"].get("labels") or {}), "pool": "web"}
+    return {**node, "metadata": {**node["metadata"], "labels": labels}}
+
+
+async def interrupted_after(seconds: float) -> World:
+    world = World(Shape(nodes=4, concurrency=2), prepare=with_marks_of_others)
+    people.change_settings(world, count_cordoned=False, annotate_nodes=True, post_reboot_labels={"pool": "web"})
+    await world.all_need_a_reboot()
+    await asyncio.sleep(seconds)
+    world.stop()
+    return world
+
+
+def touched(node: dict[str, Any]) -> dict[str, Any]:
+    """What of a Node careen may change."""
+    metadata, spec = node["metadata"], node["spec"]
+    return {
+        "labels": metadata.get("labels") or {},
+        "annotations": metadata.get("annotations") or {},
+        "taints": [taint for taint in spec.get("taints") or [] if taint["key"] != "node.kubernetes.io/unschedulable"],
+        "cordoned": bool(spec.get("unschedulable")),
+    }
+
+
+@pytest.fixture(scope="module", params=[8.0, 12.0, 16.0, 40.0, 60.0, 400.0])
+def world(request: pytest.FixtureRequest) -> World:
+    return run_virtually(interrupted_after(request.param))
+
+
+def test_everything_is_as_it_was_before_the_roll_out(world: World, tmp_path: Path) -> None:
+    with server_in_thread() as server:
+        daemonset = world.server.get("daemonsets", "careen", "careen") or {}
+        # Its pods end with it, and the agents' settings tell whose kured's annotations are.
+        daemonset["status"] = {"desiredNumberScheduled": 0, "currentNumberScheduled": 0, "numberMisscheduled": 0}
+        daemonset["spec"]["template"]["spec"]["containers"][0]["args"] = ["agent", "--annotate-nodes"]
+        server.seed(daemonset, *world.server.all("nodes"))
+        desk = Desk(server, server.write_kubeconfig(tmp_path / "kubeconfig"))
+        assert desk.run("cleanup", "--yes", "--even-rebooting").exit_code == 0
+        after = {name: touched(server.get("nodes", name) or {}) for name in world.shape.names}
+        assert after == {name: touched(node) for name, node in world.initial.items()}
+        assert desk.lock_text() is None
+        assert desk.ok("cleanup").splitlines()[-1] == "There is nothing of careen's to remove."
+
+
+def test_the_agents_write_no_key_that_a_cleanup_does_not_know(world: World) -> None:
+    configured = {"pool"}
+    assert keys_written(world) - configured <= KNOWN
+
+
+def test_the_roll_outs_write_nearly_all_of_them() -> None:
+    """The test above looks at something: what is missing is written by people, or with a forecast, or in trouble."""
+    long = run_virtually(interrupted_after(400.0))
+    assert KNOWN - keys_written(long) <= {
+        *WORDS,
+        "careen.dev/forecast",
+        "careen.dev/settings",
+        "careen.dev/warning",
+        "careen.dev/refusals",
+    }
+
+
+def keys_written(world: World) -> set[str]:
+    """Whatever an agent added to a Node or to the DaemonSet at any time: keys of labels, annotations and taints."""
+    found: set[str] = set()
+    for change in world.server.store.journal:
+        if change.storage in _WRITTEN and change.after and change.before and change.actor.startswith("careen-agent-"):
+            found |= keys_of(change.after.content) - keys_of(change.before.content)
+    return found
+
+
+def keys_of(content: Mapping[str, Any]) -> set[str]:
+    metadata, taints = content["metadata"], content.get("spec", {}).get("taints") or []
+    return {
+        *(metadata.get("labels") or {}),
+        *(metadata.get("annotations") or {}),
+        *(taint["key"] for taint in taints),
+    }
+
+
+def test_the_lock_is_the_annotation_that_the_list_names() -> None:
+    assert (LOCK,) == ON_THE_DAEMONSET

@@ -1,0 +1,287 @@
+"""`careen cleanup` against a server: what it shows, what it removes, and when it refuses."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from careen.core.facts import keys
+from careen.core.facts.progress import Progress, to_annotation
+from careen.core.lock.content import Entry, LockContent
+from drydock.server.faults import Fault, FaultKind
+from tests.careen.cli.conftest import Desk
+
+HELD = LockContent(
+    entries=(Entry(node="n2", id="c1", uid="uid-nodes--n2", boot="b1"),), max_owners=1, next=("n1",), next_at="x"
+)
+_DRAINING = Progress(
+    phase="Draining", claim="c1", lock="l", boot_left="b1", is_cordoned_by_us=True, taint_key="careen.dev/reboot"
+)
+DRAINING = json.loads(to_annotation(_DRAINING))
+FOREIGN = {"key": "example.org/theirs", "effect": "NoSchedule"}
+SOFT = {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}
+
+
+def seed_node(desk: Desk, name: str, *, boot: str = "b1", **more: Any) -> dict[str, Any]:
+    """Puts a Node into the cluster and returns what it was before careen came to it."""
+    before = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"pool": "web"},
+            "annotations": {"example.org/theirs": "x"},
+        },
+        "spec": {"taints": [FOREIGN]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot}},
+    }
+    marked = deepcopy(before)
+    marked["metadata"]["labels"] |= more.get("labels", {})
+    marked["metadata"]["annotations"] |= more.get("annotations", {})
+    marked["spec"]["taints"] += more.get("taints", [])
+    if more.get("unschedulable"):
+        marked["spec"]["unschedulable"] = True
+    desk.server.seed(marked)
+    return before
+
+
+def the_node(desk: Desk, name: str) -> dict[str, Any]:
+    """What of the Node careen may touch."""
+    node = desk.server.get("nodes", name)
+    assert node is not None
+    return {
+        "labels": node["metadata"].get("labels", {}),
+        "annotations": node["metadata"].get("annotations", {}),
+        "spec": {key: value for key, value in node["spec"].items() if value},
+    }
+
+
+def as_before(before: dict[str, Any]) -> dict[str, Any]:
+    return {**{part: before["metadata"][part] for part in ("labels", "annotations")}, "spec": before["spec"]}
+
+
+@pytest.fixture
+def interrupted(desk: Desk) -> dict[str, dict[str, Any]]:
+    """A roll-out that ended in the middle: one node waits, one drains, one has been through, one was never touched."""
+    desk.lock(HELD)
+    waiting = Progress(phase="Waiting", need_since="2026-03-04T12:00:00Z", taint_key="careen.dev/reboot")
+    return {
+        "n1": seed_node(
+            desk,
+            "n1",
+            labels={keys.REBOOT_LABEL: "required"},
+            annotations={keys.PHASE: "Waiting", keys.PROGRESS: to_annotation(waiting), keys.HOLD: "wait"},
+            taints=[SOFT],
+        ),
+        "n2": seed_node(
+            desk,
+            "n2",
+            labels={keys.REBOOT_LABEL: "in-progress"},
+            annotations={keys.PHASE: "Draining", keys.PROGRESS: json.dumps(DRAINING)},
+            taints=[SOFT],
+            unschedulable=True,
+        ),
+        "n3": seed_node(desk, "n3", annotations={keys.LAST_REBOOT: "{}"}),
+        "n4": seed_node(desk, "n4", unschedulable=True) | {"spec": {"taints": [FOREIGN], "unschedulable": True}},
+    }
+
+
+def test_without_yes_it_shows_and_changes_nothing(desk: Desk, interrupted: dict[str, Any]) -> None:
+    output = desk.ok("cleanup")
+    assert desk.writes() == 0
+    rows = [line.split() for line in output.splitlines() if line.startswith("n")]
+    assert [row[:3] for row in rows if row[0] == "n2"] == [
+        ["n2", "taint", "careen.dev/reboot"],
+        ["n2", "cordon", "-"],
+        ["n2", "label", "careen.dev/reboot"],
+        ["n2", "annotation", "careen.dev/phase"],
+        ["n2", "annotation", "careen.dev/progress"],
+    ]
+    assert not [row for row in rows if row[0] == "n4"]
+    assert output.splitlines()[-1] == "Nothing was changed: with --yes, 13 marks would go from 3 Nodes and the lock."
+    assert interrupted
+
+
+def test_with_yes_everything_is_as_it_was_before(desk: Desk, interrupted: dict[str, Any]) -> None:
+    assert desk.ok("cleanup", "--yes").splitlines()[-1] == "13 marks removed from 3 Nodes and the lock."
+    assert {name: the_node(desk, name) for name in interrupted} == {
+        name: as_before(before) for name, before in interrupted.items()
+    }
+    assert desk.lock_text() is None
+
+
+def test_a_second_time_it_writes_nothing(desk: Desk, interrupted: dict[str, Any]) -> None:
+    desk.ok("cleanup", "--yes")
+    writes = desk.writes()
+    assert desk.ok("cleanup", "--yes").splitlines()[-1] == "Nothing was removed."
+    assert desk.ok("cleanup").splitlines()[-1] == "There is nothing of careen's to remove."
+    assert desk.writes() == writes
+    assert interrupted
+
+
+def test_json_tells_the_same(desk: Desk, interrupted: dict[str, Any]) -> None:
+    before = desk.json("cleanup")
+    assert (before["applied"], [node["name"] for node in before["nodes"]]) == (False, ["n1", "n2", "n3"])
+    assert {"kind": "cordon", "name": "", "now": "cordoned", "afterwards": "lifted"} in before["nodes"][1]["goes"]
+    after = desk.json("cleanup", "--yes")
+    assert after["applied"]
+    assert [node["done"] for node in (*after["nodes"], after["lock"])] == [True] * 4
+    assert interrupted
+
+
+def test_it_works_when_the_daemonset_is_gone(desk: Desk) -> None:
+    before = seed_node(desk, "n1", labels={keys.REBOOT_LABEL: "required"}, taints=[SOFT])
+    output = desk.ok("cleanup", "--yes")
+    assert "DaemonSet careen/careen does not exist, so there is no lock to clean" in output
+    assert the_node(desk, "n1") == as_before(before)
+
+
+REBOOTING = {**DRAINING, "phase": "Rebooting", "announced": {"boot": "b1", "uptime": 5.0, "by": "x"}}
+
+
+def rebooting(desk: Desk, **more: Any) -> dict[str, Any]:
+    return seed_node(
+        desk,
+        "n2",
+        labels={keys.REBOOT_LABEL: "in-progress"},
+        annotations={keys.PHASE: "Rebooting", keys.PROGRESS: json.dumps(REBOOTING)},
+        unschedulable=True,
+        **more,
+    )
+
+
+def test_it_refuses_while_a_node_is_in_the_middle_of_a_reboot(desk: Desk) -> None:
+    desk.lock(HELD)
+    rebooting(desk)
+    seed_node(desk, "n1", taints=[SOFT])
+    result = desk.run("cleanup", "--yes")
+    assert (result.exit_code, desk.writes()) == (1, 0)
+    assert "Nothing was changed: n2: its reboot was announced, and it has not come back. Wait" in result.output
+    assert desk.run("cleanup", "--yes", "--output", "json").exit_code == 1
+    assert "--yes refuses for its sake" in desk.ok("cleanup")
+
+
+def test_unless_somebody_knows_better(desk: Desk) -> None:
+    desk.lock(HELD)
+    before = rebooting(desk)
+    desk.ok("cleanup", "--yes", "--even-rebooting")
+    assert the_node(desk, "n2") == as_before(before)
+    assert desk.lock_text() is None
+
+
+def test_a_node_that_is_back_with_a_new_boot_holds_nobody_up(desk: Desk) -> None:
+    desk.lock(HELD)
+    before = rebooting(desk, boot="b2")
+    desk.ok("cleanup", "--yes")
+    assert the_node(desk, "n2") == as_before(before)
+
+
+def fault_on(desk: Desk, name: str, kind: FaultKind, *, times: int = 99) -> None:
+    """The next writes of this object go wrong."""
+    left = iter([True] * times)
+
+    def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
+        is_hit = getattr(info, "verb", "") == "patch" and info.name == name
+        return Fault(kind=kind, code=500) if is_hit and next(left, False) else None
+
+    desk.server.api.plan = plan
+
+
+def test_a_node_that_cannot_be_written_is_named_keeps_its_claim_and_the_others_are_cleaned(
+    desk: Desk, interrupted: dict[str, Any]
+) -> None:
+    fault_on(desk, "n2", FaultKind.SERVER_ERROR)
+    result = desk.run("cleanup", "--yes")
+    assert result.exit_code == 1
+    assert "n2 was not changed: " in result.output
+    assert result.output.splitlines()[-1].endswith("1 could not be cleaned: n2.")
+    assert desk.lock_content().holders == ("n2",)
+    assert the_node(desk, "n1") == as_before(interrupted["n1"])
+
+
+@pytest.mark.parametrize(
+    "kind", [FaultKind.LOST_AFTER, FaultKind.ERROR_AFTER, FaultKind.LOST_BEFORE, FaultKind.CONFLICT]
+)
+@pytest.mark.parametrize("name", ["n2", "careen"])
+def test_an_unclear_answer_or_a_conflict_is_read_again(
+    desk: Desk, interrupted: dict[str, Any], kind: FaultKind, name: str
+) -> None:
+    fault_on(desk, name, kind, times=1)
+    desk.ok("cleanup", "--yes")
+    assert the_node(desk, "n2") == as_before(interrupted["n2"])
+    assert desk.lock_text() is None
+
+
+def test_a_node_that_began_to_reboot_meanwhile_is_left_alone(desk: Desk, interrupted: dict[str, Any]) -> None:
+    """The version guards the write: what was read as draining has announced its reboot since."""
+    rounds = iter([True])
+
+    def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
+        if getattr(info, "verb", "") == "patch" and info.name == "n2" and next(rounds, False):
+            rebooting(desk)
+        return None
+
+    desk.server.api.plan = plan
+    result = desk.run("cleanup", "--yes")
+    assert result.exit_code == 1
+    assert "n2 was not changed: its reboot was announced" in result.output
+    assert desk.annotations("n2")[keys.PHASE] == "Rebooting"
+    assert desk.lock_content().holders == ("n2",)
+    assert interrupted
+
+
+def test_a_lock_that_cannot_be_understood_is_left_and_told(desk: Desk) -> None:
+    desk.lock("what?")
+    before = seed_node(desk, "n1", taints=[SOFT])
+    result = desk.run("cleanup", "--yes")
+    assert result.exit_code == 1
+    assert "the lock cannot be understood (it is not JSON)" in result.output
+    assert (desk.lock_text(), the_node(desk, "n1")) == ("what?", as_before(before))
+
+
+KUREDS = {"weave.works/kured-reboot-in-progress": "2026-03-04T12:00:00Z"}
+
+
+def test_what_kured_left_goes_only_when_asked_for(desk: Desk) -> None:
+    desk.lock('{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-03-04T12:00:00Z","TTL":0}')
+    before = seed_node(desk, "n1", annotations=KUREDS, unschedulable=True)
+    assert "--kured removes what kured left" in desk.ok("cleanup", "--yes")
+    assert desk.writes() == 0
+    desk.ok("cleanup", "--yes", "--kured")
+    assert (the_node(desk, "n1"), desk.lock_text()) == (as_before(before), None)
+
+
+def test_another_taint_key_goes_when_it_is_named(desk: Desk) -> None:
+    before = seed_node(desk, "n1", taints=[{"key": "kured/soft", "effect": "PreferNoSchedule"}])
+    desk.ok("cleanup", "--yes")
+    assert desk.writes() == 0
+    desk.ok("cleanup", "--yes", "--key", "kured/soft")
+    assert the_node(desk, "n1") == as_before(before)
+
+
+def with_agents(desk: Desk, image: str) -> None:
+    desk.lock(LockContent(is_paused=True, pause_reason="freeze"))
+    daemonset = deepcopy(desk.server.get("daemonsets", "careen", "careen"))
+    assert daemonset is not None
+    daemonset["status"]["currentNumberScheduled"] = 2
+    daemonset["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    desk.server.seed(daemonset)
+
+
+def test_a_pause_and_a_hold_stay_while_agents_obey_them(desk: Desk) -> None:
+    with_agents(desk, "careen:1")
+    seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"}, taints=[SOFT])
+    output = desk.ok("cleanup", "--yes")
+    assert "Note: 2 agents of DaemonSet careen/careen may still run: what they need they write again." in output
+    assert desk.annotations("n1")[keys.HOLD] == "disk swap"
+    assert desk.lock_content().is_paused
+
+
+def test_pods_of_kured_obey_no_hold_of_careen(desk: Desk) -> None:
+    with_agents(desk, "registry.example/kured:1.17.1")
+    seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"})
+    desk.ok("cleanup", "--yes")
+    assert keys.HOLD not in desk.annotations("n1")

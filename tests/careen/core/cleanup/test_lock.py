@@ -1,0 +1,51 @@
+"""What goes from the lock and what stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.core.cleanup.lock import leftovers
+from careen.core.cleanup.marks import Extent
+from careen.core.lock.content import Entry, LockContent, parse, render
+
+OURS = Entry(node="n1", id="c1", created="2026-03-04T12:00:00Z")
+KUREDS = Entry(node="n2")
+UNREAD = Entry(node="n3", id="c3", unread='{"nodeID":"n3","id":"c3","boot":7}')
+NOTHING = Extent()
+
+
+@pytest.mark.parametrize(
+    ("name", "extent", "keep", "left"),
+    [
+        ("ours", NOTHING, (), (KUREDS, UNREAD)),
+        ("a Node that could not be cleaned", NOTHING, ("n1",), (OURS, KUREDS, UNREAD)),
+        ("kured's too", Extent(with_kureds=True), (), (UNREAD,)),
+        ("what cannot be read too", Extent(with_unknown=True), (), (KUREDS,)),
+        ("all of them", Extent(with_kureds=True, with_unknown=True), (), ()),
+    ],
+)
+def test_whose_claims_go(name: str, extent: Extent, keep: tuple[str, ...], left: tuple[Entry, ...]) -> None:
+    content = LockContent(entries=(OURS, KUREDS, UNREAD), max_owners=3)
+    found = leftovers(content, extent, keep=keep)
+    assert found.content.entries == left, name
+    assert {mark.name for mark in found.stays} == {entry.node for entry in left}
+
+
+def test_who_is_named_next_goes() -> None:
+    content = LockContent(next=("n4", "n5"), next_at="2026-03-04T12:00:00Z", abreast=1, waiting=7, passed=("n6",))
+    assert render(leftovers(content, NOTHING).content) is None
+    assert len(leftovers(content, NOTHING).goes) == 1
+
+
+@pytest.mark.parametrize(("agents", "is_paused"), [(0, False), (3, True)])
+def test_a_pause_goes_when_nobody_obeys_it_any_more(agents: int, is_paused: bool) -> None:
+    content = LockContent(is_paused=True, pause_reason="freeze", max_owners=2)
+    found = leftovers(content, Extent(agents=agents)).content
+    assert (found.is_paused, found.pause_reason) == (is_paused, "freeze" if is_paused else "")
+
+
+@pytest.mark.parametrize("text", [None, "", '{"nodeID":"n2"}', '{"maxOwners":2,"locks":[{"nodeID":"n2"}]}'])
+def test_a_lock_without_anything_of_ours_is_not_changed(text: str | None) -> None:
+    content = parse(text)
+    assert isinstance(content, LockContent)
+    assert leftovers(content, NOTHING).goes == ()

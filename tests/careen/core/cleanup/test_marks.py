@@ -1,0 +1,33 @@
+"""Nothing that careen writes is missing from what a cleanup removes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from careen.core.cleanup.marks import KUREDS, LABELS, ON_THE_DAEMONSET, RECORDS, TAINTS, WORDS
+from careen.core.facts import keys
+from tests.architecture.source_tree import modules
+
+KEY = re.compile(r"(careen\.dev|weave\.works)/[a-z-]+")
+KNOWN = {*LABELS, *RECORDS, *WORDS, *KUREDS, *TAINTS, *ON_THE_DAEMONSET}
+
+
+def test_every_key_of_our_domains_is_one_that_a_cleanup_removes() -> None:
+    named = {value for value in vars(keys).values() if isinstance(value, str) and KEY.fullmatch(value)}
+    assert named
+    assert named == KNOWN
+
+
+@pytest.mark.parametrize("package", ["careen"])
+def test_no_other_module_spells_a_key_of_its_own(package: str) -> None:
+    """A key that is spelled where it is written would be missing from the list above."""
+    found = [
+        f"{module.where}: {text}"
+        for module in modules(package)
+        if module.name != "careen.core.facts.keys"
+        for text in module.strings()
+        if KEY.fullmatch(text)
+    ]
+    assert found == []

@@ -1,0 +1,248 @@
+"""What goes from a Node and what stays: a table, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from careen.core.actions import PatchNode
+from careen.core.cleanup.marks import KUREDS, RECORDS, WORDS, Extent
+from careen.core.cleanup.node import NodeLeftovers, leftovers
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, SignedNode, Taint
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Announcement, to_annotation
+from careen.core.lock.content import Entry
+from tests.careen.core.builders import BOOT, UPTIME, a_marked_node, a_node, a_policy, a_progress
+
+AGENT, TAINTER = (keys.FIELD_MANAGER,), (keys.TAINT_MANAGER,)
+SOFT = Taint(key=keys.DEFAULT_TAINT_KEY, effect="PreferNoSchedule")
+KUREDS_TAINT = Taint(key="weave.works/kured-node-reboot", effect="PreferNoSchedule")
+FOREIGN = Taint(key="example.org/theirs", effect="PreferNoSchedule", time_added="2026-03-04T12:00:00Z")
+CLAIM = Entry(node="n1", id="c1", uid="uid-n1", boot=BOOT)
+KUREDS_CLAIM = Entry(node="n1")
+NOTHING = Extent()
+WITH_KUREDS = Extent(with_kureds=True)
+KUREDS_KEY = Extent(policy=a_policy(taint_key=KUREDS_TAINT.key))
+VALUED, HARD = replace(SOFT, value="x"), replace(SOFT, effect="NoSchedule")
+OLD = replace(SOFT, key="careen.dev/old")
+
+
+def found(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, **signed: Any) -> NodeLeftovers:
+    return leftovers(SignedNode(node=node, **signed), extent, entry)
+
+
+def cleaned(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, **signed: Any) -> NodeView:
+    """The Node as it stands after the patch."""
+    patch = found(node, extent, entry, **signed).patch
+    return node if patch is None else after(node, patch)
+
+
+def after(node: NodeView, patch: PatchNode) -> NodeView:
+    def merged(now: Any, change: Any) -> dict[str, str]:
+        return {key: value for key, value in {**now, **change}.items() if value is not None}
+
+    return replace(
+        node,
+        labels=merged(node.labels, patch.labels),
+        annotations=merged(node.annotations, patch.annotations),
+        taints=node.taints if patch.taints is None else patch.taints,
+        unschedulable=node.unschedulable if patch.unschedulable is None else patch.unschedulable,
+    )
+
+
+@pytest.mark.parametrize("key", [*RECORDS, *WORDS])
+def test_every_annotation_of_careen_goes(key: str) -> None:
+    assert cleaned(a_node(annotations={key: "x", "example.org/theirs": "y"})).annotations == {"example.org/theirs": "y"}
+
+
+def test_the_label_goes_and_others_stay() -> None:
+    assert cleaned(a_node(labels={keys.REBOOT_LABEL: "required", "pool": "web"})).labels == {"pool": "web"}
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
+def test_a_node_in_any_phase_becomes_what_it_was(phase: Phase) -> None:
+    """Record, label, taint, cordon and the label that was changed for the drain."""
+    before = a_node(labels={"pool": "web"}, taints=(FOREIGN,))
+    is_at_work = phase not in (Phase.WAITING, Phase.CLAIMING)
+    progress = a_progress(phase, taint_key=keys.DEFAULT_TAINT_KEY, is_cordoned_by_us=is_at_work)
+    if is_at_work:
+        progress = replace(progress, prior_labels={"pool": "web", "extra": None})
+    node = a_marked_node(
+        progress,
+        labels={"pool": "maintenance", "extra": "x"} if is_at_work else {"pool": "web"},
+        taints=(FOREIGN, SOFT),
+        annotations={keys.LAST_REBOOT: "{}"},
+    )
+    extent = Extent(policy=a_policy(pre_reboot_labels={"pool": "maintenance", "extra": "x"}))
+    assert cleaned(node, extent) == before
+    assert cleaned(before, extent) == before
+
+
+def test_a_second_cleanup_finds_nothing() -> None:
+    node = a_marked_node(a_progress(Phase.DRAINING, taint_key=keys.DEFAULT_TAINT_KEY), taints=(SOFT,))
+    assert found(cleaned(node)).goes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "entry", "extent", "is_lifted"),
+    [
+        ("the record says so", {"record": True}, None, NOTHING, True),
+        ("the record says so, and the server as well", {"record": True, "by": AGENT}, None, NOTHING, True),
+        ("a person cordoned it anew", {"record": True, "by": ("kubectl",)}, None, NOTHING, False),
+        ("a person applies it too", {"record": True, "by": (*AGENT, "kubectl")}, None, NOTHING, False),
+        ("it was cordoned before", {"record": False}, None, NOTHING, False),
+        ("only the server tells", {"by": AGENT}, None, NOTHING, True),
+        ("nothing tells", {}, None, NOTHING, False),
+        ("the claim and the label tell", {"label": "in-progress"}, CLAIM, NOTHING, True),
+        ("before the claim", {"label": "in-progress"}, replace(CLAIM, cordoned=True), NOTHING, False),
+        ("the claim is kured's", {}, KUREDS_CLAIM, NOTHING, False),
+        ("the claim is kured's, and that is asked for", {}, KUREDS_CLAIM, WITH_KUREDS, True),
+        ("before kured's claim", {}, replace(KUREDS_CLAIM, cordoned=True), WITH_KUREDS, False),
+        ("a person's", {"by": ("kubectl",)}, None, WITH_KUREDS, False),
+    ],
+)
+def test_whose_cordon_is_lifted(
+    name: str, changes: dict[str, Any], entry: Entry | None, extent: Extent, is_lifted: bool
+) -> None:
+    annotations = {}
+    if "record" in changes:
+        record = a_progress(
+            Phase.DRAINING, is_cordoned_by_us=changes["record"], prior_unschedulable=not changes["record"]
+        )
+        annotations[keys.PROGRESS] = to_annotation(record)
+    node = a_node(
+        unschedulable=True,
+        cordoned_by=changes.get("by", ()),
+        annotations=annotations,
+        labels={keys.REBOOT_LABEL: changes["label"]} if "label" in changes else {},
+    )
+    assert cleaned(node, extent, entry).unschedulable is not is_lifted, name
+
+
+@pytest.mark.parametrize(
+    ("name", "taints", "changes", "extent", "left"),
+    [
+        ("ours by its name", (FOREIGN, SOFT), {}, NOTHING, (FOREIGN,)),
+        ("a value is not ours", (VALUED,), {}, NOTHING, (VALUED,)),
+        ("nor is another effect", (HARD,), {}, NOTHING, (HARD,)),
+        ("a configured key alone", (KUREDS_TAINT,), {}, KUREDS_KEY, (KUREDS_TAINT,)),
+        ("the record names it", (KUREDS_TAINT,), {"record": KUREDS_TAINT.key}, NOTHING, ()),
+        ("the server tells", (FOREIGN, KUREDS_TAINT), {"by": TAINTER}, KUREDS_KEY, (FOREIGN,)),
+        ("and there is one", (KUREDS_TAINT,), {"by": TAINTER}, NOTHING, ()),
+        ("and there are two", (KUREDS_TAINT, FOREIGN), {"by": TAINTER}, NOTHING, (KUREDS_TAINT, FOREIGN)),
+        ("a person names it", (KUREDS_TAINT, FOREIGN), {}, Extent(also=frozenset({KUREDS_TAINT.key})), (FOREIGN,)),
+        ("another release's key", (OLD,), {}, NOTHING, (OLD,)),
+        ("another release's key, asked for", (OLD,), {}, Extent(with_unknown=True), ()),
+    ],
+)
+def test_whose_taint_goes(
+    name: str, taints: tuple[Taint, ...], changes: dict[str, Any], extent: Extent, left: tuple[Taint, ...]
+) -> None:
+    record = a_progress(Phase.WAITING, taint_key=changes["record"]) if "record" in changes else None
+    node = a_node(
+        taints=taints,
+        tainted_by=changes.get("by", ()),
+        annotations={keys.PROGRESS: to_annotation(record)} if record else {},
+    )
+    assert cleaned(node, extent).taints == left, name
+
+
+CONFIGURED = Extent(policy=a_policy(post_reboot_labels={"state": "rebooted"}, annotate_nodes=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "authors", "extent", "goes"),
+    [
+        ("only careen set it", {"state": AGENT}, NOTHING, True),
+        ("careen set it with its taint", {"state": TAINTER}, NOTHING, True),
+        ("somebody else set it", {"state": ("kubectl",)}, CONFIGURED, False),
+        ("somebody applies it too", {"state": (*AGENT, "kubectl")}, CONFIGURED, False),
+        ("nobody knows who set it", {}, CONFIGURED, False),
+        ("a person names it", {}, Extent(also=frozenset({"state"})), True),
+    ],
+)
+def test_which_configured_label_goes(
+    name: str, authors: dict[str, tuple[str, ...]], extent: Extent, goes: bool
+) -> None:
+    node = a_node(labels={"state": "rebooted"})
+    assert ("state" not in cleaned(node, extent, labels_by=authors).labels) is goes, name
+
+
+def test_a_label_that_somebody_changed_since_the_drain_began_stays() -> None:
+    progress = replace(a_progress(Phase.DRAINING), prior_labels={"pool": "web"})
+    node = a_marked_node(progress, labels={"pool": "db"})
+    extent = Extent(policy=a_policy(pre_reboot_labels={"pool": "maintenance"}))
+    assert cleaned(node, extent).labels == {"pool": "db"}
+    assert cleaned(node, labels_by={"pool": ("kubectl",)}).labels == {"pool": "db"}
+    assert cleaned(node, labels_by={"pool": AGENT}).labels == {"pool": "web"}
+
+
+@pytest.mark.parametrize("key", KUREDS)
+@pytest.mark.parametrize(
+    ("authors", "extent", "goes"),
+    [
+        (AGENT, NOTHING, True),
+        (TAINTER, NOTHING, True),
+        (("kured",), NOTHING, False),
+        (("kured",), CONFIGURED, False),
+        (("kured",), Extent(with_kureds=True), True),
+        (None, CONFIGURED, True),
+        (None, NOTHING, False),
+    ],
+)
+def test_whose_annotation_of_kured_goes(key: str, authors: tuple[str, ...] | None, extent: Extent, goes: bool) -> None:
+    signed = {} if authors is None else {"annotations_by": {key: authors}}
+    assert (key not in cleaned(a_node(annotations={key: "x"}), extent, **signed).annotations) is goes
+
+
+@pytest.mark.parametrize("part", ["annotations", "labels"])
+def test_a_key_of_our_domain_that_this_release_does_not_write_goes_only_when_asked_for(part: str) -> None:
+    node = a_node(**{part: {"careen.dev/of-yesterday": "x"}})
+    assert cleaned(node) == node
+    assert [mark.name for mark in found(node).stays] == ["careen.dev/of-yesterday"]
+    assert getattr(cleaned(node, Extent(with_unknown=True)), part) == {}
+
+
+@pytest.mark.parametrize("key", WORDS)
+def test_a_word_that_running_agents_obey_stays(key: str) -> None:
+    node = a_node(annotations={key: "x"})
+    assert cleaned(node, Extent(agents=3)) == node
+    assert cleaned(node).annotations == {}
+
+
+ASKED = Announcement(boot=BOOT, uptime=UPTIME)
+
+
+@pytest.mark.parametrize(
+    ("name", "phase", "changes", "node", "is_rebooting"),
+    [
+        ("announced", Phase.REBOOTING, {"announced": ASKED}, {}, True),
+        ("the kubelet never told a boot", Phase.REBOOTING, {"announced": ASKED}, {"boot_id": ""}, True),
+        ("back with a new boot", Phase.REBOOTING, {"announced": ASKED}, {"boot_id": "boot-2"}, False),
+        ("failed after it was asked", Phase.FAILED, {"announced": ASKED}, {}, True),
+        ("failed and on its way back", Phase.FAILED, {"announced": ASKED, "is_giving_back": True}, {}, False),
+        ("failed before it was asked", Phase.FAILED, {"announced": None}, {}, False),
+        ("draining", Phase.DRAINING, {}, {}, False),
+        ("verifying", Phase.VERIFYING, {}, {"boot_id": "boot-2"}, False),
+    ],
+)
+def test_who_is_in_the_middle_of_a_reboot(
+    name: str, phase: Phase, changes: dict[str, Any], node: dict[str, Any], is_rebooting: bool
+) -> None:
+    marked = a_marked_node(replace(a_progress(phase), **changes), **node)
+    assert bool(found(marked).rebooting) is is_rebooting, name
+
+
+@pytest.mark.parametrize(
+    ("boot", "is_rebooting"), [(BOOT, True), ("boot-0", False), ("", True)], ids=["same", "new", "unknown"]
+)
+def test_without_a_record_the_phase_and_the_claim_tell_of_a_reboot(boot: str, is_rebooting: bool) -> None:
+    node = a_node(annotations={keys.PHASE: Phase.REBOOTING.value}, unschedulable=True)
+    assert bool(found(node, NOTHING, replace(CLAIM, boot=boot)).rebooting) is is_rebooting
+
+
+def test_a_record_that_cannot_be_read_may_be_a_reboot() -> None:
+    assert found(a_node(annotations={keys.PROGRESS: "?"})).rebooting.endswith("so it may be rebooting")

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from careen.core.cleanup.marks import Kind, Mark
+from careen.report.cleanup_report import Cleaned, Cleanup, cleanup_json, cleanup_text
+
+TAINT = Mark(kind=Kind.TAINT, name="careen.dev/reboot", now="PreferNoSchedule", afterwards="removed")
+FORECAST = Mark(kind=Kind.ANNOTATION, name="careen.dev/forecast", now="x" * 5_000, afterwards="removed")
+KUREDS = Mark(kind=Kind.CLAIM, name="n1", because="it is kured's; --kured removes it")
+LOCK = "DaemonSet careen/careen"
+
+
+def a_cleanup(*nodes: Cleaned, lock: Cleaned | None = None, is_applied: bool = False, refused: str = "") -> Cleanup:
+    return Cleanup(nodes=nodes, lock=lock or Cleaned(name=LOCK), is_applied=is_applied, refused=refused)
+
+
+def test_each_mark_is_a_row_and_what_stays_has_a_table_of_its_own() -> None:
+    text = cleanup_text(
+        a_cleanup(Cleaned(name="n1", goes=(TAINT,)), lock=Cleaned(name=LOCK, stays=(KUREDS,))), width=None
+    )
+    assert [line.split() for line in text.splitlines() if line] == [
+        ["ON", "WHAT", "NAME", "NOW", "AFTERWARDS"],
+        ["n1", "taint", "careen.dev/reboot", "PreferNoSchedule", "removed"],
+        ["ON", "WHAT", "NAME", "NOW", "STAYS", "BECAUSE"],
+        [*LOCK.split(), "claim", "n1", "-", "it", "is", "kured's;", "--kured", "removes", "it"],
+        [*["Nothing", "was", "changed:", "with", "--yes,", "1", "mark", "would", "go", "from", "1", "Node."]],
+    ]
+
+
+def test_a_long_annotation_is_cut_in_the_table_and_whole_in_json() -> None:
+    cleanup = a_cleanup(Cleaned(name="n1", goes=(FORECAST,)))
+    assert max(map(len, cleanup_text(cleanup, width=None).splitlines())) < 200
+    assert cleanup_json(cleanup)["nodes"][0]["goes"][0]["now"] == FORECAST.now
+
+
+def test_the_last_sentence_says_what_became_of_it() -> None:
+    done, bad = Cleaned(name="n1", goes=(TAINT,), is_done=True), Cleaned(name="n2", goes=(TAINT,), trouble="denied")
+    last = {
+        name: cleanup_text(cleanup, width=None).splitlines()[-1]
+        for name, cleanup in {
+            "nothing": a_cleanup(),
+            "refused": a_cleanup(done, refused="n3 is rebooting"),
+            "done": a_cleanup(done, lock=Cleaned(name=LOCK, goes=(KUREDS,), is_done=True), is_applied=True),
+            "in part": a_cleanup(done, bad, is_applied=True),
+        }.items()
+    }
+    assert last == {
+        "nothing": "There is nothing of careen's to remove.",
+        "refused": "Nothing was changed: n3 is rebooting",
+        "done": "2 marks removed from 1 Node and the lock.",
+        "in part": "1 mark removed from 1 Node. 1 could not be cleaned: n2.",
+    }

@@ -1,0 +1,74 @@
+"""The roles of manifests/people.yaml, on the real API server: each command with the one role that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.careen.cli.test_rights import COMMANDS
+from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import deployment
+
+pytestmark = pytest.mark.cluster
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+
+
+@pytest.fixture
+def scene(story: Story) -> Iterator[Story]:
+    """Three nodes without agents, one of them failed under a claim, and a workload."""
+    hosts = story.nodes_without_agents(3)
+    story.wait_for("the nodes are there", lambda: len(story.observer.nodes) == len(hosts))
+    story.workloads(deployment("web", 3))
+    yield story
+    for role in COMMANDS:
+        story.admin.delete(f"{RBAC}/{role}-story")
+
+
+def a_person(story: Story, role: str) -> Path:
+    """The kubeconfig of an account with this role and no other."""
+    account = f"{role}-story"
+    story.apply(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": "default"}},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": account},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "default"}],
+        },
+    )
+    return story.plane.kubeconfig(account, story.plane.service_account_token("default", account))
+
+
+def set_the_stage(story: Story) -> str:
+    """What the commands want to find: a claim, a failure; returns a pod's name."""
+    story.write_lock('{"nodeID":"n02","locks":[{"nodeID":"n02","id":"c2"}],"maxOwners":1}')
+    failed = {"careen.dev/phase": "Failed", "careen.dev/reason": "x", "careen.dev/since": "2026-03-04T12:00:00Z"}
+    story.admin.patch("/api/v1/nodes/n02", {"metadata": {"annotations": failed}})
+    return str(story.admin.list("/api/v1/namespaces/shop/pods")[0]["metadata"]["name"])
+
+
+@pytest.mark.parametrize("role", COMMANDS)
+def test_every_command_runs_with_its_role_alone(scene: Story, role: str) -> None:
+    pod = set_the_stage(scene)
+    kubeconfig = a_person(scene, role)
+    names = {"n1": "n01", "n2": "n02", "shop/web-1": f"shop/{pod}", "{folder}/dump": str(scene.folder / "dump")}
+    scene.wait_for("the role is in force", lambda: scene.command("lock", "show", kubeconfig=kubeconfig).returncode == 0)
+    for words in COMMANDS[role]:
+        done = scene.command(*(names.get(word, word) for word in words), kubeconfig=kubeconfig)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        assert "could not be read" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
+        assert "is forbidden" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
+
+
+def test_whoever_may_look_may_neither_hold_nor_pause_nor_clean_up(scene: Story) -> None:
+    set_the_stage(scene)
+    kubeconfig = a_person(scene, "careen-view")
+    scene.wait_for("the role is in force", lambda: scene.command("status", kubeconfig=kubeconfig).returncode == 0)
+    for words in (("hold", "n01", "--reason", "x"), ("lock", "pause"), ("cleanup", "--yes")):
+        done = scene.command(*words, kubeconfig=kubeconfig)
+        assert (done.returncode, "forbidden" in done.stdout + done.stderr) == (1, True), (words, done)
+    assert "c2" in (scene.observer.lock_now().text or "")
