@@ -165,7 +165,7 @@ class Runner:
             if plugin.name in state.skipped_filters:
                 continue
             refusals = self._refusals(plugin, state, pod, nodes, alive)
-            refused = np.flatnonzero(refusals.codes)
+            refused = refusals.codes.nonzero()[0]
             if len(refused) and len(refused := refused[alive[refused]]):
                 diagnosis.rounds.append(_checked(Round(plugin.name, refused, refusals)))
                 alive[refused] = False

@@ -67,7 +67,7 @@ def _caught_up(known: tuple[Stamps, Column], stamps: Stamps, work_out: Callable[
     then, column = known
     if then is stamps:
         return column
-    changed = np.flatnonzero(then != stamps)
+    changed = (then != stamps).nonzero()[0]
     if not len(changed):
         return column
     column = column.copy()

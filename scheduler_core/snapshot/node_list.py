@@ -47,7 +47,7 @@ class NodeList(Sequence[NodeInfo]):
 
     def take(self, column: NDArray[Element]) -> NDArray[Element]:
         """The column's values for these nodes; the column itself when these are all nodes."""
-        return column if self.is_all else column[self.rows]
+        return column if self.is_all else column.take(self.rows)
 
     def kept(self, key: Hashable, work_out: Callable[[NodeList], Column]) -> Column:
         """A column for these nodes whose value for a node depends on the key, the node and its pods alone: what a

@@ -53,7 +53,7 @@ class Placements:
         table: PodTable,
         log: ChangeLog,
         length: int,
-        memo: dict[Hashable, tuple[int, Any]],
+        memo: dict[Hashable, list[Any]],  # how far in the log, and the count there
         memo_of_table: dict[Hashable, Any],
     ) -> None:
         self.table = table
@@ -87,23 +87,23 @@ class Placements:
         if known is not None and known[0] > self._length:  # placements derived from this one have counted on
             self._part()
             known = None
-        position, value = known or (0, None)
-        if value is None:
+        if known is None:
             value = self._memo_of_table.get(tally)
             if value is None:
                 value = tally.count(columns, self.table)
                 _remember(self._memo_of_table, tally, value)
-        if position < self._length:
-            value = tally.after(value, Changes(self._log, position, self._length), columns, self.table)
-        if position < self._length or known is None:
-            _remember(self._memo, tally, (self._length, value))
-        result: Value = value
+            known = [0, value]
+            _remember(self._memo, tally, known)
+        if known[0] < self._length:
+            changes = Changes(self._log, known[0], self._length)
+            known[:] = self._length, tally.after(known[1], changes, columns, self.table)
+        result: Value = known[1]
         return result
 
     def _part(self) -> None:
         """Leaves the log to those who went on with it, for a copy that ends here."""
         self._log = self._log.up_to(self._length)
-        self._memo = {tally: known for tally, known in self._memo.items() if known[0] <= self._length}
+        self._memo = {tally: [*known] for tally, known in self._memo.items() if known[0] <= self._length}
 
     def after(self, changes: Sequence[tuple[int, int, Pod]], columns: Columns) -> Placements:
         """The placements after pods came to (1) or left (-1) a row, in this order."""
