@@ -151,7 +151,7 @@ class Scheduler:
         runner = self.runner(pod)
         nodes = NodeList(snapshot, None, self.rules)
         if not len(nodes):
-            return [CycleResult(pod, _sealed(Diagnosis(nodes)), sentence=_NO_NODES)] * len(searches)
+            return [CycleResult(pod, Diagnosis(nodes), sentence=_NO_NODES)] * len(searches)
         state = CycleState()
         try:
             diagnosis = runner.search(state, pod, nodes, nominated)
@@ -163,7 +163,7 @@ class Scheduler:
             return [cycle.conclude(each) for each in searches]
         except CycleError as failure:
             refusal = Verdict(Code.ERROR, (str(failure),), failure.plugin)
-            failed = CycleResult(pod, _sealed(Diagnosis(nodes, prefilter=refusal)), error=str(failure))
+            failed = CycleResult(pod, Diagnosis(nodes, prefilter=refusal), error=str(failure))
             return [failed if each is None else replace(failed, next_start=each.start) for each in searches]
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
@@ -316,18 +316,13 @@ class _Cycle:
 
 @cache
 def _nothing() -> Diagnosis:
-    return _sealed(Diagnosis(NodeList(Snapshot.of([]))))
+    return Diagnosis(NodeList(Snapshot.of([])))
 
 
 def _over_http(settings: ExtenderSettings) -> Transport:
     from scheduler_core.extenders.transport import HttpTransport
 
     return HttpTransport(settings)
-
-
-def _sealed(diagnosis: Diagnosis) -> Diagnosis:
-    diagnosis.seal()
-    return diagnosis
 
 
 class Sample(Value):

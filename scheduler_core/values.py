@@ -26,6 +26,13 @@ class _Fields:
         return self._made[owner]
 
 
+if TYPE_CHECKING:
+    from dataclasses import replace as replace_value
+else:
+    # What `dataclasses.replace` gives for a Value, in a fraction of its time.
+    replace_value = msgspec.structs.replace
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True):
     """`class Place(Value):` is what `@dataclass(frozen=True, slots=True)` would make of it.

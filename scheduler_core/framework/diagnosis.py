@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,22 +77,31 @@ class Diagnosis:
             return self.rounds[code].verdict(int(self._where[row]))
         return self.outside if code == _OUTSIDE and self.outside is not None else SUCCESS
 
-    def seal(self) -> None:
-        """To be called when all rounds are in: fixes, per row, who refused it first."""
-        size = len(self.nodes.snapshot.columns)
-        self._who = np.full(size, _OUTSIDE, dtype=np.int16)
-        self._who[self.searched] = _PASSED
-        self._where = np.zeros(size, dtype=np.intp)
-        self._where[self.searched] = np.arange(len(self.searched))
+    @cached_property
+    def _who(self) -> NDArray[np.int16]:
+        """Per row, the round that refused it first."""
+        who = np.full(len(self.nodes.snapshot.columns), _OUTSIDE, dtype=np.int16)
+        who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):
-            self._who[self.searched[each.refused]] = number
+            who[self.searched[each.refused]] = number
+        return who
+
+    @cached_property
+    def _where(self) -> NDArray[np.intp]:
+        """Per row, its place in the searched list."""
+        where = np.zeros(len(self.nodes.snapshot.columns), dtype=np.intp)
+        where[self.searched] = np.arange(len(self.searched))
+        return where
 
     @property
     def passed(self) -> NDArray[np.intp]:
         """Rows that everybody let through, in the snapshot's order."""
         if self.prefilter is not None:
             return self.searched[:0]
-        passed = self._who == _PASSED
+        passed = np.zeros(len(self.nodes.snapshot.columns), dtype=bool)
+        passed[self.searched] = True
+        for each in self.rounds:
+            passed[self.searched[each.refused]] = False
         for row, verdict in self.replaced.items():
             passed[row] = verdict.is_success
         return np.flatnonzero(passed)

@@ -146,7 +146,7 @@ class Runner:
         fit beside this one."""
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
-            return _sealed(Diagnosis(nodes, prefilter=prepared.refusal))
+            return Diagnosis(nodes, prefilter=prepared.refusal)
         excused = (p.name for p in self._late_filters if p.pre_filter(state, pod, nodes).verdict.is_skip)
         state.skipped_filters = state.skipped_filters.union(excused)
         if prepared.node_names is None:
@@ -165,13 +165,12 @@ class Runner:
             if plugin.name in state.skipped_filters:
                 continue
             refusals = self._refusals(plugin, state, pod, nodes, alive)
-            refused = alive & (refusals.codes != 0)
-            if refused.any():
-                diagnosis.rounds.append(_checked(Round(plugin.name, np.flatnonzero(refused), refusals)))
-                alive &= ~refused
+            refused = refusals.codes.nonzero()[0]
+            if len(refused) and len(refused := refused[alive[refused]]):
+                diagnosis.rounds.append(_checked(Round(plugin.name, refused, refusals)))
+                alive[refused] = False
                 if not alive.any():
                     break
-        diagnosis.seal()
         for node_name, pods in nominated.items():
             row = nodes.snapshot.columns.row_of.get(node_name)
             if row is not None and row in diagnosis.searched:
@@ -343,11 +342,6 @@ def _checked(answers: Round) -> Round:
         if not verdict.is_rejection:
             raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')
     return answers
-
-
-def _sealed(diagnosis: Diagnosis) -> Diagnosis:
-    diagnosis.seal()
-    return diagnosis
 
 
 def _no_common_node(asked: list[str]) -> Verdict:

@@ -6,13 +6,12 @@ computed once. How requests are summed lives in requests.py, the JSON names in f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from msgspec import field
 
 from scheduler_core.model.labels import LabelSelector, NodeAffinity
 from scheduler_core.model.taints import Toleration
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 
 class HostPort(Value):
@@ -219,4 +218,4 @@ class Pod(Value, kw_only=True):
 
     def on_node(self, node_name: str) -> Pod:
         """The same pod, bound."""
-        return replace(self, node_name=node_name, nominated_node_name="")
+        return replace_value(self, node_name=node_name, nominated_node_name="")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import ClassVar, Final
 
-import numpy as np
-
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
@@ -33,11 +31,8 @@ class ImageLocality(Value):
         return _share(sum(state.spread_bytes(total) for state in states if state is not None), pod.spec)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        at_hand = nodes.snapshot.columns.images.at_hand(self._images(pod.spec))
-        most = _most_bytes(pod.spec)
-        return (
-            MAX_NODE_SCORE * (np.clip(nodes.take(at_hand), _LEAST_BYTES, max(most, _LEAST_BYTES)) - _LEAST_BYTES)
-        ) // (most - _LEAST_BYTES)
+        images = nodes.snapshot.columns.images
+        return nodes.take(images.shares(self._images(pod.spec), _LEAST_BYTES, _most_bytes(pod.spec)))
 
     def _images(self, spec: PodSpec) -> tuple[str, ...]:
         return images_of(spec, with_volumes=self.kube_version.image_volumes_count)

@@ -95,9 +95,13 @@ class NodeResourcesFit(Value):
         demand = state.read(PodDemand)
         if demand.from_devices or len(demand.amounts) > 60:
             return None
+        codes = nodes.kept((self.name, "filter", demand), lambda some: self._codes(demand, some))
+        return Refusals(codes, lambda code: self._decode(demand, code))
+
+    def _codes(self, demand: PodDemand, nodes: NodeList) -> Scores:
         columns = nodes.snapshot.columns
         usage = nodes.snapshot.tally(UsageTally(nodes.rules))
-        codes = (nodes.take(usage.pods) >= nodes.take(columns.allowed_pods)).astype(np.int64)
+        codes: Scores = (nodes.take(usage.pods) >= nodes.take(columns.allowed_pods)).astype(np.int64)
         for bit, (name, amount) in enumerate(demand.amounts, start=2):
             line = columns.resources.get(name)
             if line is None:
@@ -108,7 +112,7 @@ class NodeResourcesFit(Value):
             if short.any():
                 codes |= short * (1 << bit)
                 codes |= (short & (allocatable < amount)) * 2
-        return Refusals(codes, lambda code: self._decode(demand, code))
+        return codes
 
     def _decode(self, demand: PodDemand, code: int) -> Verdict:
         short = [_TOO_MANY_PODS] if code & 1 else []
@@ -127,7 +131,11 @@ class NodeResourcesFit(Value):
         return score_of_node(strategy_of(self.args), state.read(FitShares).shares, node_info)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        return scores_of_nodes(strategy_of(self.args), state.read(FitShares).shares, nodes)
+        shares = state.read(FitShares).shares
+        return nodes.kept(
+            (self.name, "score", self.args, shares),
+            lambda some: scores_of_nodes(strategy_of(self.args), shares, some),
+        )
 
 
 class FitShares(Value):

@@ -28,7 +28,7 @@ from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of, replacement_of
 from scheduler_core.simulation.searches import Likely, Shares, Way, are_few, mixed, ways, weight_of
 from scheduler_core.snapshot.snapshot import Snapshot
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 _NEXT_ROUND = "(the next round first)"  # in no API name
 _MOST_PREEMPTIONS = (
@@ -92,6 +92,7 @@ class Course:
     postponed: tuple[str, ...] = ()  # of the pool: who comes only after the evictions of the next round
     line: tuple[str, ...] = ()  # who comes next, in order
     preemptions: int = 0
+    tells_scores: bool = True  # of the nodes taken in the main course, and of the next best
     is_main: bool = True  # takes the scheduler's own pick at each tie, and the first of each pool
     is_over: bool = False
     searches: tuple[Likely, ...] = ()  # how the scheduler may go through its nodes; none: it looks at all
@@ -199,8 +200,7 @@ class Course:
             self.ledger.refill(pod)
         self.healthy = ()
         if self.ending or self.postponed:
-            for pod in self.ending:
-                self.world = self.world.without_pod(pod.key)
+            self.world = self.world.without_pods([pod.key for pod in self.ending])
             retried = tuple(each.pod.key for each in self.waiting)  # the postponed among them
             self.postponed = ()
             self.pool = (*retried, *(self._enqueue(pod) for pod in self.afterwards))
@@ -251,13 +251,13 @@ class Course:
             unknown = (
                 f"is scheduled by {each.pod.spec.scheduler_name}, whose profile is not known here (--scheduler-config)"
             )
-        tried = replace(each, result=result, unknown=unknown, is_after_cut=self.is_cut)
+        tried = replace_value(each, result=result, unknown=unknown, is_after_cut=self.is_cut)
         self.displaced[each.pod.key] = tried
         self.line = self.line[1:]
         if any(found) or (result is not None and (result.node is not None or result.preemption is not None)):
             self.judged, self.ways = tried, found if self.searches else {}
         elif each.waited:
-            self.displaced[each.pod.key] = replace(tried, result=result and result.without_evidence())
+            self.displaced[each.pod.key] = replace_value(tried, result=result and result.without_evidence())
             self.line = tuple(
                 key for key in self.line if self.displaced[key].kind != each.kind
             )  # its like would fare no better
@@ -278,7 +278,7 @@ class Course:
         """The way that some of the searches take."""
         each, self.ways, self.searches = self.judged, {}, way.searches
         assert each is not None, "only a judged pod has ways"
-        self.displaced[each.pod.key] = self.judged = replace(each, result=way.result, shares=way.shares)
+        self.displaced[each.pod.key] = self.judged = replace_value(each, result=way.result, shares=way.shares)
         if way.node:
             self._land(way.node)
         else:
@@ -294,9 +294,10 @@ class Course:
             # belongs to a later cycle.
             self.world = self.world.with_pod_placed(each.replacement, node)
         else:
-            self.world = self.scheduler.place(self.world, replace(each.result, node=node))
-        told = _told(each.result) if self.is_main else {}
-        self.displaced[each.pod.key] = replace(
+            taken = each.result if node == each.result.node else replace(each.result, node=node)
+            self.world = self.scheduler.place(self.world, taken)
+        told = _told(each.result) if self.is_main and self.tells_scores else {}
+        self.displaced[each.pod.key] = replace_value(
             each,
             replacement=each.replacement.on_node(node),
             landed=True,
@@ -362,7 +363,7 @@ class Course:
         for key, each in self.displaced.items():
             twin = theirs[each.kind, each.replacement.node_name].pop()
             if is_theirs or twin.choices != each.choices or twin.shares != each.shares or twin.is_after_cut:
-                self.displaced[key] = replace(
+                self.displaced[key] = replace_value(
                     each,
                     result=twin.result if is_theirs else each.result,
                     score=twin.score if is_theirs else each.score,

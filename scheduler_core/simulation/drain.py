@@ -104,22 +104,24 @@ def run_drain(
     scheduler: Scheduler,
     *,
     made_at: str = "",
-    tries_remedies: bool = True,
+    with_details: bool = True,
     most_courses: int = 1,
     with_pending: bool = False,
     searches: tuple[Likely, ...] = (),
     stays: StaysBecause = moves_all,
 ) -> FinishedDrain:
-    """As `simulate_drain`, for callers that go on from there. Trying what would place a pending pod costs more
-    than the drain itself.
+    """As `simulate_drain`, for callers that go on from there.
 
-    `with_pending`: the pods of the snapshot that have no node look for one beside those that the drain displaces.
+    `with_details`: what would place a pending pod, which costs more than the drain itself to try, and the scores of
+    the nodes taken. `with_pending`: the pods of the snapshot that have no node look for one beside those that the drain displaces.
     """
     stays = beside_the_bound(snapshot.objects, stays)
-    first = _first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending)
+    first = _first_course(
+        snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details
+    )
     first.searches = searches
     courses = follow(first, most_courses)
-    told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), tries_remedies, stays)
+    told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), with_details, stays)
     notes, main = tuple(told.notes()), courses[0]
     forecasts = tuple(
         Forecast(
@@ -158,7 +160,13 @@ def _gone_with_their_jobs(after: JobsAfter, world: Snapshot) -> list[Pod]:
 
 
 def _first_course(
-    snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause, *, with_pending: bool
+    snapshot: Snapshot,
+    node_names: Sequence[str],
+    scheduler: Scheduler,
+    stays: StaysBecause,
+    *,
+    with_pending: bool,
+    with_details: bool,
 ) -> Course:
     world = snapshot
     for name in node_names:
@@ -168,7 +176,14 @@ def _first_course(
         tuple(pod for pod in pods if not ends_already(pod)),
         tuple(pod for pod in pods if ends_already(pod)),
     )
-    course = Course(scheduler, world, BudgetLedger(snapshot.objects.budgets), leaving, ending=ending)
+    course = Course(
+        scheduler,
+        world,
+        BudgetLedger(snapshot.objects.budgets),
+        leaving,
+        ending=ending,
+        tells_scores=with_details,
+    )
     if with_pending:
         course.enqueue_waiting(_who_waits(snapshot, scheduler))
     return course
@@ -200,7 +215,7 @@ class _Told(Value):
     scheduler: Scheduler
     courses: Sequence[Course]
     landings: dict[str, Landing]
-    tries_remedies: bool
+    with_details: bool
     stays: StaysBecause
     returning: dict[int, frozenset[str]] = field(default_factory=dict)  # worked out once for a course
 
@@ -295,7 +310,7 @@ class _Told(Value):
             return _say(pod, Outcome.RETURNS, "only this node can hold it: it waits out the reboot")
         ways_out = (
             remedies(self.scheduler, course.world, each.replacement, result, frozenset(self.node_names))
-            if self.tries_remedies
+            if self.with_details
             else ()
         )
         when = (

@@ -42,7 +42,7 @@ from scheduler_core.simulation.timeline import (
     Wait,
 )
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 # A refused node costs a whole drain. While others are at work their end will ask again anyway, so few are tried
 # in vain at one instant.
@@ -265,7 +265,7 @@ class _Rollout:
             self.drained.clear()
             self.drained[name] = known = (
                 self.world,
-                run_drain(self.world, [name], self.scheduler, tries_remedies=False, stays=self.stays),
+                run_drain(self.world, [name], self.scheduler, with_details=False, stays=self.stays),
             )
         return known[1]
 
@@ -330,13 +330,13 @@ class _Rollout:
     def _go_on_from(self, name: str, drain: FinishedDrain) -> None:
         """The cluster after the drain: who landed runs there, under the name it had at the beginning; who did
         not waits."""
-        self.world = drain.world
+        self.world = drain.world.with_pods_exchanged(
+            (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
+        )
         (forecast,) = drain.forecasts
         outcomes = {pod.title: pod for pod in forecast.pods}
         for each in drain.displaced:
             told = outcomes.get(each.pod.key)
-            if each.landed:
-                self._settle(each)
             if each.unknown:
                 self.unknown.append(each.pod.key)
             elif each.landed:
@@ -349,11 +349,6 @@ class _Rollout:
                 why = told.sentence if told else f"preempted from {each.pod.node_name}"
                 self.homeless.append(_Waiting(each.pod, each.replacement, self.now, returns, why))
         self.lost.extend(pod.title for pod in forecast.pods if pod.outcome is Outcome.LOST)
-
-    def _settle(self, each: Displaced) -> None:
-        self.world = self.world.without_pod(each.replacement.key).with_pod_placed(
-            _as_running(each.pod, each.replacement), each.replacement.node_name
-        )
 
     def _moved(self, each: Displaced, *, choices: int, is_preempted: bool) -> None:
         self.moves.append(
@@ -465,7 +460,7 @@ class _Rollout:
 
 def _as_running(pod: Pod, replacement: Pod) -> Pod:
     """The replacement once it runs, known by the name and as healthy as the pod that it stands for."""
-    return replace(replacement, name=pod.name, uid=pod.uid, phase="Running", is_ready=pod.is_ready)
+    return replace_value(replacement, name=pod.name, uid=pod.uid, phase="Running", is_ready=pod.is_ready)
 
 
 def _over(each: _Waiting, until: datetime | None) -> Wait:

@@ -32,6 +32,7 @@ class NodeImages:
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
         self._at_hand: dict[tuple[str, ...], NDArray[np.int64]] = {}
+        self._shares: dict[tuple[tuple[str, ...], int, int], NDArray[np.int64]] = {}
 
     @cached_property
     def _places(self) -> Mapping[str, tuple[int, list[int]]]:
@@ -58,4 +59,14 @@ class NodeImages:
             for name in names:
                 if name in self._places:
                     known[self._places[name][1]] += self.states[name].spread_bytes(len(self._nodes))
+        return known
+
+    def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
+        """Per node, how far the bytes at hand have come from `least` to `most`, in hundredths rounded down. Not to be
+        written to."""
+        key = (names, least, most)
+        known = self._shares.get(key)
+        if known is None:
+            within = np.clip(self.at_hand(names), least, max(most, least)) - least
+            known = self._shares[key] = 100 * within // (most - least)
         return known

@@ -7,7 +7,6 @@ Reading objects into one is in loading.py; what plugins count over pods is in ta
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from scheduler_core.model.labels import LabelSelector
@@ -17,14 +16,20 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import CURRENT_RULES, RequestRules
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.columns import Columns
+from scheduler_core.snapshot.kept_columns import Column, KeptColumns, Rows, Stamps, first_stamps, stamped
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.pods.placements import Placements, Tally
+from scheduler_core.values import replace_value
 
 Value = TypeVar("Value")
 
 # By row: what was made of a node and its pods, beside the node and the state of its pods that it was made of.
 # Shared by snapshots derived from one another.
 _Infos = dict[tuple[int, RequestRules], tuple[Node, object, NodeInfo]]
+
+
+# Objects that a drain changes pod by pod, and that no scheduling decision reads.
+_NOT_SCHEDULED_BY = frozenset({"budgets", "jobs"})
 
 
 class UnknownNodeError(KeyError):
@@ -47,7 +52,18 @@ class Snapshot:
     `pending` are pods without a node; `ghosts` stand on nodes that the snapshot does not have and count for
     nothing, as in the scheduler. `problems` are objects that could not be read and were left out."""
 
-    __slots__ = ("_infos", "_remembered", "columns", "ghosts", "objects", "pending", "placements", "problems")
+    __slots__ = (
+        "_infos",
+        "_kept",
+        "_remembered",
+        "_stamps",
+        "columns",
+        "ghosts",
+        "objects",
+        "pending",
+        "placements",
+        "problems",
+    )
 
     def __init__(
         self,
@@ -60,6 +76,8 @@ class Snapshot:
         problems: tuple[ManifestError, ...] = (),
         remembered: dict[Hashable, Any] | None = None,
         infos: _Infos | None = None,
+        stamps: Stamps | None = None,
+        kept: KeptColumns | None = None,
     ) -> None:
         self.columns = columns
         self.placements = placements
@@ -69,6 +87,8 @@ class Snapshot:
         self.problems = problems
         self._remembered = {} if remembered is None else remembered
         self._infos = {} if infos is None else infos
+        self._stamps = first_stamps(len(columns)) if stamps is None else stamps
+        self._kept = KeptColumns(len(columns)) if kept is None else kept
 
     # ---- making one ----
 
@@ -108,6 +128,8 @@ class Snapshot:
             "problems": self.problems,
             "remembered": self._remembered,
             "infos": self._infos,
+            "stamps": self._stamps,
+            "kept": self._kept,
         }
         return Snapshot(**{**mine, **parts})
 
@@ -169,6 +191,11 @@ class Snapshot:
         """A count over the placed pods; made once and carried along by the snapshots derived from this one."""
         return self.placements.tally(tally, self.columns)
 
+    def kept_column(self, key: Hashable, work_out: Callable[[Rows | None], Column]) -> Column:
+        """A column whose value in a row depends on the key, on that node and on its pods alone. `work_out` is asked
+        for the rows that no snapshot derived from the same one has told yet; None: for all."""
+        return self._kept.column(key, self._stamps, work_out)
+
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
         """The names of the namespaces whose labels the selector chooses."""
         return self.remember(
@@ -177,8 +204,8 @@ class Snapshot:
         )
 
     def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
-        """What `work_out` gives, worked out once for all snapshots with these other objects. It may depend on
-        `objects` and the key alone."""
+        """What `work_out` gives, worked out once for all snapshots with these other objects. It may depend on the key
+        and on `objects` alone, without budgets and Jobs."""
         known = self._remembered.get(key)
         if known is None:
             known = self._remembered[key] = work_out()
@@ -192,26 +219,47 @@ class Snapshot:
         row = self.row(node_name)
         placed = pod.on_node(node_name)
         pending = tuple(p for p in self.pending if p.key != pod.key) if self.pending else ()
-        return self._changed(placements=self.placements.with_pod(placed, row, self.columns), pending=pending)
+        return self._changed(
+            placements=self.placements.after(((1, row, placed),), self.columns),
+            pending=pending,
+            stamps=stamped(self._stamps, (row,)),
+        )
 
     def without_pod(self, key: str) -> Snapshot:
         """The cluster without that pod; UnknownPodError when it stands on no node here."""
+        return self.without_pods((key,))
+
+    def without_pods(self, keys: Iterable[str]) -> Snapshot:
+        """The cluster without these pods; UnknownPodError when one stands on no node here."""
+        return self._moved([(-1, self._placed(key)) for key in keys])
+
+    def with_pods_exchanged(self, pairs: Iterable[tuple[str, Pod]]) -> Snapshot:
+        """The cluster with each pod of those keys gone, and the other in its place on the same node, in this order;
+        UnknownPodError when one stands on no node here."""
+        moves: list[tuple[int, Pod]] = []
+        for key, pod in pairs:
+            old = self._placed(key)
+            moves += ((-1, old), (1, pod.on_node(old.node_name)))
+        return self._moved(moves)
+
+    def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
+        """Pods that came to (1) or left (-1) the node that they name."""
+        changes = [(sign, self.row(pod.node_name), pod) for sign, pod in moves]
+        return self._changed(
+            placements=self.placements.after(changes, self.columns),
+            stamps=stamped(self._stamps, {row for _, row, _ in changes}),
+        )
+
+    def _placed(self, key: str) -> Pod:
         pod = self.placements.find(key)
         if pod is None:
             raise UnknownPodError(f"pod {key} stands on no node of the snapshot")
-        row = self.row(pod.node_name)
-        return self._changed(placements=self.placements.without_pod(pod, row, self.columns))
+        return pod
 
     def with_pod_terminating(self, key: str) -> Snapshot:
         """The cluster with that pod being deleted: topology spread no longer counts it, everything else still does."""
-        pod = self.placements.find(key)
-        if pod is None:
-            raise UnknownPodError(f"pod {key} stands on no node of the snapshot")
-        return (
-            self
-            if pod.terminating
-            else self.without_pod(key).with_pod_placed(replace(pod, terminating=True), pod.node_name)
-        )
+        pod = self._placed(key)
+        return self if pod.terminating else self._moved(((-1, pod), (1, replace_value(pod, terminating=True))))
 
     def with_node_cordoned(self, node_name: str, *, with_taint: bool = True) -> Snapshot:
         """The cluster shortly after a cordon: the node marked, and tainted by the node-lifecycle controller
@@ -241,8 +289,10 @@ class Snapshot:
             columns=columns,
             placements=self.placements if counts_alike else self.placements.moved_to(columns),
             infos=self._infos if columns.images is self.columns.images else {},
+            stamps=stamped(self._stamps, (row,)),
         )
 
     def with_objects(self, **parts: Any) -> Snapshot:
         """The cluster with some of its other objects replaced: keyword arguments are fields of ClusterObjects."""
-        return self._changed(objects=replace(self.objects, **parts), remembered={})
+        remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else {}
+        return self._changed(objects=replace_value(self.objects, **parts), remembered=remembered)

@@ -51,6 +51,11 @@ class Reach(Value):
 
     def newcomer(self, pod: Pod) -> Newcomer:
         """The pod as carried terms see it."""
+        return self.snapshot.remember(
+            ("newcomer", pod.namespace, tuple(pod.labels.items())), lambda: self._newcomer(pod)
+        )
+
+    def _newcomer(self, pod: Pod) -> Newcomer:
         labels = self.snapshot.objects.namespace_labels(pod.namespace)
         return Newcomer(pod.namespace, tuple(sorted(labels.items())), tuple(sorted(pod.labels.items())))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -25,7 +24,7 @@ from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.tallies import QueryTally
 from scheduler_core.snapshot.snapshot import Snapshot
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -39,12 +38,12 @@ def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> Top
     if not constraint.match_label_keys:
         return constraint
     own = [(key, pod.labels[key]) for key in constraint.match_label_keys if key in pod.labels]
-    return replace(constraint, selector=constraint.selector.and_labels(own))
+    return replace_value(constraint, selector=constraint.selector.and_labels(own))
 
 
 def with_selector(constraint: TopologySpreadConstraint, selector: LabelSelector) -> TopologySpreadConstraint:
     """A default constraint for a pod whose selector was deduced."""
-    return replace(constraint, selector=selector)
+    return replace_value(constraint, selector=selector)
 
 
 _CONTROLLERS: Final = {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
@@ -187,7 +186,7 @@ class HardConstraint(Value, eq=False):
             return self
         counts = self.counts.copy()
         counts[self.topology.codes[row]] += sign
-        return replace(self, counts=counts, fewest=_fewest(counts, self.is_domain, self.constraint.min_domains))
+        return replace_value(self, counts=counts, fewest=_fewest(counts, self.is_domain, self.constraint.min_domains))
 
 
 def _fewest(counts: Ints, is_domain: Mask | None, min_domains: int | None) -> int:
@@ -205,7 +204,7 @@ class HardSpread(Value):
     def changed(self, pod: Pod, other: Pod, row: int, sign: int) -> HardSpread:
         if other.namespace != pod.namespace or (self.takes_part is not None and not self.takes_part[row]):
             return self
-        return replace(self, constraints=tuple(c.changed(other, row, sign) for c in self.constraints))
+        return replace_value(self, constraints=tuple(c.changed(other, row, sign) for c in self.constraints))
 
 
 def count_hard(snapshot: Snapshot, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...]) -> HardSpread:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from scheduler_core.model.pod import Pod
+from scheduler_core.values import replace_value
 
 if TYPE_CHECKING:
     # At run time not: an agent needs the rules for pods alone, and not what this loads.
@@ -82,7 +82,7 @@ def replacement_of(pod: Pod) -> Pod:
     is gone, because controllers build from their template; generated claims (ephemeral volumes, resource claim
     templates) are made anew under new names."""
     keeps_name = recreation_of(pod) is Recreation.AFTER_IT_IS_GONE
-    return replace(
+    return replace_value(
         pod,
         name=pod.name if keeps_name else f"{pod.name}~",  # "~" is in no API name, so it collides with none
         uid=f"{pod.uid}~",

@@ -12,18 +12,25 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scheduler_core.model.pod import PodAffinity, PodAffinityTerm, PodSpec
-from scheduler_core.values import Value
 
 NO_GROUP: Final = -1
 
 
-class Newcomer(Value):
+@dataclass(frozen=True, slots=True)
+class Newcomer:
     """What a carried term can tell of an incoming pod: its namespace, that namespace's labels, and its own
     labels (both sorted)."""
 
     namespace: str
     namespace_labels: tuple[tuple[str, str], ...]
     labels: tuple[tuple[str, str], ...]
+    identity: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", hash((self.namespace, self.namespace_labels, self.labels)))
+
+    def __hash__(self) -> int:
+        return self.identity
 
 
 # Weight per topology key of one group for one kind of newcomer.

@@ -7,6 +7,7 @@ somebody else's future."""
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
@@ -31,10 +32,10 @@ class ChangeLog:
 
     def __init__(self, changes: Iterable[Change] = ()) -> None:
         self._all: list[Change] = []
-        self._of_pod: dict[str, list[int]] = {}
-        self._of_row: dict[int, list[int]] = {}
-        self._of_class: dict[int, list[int]] = {}
-        self._of_group: dict[int, list[int]] = {}
+        self._of_pod: defaultdict[str, list[int]] = defaultdict(list)
+        self._of_row: defaultdict[int, list[int]] = defaultdict(list)
+        self._of_class: defaultdict[int, list[int]] = defaultdict(list)
+        self._of_group: defaultdict[int, list[int]] = defaultdict(list)
         for change in changes:
             self.append(change)
 
@@ -45,10 +46,10 @@ class ChangeLog:
         """One more change."""
         place = len(self._all)
         self._all.append(change)
-        self._of_pod.setdefault(change.pod.key, []).append(place)
-        self._of_row.setdefault(change.row, []).append(place)
-        self._of_class.setdefault(change.class_number, []).append(place)
-        self._of_group.setdefault(change.group, []).append(place)
+        self._of_pod[change.pod.key].append(place)
+        self._of_row[change.row].append(place)
+        self._of_class[change.class_number].append(place)
+        self._of_group[change.group].append(place)
 
     def up_to(self, length: int) -> ChangeLog:
         """A log of its own with the first changes."""

@@ -23,8 +23,8 @@ Value = TypeVar("Value")
 
 # After so many changes, or one for so many pods of the table, a new table is cheaper than carrying the log on;
 # the exact numbers hardly matter.
-_CHANGES_PER_TABLE: Final = 512
-_PODS_PER_CHANGE: Final = 16
+_CHANGES_PER_TABLE: Final = 2048
+_PODS_PER_CHANGE: Final = 4
 # Remembered counts: a few tens of kilobytes each at 5,000 nodes, a few for each application.
 _REMEMBERED: Final = 8192
 
@@ -53,7 +53,7 @@ class Placements:
         table: PodTable,
         log: ChangeLog,
         length: int,
-        memo: dict[Hashable, tuple[int, Any]],
+        memo: dict[Hashable, list[Any]],  # how far in the log, and the count there
         memo_of_table: dict[Hashable, Any],
     ) -> None:
         self.table = table
@@ -87,47 +87,40 @@ class Placements:
         if known is not None and known[0] > self._length:  # placements derived from this one have counted on
             self._part()
             known = None
-        position, value = known or (0, None)
-        if value is None:
+        if known is None:
             value = self._memo_of_table.get(tally)
             if value is None:
                 value = tally.count(columns, self.table)
                 _remember(self._memo_of_table, tally, value)
-        if position < self._length:
-            value = tally.after(value, Changes(self._log, position, self._length), columns, self.table)
-        if position < self._length or known is None:
-            _remember(self._memo, tally, (self._length, value))
-        result: Value = value
+            known = [0, value]
+            _remember(self._memo, tally, known)
+        if known[0] < self._length:
+            changes = Changes(self._log, known[0], self._length)
+            known[:] = self._length, tally.after(known[1], changes, columns, self.table)
+        result: Value = known[1]
         return result
 
     def _part(self) -> None:
         """Leaves the log to those who went on with it, for a copy that ends here."""
         self._log = self._log.up_to(self._length)
-        self._memo = {tally: known for tally, known in self._memo.items() if known[0] <= self._length}
+        self._memo = {tally: [*known] for tally, known in self._memo.items() if known[0] <= self._length}
 
-    def _with(self, change: Change, columns: Columns) -> Placements:
+    def after(self, changes: Sequence[tuple[int, int, Pod]], columns: Columns) -> Placements:
+        """The placements after pods came to (1) or left (-1) a row, in this order."""
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
-            return self._settled(columns)._with(change, columns)
+            return self._settled(columns).after(changes, columns)
         if len(self._log) > self._length:  # somebody else has gone on from here
             self._part()
-        self._log.append(change)
-        return Placements(self.table, self._log, self._length + 1, self._memo, self._memo_of_table)
+        kinds, affinities = self.table.kinds, self.table.affinities
+        for sign, row, pod in changes:
+            self._log.append(Change(sign, row, pod, kinds.number_of(pod), affinities.number_of(pod.spec)))
+        return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table)
 
     def _settled(self, columns: Columns) -> Placements:
         """The same placements on a table of their own, remembered counts brought along."""
         table = self.table.with_changes(self.changes)
         tallies: list[Any] = list(self._memo)
         return Placements._on(table, {tally: self.tally(tally, columns) for tally in tallies})
-
-    def with_pod(self, pod: Pod, row: int, columns: Columns) -> Placements:
-        return self._with(
-            Change(1, row, pod, self.table.kinds.number_of(pod), self.table.affinities.number_of(pod.spec)), columns
-        )
-
-    def without_pod(self, pod: Pod, row: int, columns: Columns) -> Placements:
-        return self._with(
-            Change(-1, row, pod, self.table.kinds.number_of(pod), self.table.affinities.number_of(pod.spec)), columns
-        )
 
     def find(self, key: str) -> Pod | None:
         """The placed pod with this key."""

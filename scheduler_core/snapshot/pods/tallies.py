@@ -41,14 +41,14 @@ class UsageTally(Value):
     def count(self, columns: Columns, table: PodTable) -> Usage:
         lines: list[Ints] = []
         code_of: dict[tuple[int, int], int] = {}
-        codes = np.empty(len(table.pods), dtype=np.intp)
+        codes, names = np.empty(len(table.pods), dtype=np.intp), tuple(columns.resources)
         for index, pod in enumerate(table.pods):
             # Specs and resize states are shared objects, so equal ones are the same one.
             kind = (id(pod.spec), id(pod.resize))
             code = code_of.get(kind)
             if code is None:
                 code = code_of[kind] = len(lines)
-                lines.append(_usage_line(pod, self.rules, columns))
+                lines.append(_usage_line(pod, self.rules, names))
             codes[index] = code
         sums = np.zeros((len(columns.resources) + 2, len(columns)), dtype=np.int64)
         if lines:
@@ -65,20 +65,22 @@ class UsageTally(Value):
             value.nonzero_memory.copy(),
             value.pods.copy(),
         )
-        rows = np.fromiter((change.row for change in changes), dtype=np.intp, count=len(changes))
-        signs = np.fromiter((change.sign for change in changes), dtype=np.int64, count=len(changes))
-        lines = np.array([_usage_line(change.pod, self.rules, columns) for change in changes]).T * signs
-        for column, amounts in zip((*requested, cpu, memory, pods), (*lines, signs), strict=True):
-            np.add.at(column, rows, amounts)
+        names = tuple(columns.resources)
+        for change in changes:
+            row, line = change.row, change.sign * _usage_line(change.pod, self.rules, names)
+            requested[:, row] += line[:-2]
+            cpu[row] += line[-2]
+            memory[row] += line[-1]
+            pods[row] += change.sign
         return Usage(requested, cpu, memory, pods)
 
 
-def _usage_line(pod: Pod, rules: RequestRules, columns: Columns) -> Ints:
+def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
     """The pod's line of `Usage` without the count of pods: the resources of the columns, then the two non-zero
     amounts."""
     if pod.resize is None:
-        return _line_of_spec(pod.spec, rules, tuple(columns.resources))
-    return _line(running_requests(pod, rules), tuple(columns.resources))
+        return _line_of_spec(pod.spec, rules, names)
+    return _line(running_requests(pod, rules), names)
 
 
 @lru_cache(maxsize=65536)

@@ -141,7 +141,7 @@ def test_an_extender_is_asked_a_few_times_and_what_it_refuses_altogether_is_no_n
     Refusing.asked = 0
     searches = possible_searches(snapshot, configuration)
     (pod,) = (
-        run_drain(snapshot, ["n0000"], scheduler, tries_remedies=False, searches=searches, most_courses=8)
+        run_drain(snapshot, ["n0000"], scheduler, with_details=False, searches=searches, most_courses=8)
         .forecasts[0]
         .pods
     )
