@@ -70,8 +70,8 @@ class KubeVersion:
 
     @cached_property
     def shuffles_first_nodes(self) -> bool:
-        """Gate WatchListClient of client-go: on since 1.35; the nodes that are there when a scheduler starts come to it in
-        a random order, until 1.34 in the order of names."""
+        """Gate WatchListClient of client-go: on since 1.35; the nodes that are there when a scheduler starts come to
+        it in a random order, until 1.34 in the order of names."""
         return self._since(35)
 
     @cached_property

@@ -353,7 +353,8 @@ class _Told(Value):
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):
             yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} ending already"
         yield from self._sample_notes()
-        kinds = Counter(each.kind for each in self.courses[0].displaced.values() if batches(self.scheduler, each.pod))
+        displaced = self.courses[0].displaced.values()
+        kinds = Counter(each.kind for each in displaced if batches(self.scheduler, each.pod))
         if batched := sum(number for number in kinds.values() if number > 1):
             yield (
                 f"the scheduler's profile places alike pods in batches: of {counted(batched, 'pod')}, one that does not "
@@ -375,8 +376,8 @@ class _Told(Value):
         depend = f"{counted(open_ones, 'landing')} of {len(mine)} {'depends' if open_ones == 1 else 'depend'} on it"
         if looked_at == 1:
             yield (
-                f"nothing scores nodes in this profile: kube-scheduler takes the first of up to {feasible} nodes that fit, "
-                f"and where it begins nobody can tell: {depend}"
+                f"nothing scores nodes in this profile: kube-scheduler takes the first of up to {feasible} nodes that "
+                f"fit, and where it begins nobody can tell: {depend}"
             )
             return
         yield (

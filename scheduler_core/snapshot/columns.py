@@ -6,7 +6,7 @@ Nothing here changes when pods come and go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Final, Self
 
