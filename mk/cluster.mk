@@ -35,7 +35,7 @@ cluster-programs: $(INSTALLED) $(CONTROLPLANE) $(KWOK)
 	@tests/cluster/install-programs $(VENV) prometheus
 
 # The server answers with the version that the linker writes into it; a server that is v0.0.0 confuses its clients.
-$(CONTROLPLANE): tests/controlplane/main.go tests/controlplane/go.mod tests/controlplane/go.sum | $(INSTALLED)
+$(CONTROLPLANE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/controlplane/go.sum | $(INSTALLED)
 	@tests/cluster/install-programs $(VENV) go
 	@echo "building the control plane $(KUBERNETES_RELEASE) (3 to 4 minutes the first time)"
 	cd tests/controlplane && PATH="$(CURDIR)/$(VENV)/bin:$$PATH" nice go build -p 2 -trimpath -o ../../$@ -ldflags "-s -w \

@@ -37,7 +37,7 @@ from scheduler_core.plugins import IN_TREE
 from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.plugins.default_profile import default_plugins
 from scheduler_core.plugins.volume_binding import VolumePlan
-from scheduler_core.sampling import FEWEST_NODES, Rows, Search, Windows, nodes_to_find
+from scheduler_core.sampling import Rows, Search, Windows, nodes_to_find
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.ties import first_of_heap
@@ -169,7 +169,17 @@ class Scheduler:
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
         """How many nodes that fit the real scheduler looks for among so many that PreFilter left."""
         profile = self.configuration.profile(pod.spec.scheduler_name)
-        return nodes_to_find(searched, self.configuration.nodes_percentage(profile) if profile else 0)
+        return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
+
+    def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
+        """As `nodes_wanted`, for the pods of one profile; one is enough where nobody scores and no extender filters."""
+        if not (self.scores(profile.scheduler_name) or self.extenders.has_filters):
+            return min(1, searched)
+        return nodes_to_find(searched, self.configuration.nodes_percentage(profile))
+
+    def scores(self, scheduler_name: str) -> bool:
+        """Whether anybody scores nodes for pods of this schedulerName."""
+        return self._runners[scheduler_name].has_scores or self.extenders.has_prioritizers
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
         """Whether the pod's nominated node, asked first and alone, lets it in; an extender that fails here only
@@ -241,9 +251,9 @@ class _Cycle:
         self._pod = pod
         self._diagnosis = diagnosis
         self._nominated = nominated
-        searched, self._passed = len(diagnosis.searched), diagnosis.passed
-        self._wanted = scheduler.nodes_wanted(pod, searched)
-        is_sampled = searched >= FEWEST_NODES and len(self._passed) > self._wanted
+        self._passed = diagnosis.passed
+        self._wanted = scheduler.nodes_wanted(pod, len(diagnosis.searched))
+        is_sampled = len(self._passed) > self._wanted
         self._sample = Sample(self._wanted, len(self._passed)) if is_sampled else None
         self._tables: dict[bytes, ScoreTable] = {}
         self._given_up: CycleResult | None = None
@@ -258,6 +268,9 @@ class _Cycle:
         found = self._windows.found(search)
         next_start = (search.start + found.processed) % len(self._diagnosis.nodes)
         result = self._decide(found.rows, is_in_tree_order=True)
+        if result.node and self._wanted == 1:
+            names = self._diagnosis.nodes.snapshot.columns.names  # the first that fits is as good as any
+            result = replace(result, best=tuple(sorted(names[row] for row in self._passed)))
         return replace(result, sample=self._sample, next_start=next_start)
 
     @cached_property

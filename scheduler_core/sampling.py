@@ -37,11 +37,13 @@ class Search(Value):
     """How the scheduler goes through its nodes in one cycle.
 
     `start` is its nextStartNodeIndex. `workers` go forward at equal speed: as many as it has processors, at most
-    its `parallelism`. `order` is the place of its order of nodes among `Columns.tree_orders`."""
+    its `parallelism`. `order` is the place of its order of nodes among `Columns.tree_orders`; with a
+    `shuffle` other than 0 it is the order drawn with that (`Columns.shuffled_order`)."""
 
     start: int = 0
     workers: int = 1
     order: int = 0
+    shuffle: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +71,7 @@ class Windows:
         columns = diagnosis.nodes.snapshot.columns
         self._searched = None if len(diagnosis.searched) == len(columns) else diagnosis.searched
         self._is_refused = diagnosis.prefilter is not None
-        self._orders = columns.tree_orders
+        self._columns = columns
         self._fits = np.zeros(len(columns), dtype=bool)
         self._fits[diagnosis.passed] = True
         self._wanted = wanted
@@ -77,13 +79,14 @@ class Windows:
 
     def found(self, search: Search) -> Found:
         """What this search finds. Nothing is processed where PreFilter refused all nodes at once."""
-        rows = self._order(search.order)
+        rows = self._order(search)
         if self._is_refused:
             return Found(rows[:0], 0)
         return look(rows, self._fits, self._wanted, search, self._parallelism)
 
-    def _order(self, number: int) -> Rows:
-        order = self._orders[number % len(self._orders)]
+    def _order(self, search: Search) -> Rows:
+        orders = self._columns.tree_orders
+        order = self._columns.shuffled_order(search.shuffle) if search.shuffle else orders[search.order % len(orders)]
         # The real order of what a PreFilter left is that of a Go map, which is random.
         return order if self._searched is None else order[np.isin(order, self._searched)]
 

@@ -68,6 +68,17 @@ class KubeVersion:
         since 1.35 (#135231)."""
         return "heap" if self._since(35) else "random"
 
+    @cached_property
+    def shuffles_first_nodes(self) -> bool:
+        """Gate WatchListClient of client-go: on since 1.35; the nodes that are there when a scheduler starts come to
+        it in a random order, until 1.34 in the order of names."""
+        return self._since(35)
+
+    @cached_property
+    def opportunistic_batching(self) -> bool:
+        """Gate OpportunisticBatching: on since 1.35; see batching.py."""
+        return self._since(35)
+
     # ---- scores ----
 
     @cached_property

@@ -277,6 +277,10 @@ class Runner:
 
     # ---- Score ----
 
+    @property
+    def has_scores(self) -> bool:
+        return bool(self._scores)
+
     def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
         """Weighted, normalized scores of nodes that passed the filters; CycleError when a plugin fails or
         leaves 0 … 100."""

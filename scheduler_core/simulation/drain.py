@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from msgspec import field
 
+from scheduler_core.batching import batches
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Sample, Scheduler
 from scheduler_core.model.pod import Pod
@@ -71,7 +72,7 @@ def simulate_drain(
     that the snapshot does not have; the snapshot itself is never changed."""
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // max(1, len(snapshot.nodes))))
     scheduler = Scheduler(configuration, kube_version)
-    searches = possible_searches(snapshot, scheduler.configuration, most_courses or MOST_SEARCHES, start)
+    searches = possible_searches(snapshot, scheduler, most_courses or MOST_SEARCHES, start)
     most = max(most, len(searches))
     return run_drain(
         snapshot,
@@ -366,18 +367,39 @@ class _Told(Value):
             )
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):
             yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} ending already"
-        if samples := [landing.sample for landing in self.landings.values() if landing.sample]:
-            looked_at, feasible = min(each.looked_at for each in samples), max(each.feasible for each in samples)
+        yield from self._sample_notes()
+        displaced = self.courses[0].displaced.values()
+        kinds = Counter(each.kind for each in displaced if batches(self.scheduler, each.pod))
+        if batched := sum(number for number in kinds.values() if number > 1):
             yield (
-                f"kube-scheduler looks at {looked_at} of up to {feasible} nodes that fit, and where it begins nobody "
-                f"can tell: the nodes named for {counted(len(samples), 'pod')} take it in 95 of 100 cases; with "
-                f"percentageOfNodesToScore: 100 it looks at all of them, and the forecast is exact"
+                f"the scheduler's profile places alike pods in batches: of {counted(batched, 'pod')}, one that does not "
+                f"fit beside another of its kind may go to the next node of that one's list, which is not followed"
             )
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):
             yield (
                 f"there are more courses than the {len(self.courses)} that were followed: "
                 f"{counted(cut, 'pod')} may land on nodes that are not named"
             )
+
+    def _sample_notes(self) -> Iterable[str]:
+        mine = [landing for landing in self.landings.values() if not landing.main.waited]
+        samples = [landing.sample for landing in mine if landing.sample]
+        if not samples:
+            return
+        looked_at, feasible = min(each.looked_at for each in samples), max(each.feasible for each in samples)
+        open_ones = sum(1 for landing in mine if landing.depends_on_the_start)
+        depend = f"{counted(open_ones, 'landing')} of {len(mine)} {'depends' if open_ones == 1 else 'depend'} on it"
+        if looked_at == 1:
+            yield (
+                f"nothing scores nodes in this profile: kube-scheduler takes the first of up to {feasible} nodes that "
+                f"fit, and where it begins nobody can tell: {depend}"
+            )
+            return
+        yield (
+            f"kube-scheduler looks at {looked_at} of up to {feasible} nodes that fit, and where it begins nobody can "
+            f"tell: {depend}, and the nodes named take the pod in 95 of 100 cases; with percentageOfNodesToScore: 100 "
+            f"it looks at all of them, and the forecast is exact"
+        )
 
 
 def _is_ailing_daemon(pod: Pod) -> bool:

@@ -40,6 +40,11 @@ class Landing:
         return self.is_cut or (self.sample is not None and not self.weights)
 
     @property
+    def depends_on_the_start(self) -> bool:
+        """Whether it lands on another node, or none, when the scheduler begins elsewhere."""
+        return self.sample is not None and (len(self.weights) > 1 or self.homeless_weight > 0)
+
+    @property
     def named(self) -> tuple[tuple[str, float], ...]:
         """The smallest set that holds it in 95 of 100 cases, with each node's share, the most likely first; all nodes
         where it finds no room in more cases than are left. Where the scheduler looks at every node that fits: all of

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from zlib import crc32
 
-from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import CycleResult
-from scheduler_core.sampling import Search, nodes_to_find
+from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.sampling import Search
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -49,17 +48,34 @@ class Way(Value):
 
 
 def possible_searches(
-    snapshot: Snapshot, configuration: Configuration, most: int = MOST_SEARCHES, start: int | None = None
+    snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
     """Starts at equal distances for each number of workers and each order of nodes, all as likely as one
     another, at most `most`; none where the scheduler looks at every node. `start` is given by who knows it."""
-    nodes, parallelism = len(snapshot.nodes), configuration.parallelism
-    if all(nodes_to_find(nodes, configuration.nodes_percentage(each)) >= nodes for each in configuration.profiles):
+    nodes, configuration = len(snapshot.nodes), scheduler.configuration
+    if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()
     most = min(most, _MOST_WITH_EXTENDERS) if configuration.extenders else most
-    workers = sorted({min(each, parallelism) for each in _WORKERS})
-    kinds = [(each, order) for order in range(len(snapshot.columns.tree_orders)) for each in workers]
-    kinds = kinds[:: -(-len(kinds) // max(1, most))]
+    workers = sorted({min(each, configuration.parallelism) for each in _WORKERS})
+    if not scheduler.kube_version.shuffles_first_nodes:
+        return _in_orders(range(len(snapshot.columns.tree_orders)), workers, nodes, most, start)
+    by_age = len(snapshot.columns.tree_orders) - 1
+    told = _in_orders((by_age,), workers, nodes, max(1, most // 2), start)
+    drawn = max(1, most // 2) if most > 1 else 0
+    begins = ((number * nodes // max(1, drawn)) if start is None else start for number in range(drawn))
+    shuffled = tuple(
+        Likely(Search(begin, workers[number % len(workers)], shuffle=number + 1), 1.0 / (2 * drawn))
+        for number, begin in enumerate(begins)
+    )
+    share = 0.5 if shuffled else 1.0
+    return (*(replace(each, weight=each.weight * share) for each in told), *shuffled)
+
+
+def _in_orders(
+    orders: Sequence[int], workers: Sequence[int], nodes: int, most: int, start: int | None
+) -> tuple[Likely, ...]:
+    kinds = [(each, order) for order in orders for each in workers]
+    kinds = kinds[:: -(-len(kinds) // most)]
     if start is not None:
         return tuple(Likely(Search(start, side_by_side, order), 1.0 / len(kinds)) for side_by_side, order in kinds)
     starts = max(1, min(nodes, most // len(kinds)))

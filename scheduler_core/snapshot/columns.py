@@ -6,7 +6,7 @@ Nothing here changes when pods come and go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Final, Self
 
@@ -48,7 +48,7 @@ class Columns:
         if old.name == node.name:
             new._take_over(self, "row_of")
         if same_labels:
-            new._take_over(self, "tree_order", "tree_orders")
+            new._take_over(self, "tree_order", "tree_orders", "_shuffled")
         if old.allocatable == node.allocatable:
             new._take_over(self, "resources", "allocatable", "allowed_pods")
         if "taint_sets" in self.__dict__:
@@ -76,29 +76,48 @@ class Columns:
         Only what the scheduler leaves to order depends on it: ties, and where a search that may stop early looks first
         (pkg/scheduler/backend/cache/node_tree.go, v1.36).
         """
-        return self._one_of_each_zone(range(len(self.nodes)))
+        return self._one_of_each_zone(self.all_rows)
 
     @cached_property
     def tree_orders(self) -> tuple[NDArray[np.intp], ...]:
         """Every order that the scheduler's tree may have: as a scheduler that has just started reads them, and
         as one that saw each node come, where that is another.
 
-        A scheduler reads its first list in the order of names; later nodes come last, also one that was removed and
-        made again. Nothing in the API says when it started."""
-        by_age = self._one_of_each_zone(sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at))
+        A scheduler reads its first list in the order of names (until 1.34, see `shuffled_order`); later nodes come
+        last, also one that was removed and made again. Nothing in the API says when it started."""
+        aged = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at)
+        by_age = self._one_of_each_zone(np.array(aged, dtype=np.intp))
         return (self.tree_order,) if np.array_equal(by_age, self.tree_order) else (self.tree_order, by_age)
 
-    def _one_of_each_zone(self, rows: Iterable[int]) -> NDArray[np.intp]:
-        places: dict[str, int] = {}
-        turns: list[tuple[int, int, int]] = []
-        sizes: list[int] = []
-        for row in rows:
-            zone = places.setdefault(_zone_of(self.nodes[row]), len(places))
-            if zone == len(sizes):
-                sizes.append(0)
-            turns.append((sizes[zone], zone, row))
-            sizes[zone] += 1
-        return np.array([row for _, _, row in sorted(turns)], dtype=np.intp)
+    def shuffled_order(self, number: int) -> NDArray[np.intp]:
+        """An order drawn with this number: that of a scheduler since 1.35 which started when the nodes were there.
+
+        It gets its first nodes as a stream, collects them in a map, and takes them out in the map's order, which is
+        random (watchList in client-go's tools/cache/reflector.go, gate WatchListClient)."""
+        known = self._shuffled.get(number)
+        if known is None:
+            drawn = np.random.RandomState(number).permutation(len(self.nodes))
+            known = self._shuffled[number] = self._one_of_each_zone(drawn)
+        return known
+
+    @cached_property
+    def _shuffled(self) -> dict[int, NDArray[np.intp]]:
+        return {}
+
+    def _one_of_each_zone(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """These rows, zone by zone in turn, zones and their nodes as they stand there."""
+        zones = self._zones[rows]
+        _, firsts, sizes = np.unique(zones, return_index=True, return_counts=True)
+        by_zone = np.argsort(zones, kind="stable")
+        turns = np.empty(len(rows), dtype=np.intp)
+        turns[by_zone] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return rows[np.lexsort((firsts[np.searchsorted(np.unique(zones), zones)], turns))]
+
+    @cached_property
+    def _zones(self) -> NDArray[np.intp]:
+        """The zone of each row, numbered."""
+        codes: dict[str, int] = {}
+        return np.array([codes.setdefault(_zone_of(node), len(codes)) for node in self.nodes], dtype=np.intp)
 
     def in_tree_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """The same rows, sorted by `tree_order`."""

@@ -38,7 +38,8 @@ func main() {
 	case "kcm":
 		run(controllers.NewControllerManagerCommand(), arguments)
 	case "scheduler":
-		run(scheduler.NewSchedulerCommand(), arguments)
+		// The plugin is there for profiles that enable it; none does by itself.
+		run(scheduler.NewSchedulerCommand(withYielding()), arguments)
 	default:
 		fail("controlplane: no program named " + program + ": etcd, apiserver, kcm or scheduler")
 	}

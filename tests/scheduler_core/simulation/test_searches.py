@@ -60,7 +60,7 @@ def drawn_cluster(seed: int) -> Snapshot:
 def courses_of(snapshot: Snapshot, most: int) -> list[Course]:
     scheduler = Scheduler()
     first = _first_course(snapshot, ["n0000"], scheduler, moves_all, with_pending=False)
-    first.searches = possible_searches(snapshot, scheduler.configuration, most)
+    first.searches = possible_searches(snapshot, scheduler, most)
     return follow(first, max(most, len(first.searches)))
 
 
@@ -139,7 +139,7 @@ def test_an_extender_is_asked_a_few_times_and_what_it_refuses_altogether_is_no_n
     snapshot = load_objects([*(a_node(f"n{n:04}", cpu="8") for n in range(200)), *loads(200), a_pod("p", "n0000")])
     scheduler = Scheduler(configuration, transport=Refusing)
     Refusing.asked = 0
-    searches = possible_searches(snapshot, configuration)
+    searches = possible_searches(snapshot, scheduler)
     (pod,) = (
         run_drain(snapshot, ["n0000"], scheduler, with_details=False, searches=searches, most_courses=8)
         .forecasts[0]
@@ -151,12 +151,12 @@ def test_an_extender_is_asked_a_few_times_and_what_it_refuses_altogether_is_no_n
 
 
 def test_where_few_searches_are_followed_an_order_that_was_not_tried_is_marked() -> None:
-    """With the start known and one worker, one search is followed; which of three StatefulSets' pods ends first
+    """With start and order known and one worker, one search is followed; which of three StatefulSets' pods ends first
     nobody knows."""
     names = [f"n{number:04}" for number in range(150)]
     nodes = [a_node(name, cpu="8", few="yes" if name in names[:3] else "no") for name in names]
     few = {"nodeSelector": {"few": "yes"}}
     pods = [a_pod(f"s{n}", "n0000", cpu="3", app=f"s{n}", owner="StatefulSet", **few) for n in range(3)]
     configuration = Configuration.from_mapping({"parallelism": 1})
-    made = forecast([*nodes, *loads(150), *pods], start=0, configuration=configuration)
+    made = forecast([*nodes, *loads(150), *pods], start=0, configuration=configuration, kube_version="1.34")
     assert any(pod.is_cut for pod in made.pods)

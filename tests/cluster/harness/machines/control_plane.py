@@ -70,11 +70,15 @@ class ControlPlane:
         guardian: Guardian,
         pods: PodTimes = PodTimes(),
         scheduler: Mapping[str, Any] = SCHEDULER_SETTINGS,
+        scheduler_processors: int = 0,
+        lease_seconds: int = 40,
     ) -> None:
         self.folder = folder
         self.guardian = guardian
         self._pods = pods
         self._scheduler = scheduler
+        self._scheduler_processors = scheduler_processors  # 0: all
+        self._lease_seconds = lease_seconds
         self._programs: dict[str, Program] = {}
         self._etcd_port, self.port = free_port(), free_port()
         self.server = f"https://127.0.0.1:{self.port}"
@@ -106,7 +110,11 @@ class ControlPlane:
         (self.folder / "audit-policy.yaml").write_text(yaml.safe_dump(AUDIT_POLICY))
         for user in USERS:
             self.kubeconfig(user, self._tokens[user])
-        scheduler = {**self._scheduler, "clientConnection": {"kubeconfig": str(self.folder / "scheduler.kubeconfig")}}
+        connection = {
+            **self._scheduler.get("clientConnection", {}),
+            "kubeconfig": str(self.folder / "scheduler.kubeconfig"),
+        }
+        scheduler = {**self._scheduler, "clientConnection": connection}
         (self.folder / "scheduler.yaml").write_text(yaml.safe_dump(scheduler))
         (self.folder / "stages.yaml").write_text(yaml.safe_dump_all(stages(self._pods)))
 
@@ -202,17 +210,26 @@ class ControlPlane:
             # client-go's defaults of 20/30 requests a second starve 100 pods that all move at once.
             *("--kube-api-qps=200", "--kube-api-burst=400"),
         )
-        self._start(
-            "scheduler",
-            *(str(BINARIES / "controlplane"), "scheduler", f"--config={self.folder / 'scheduler.yaml'}", "--v=2"),
-            "--secure-port=0",
-        )
+        self.start_scheduler()
         self._start(
             "kwok",
             *(str(BINARIES / "kwok"), f"--kubeconfig={self.folder / 'kwok.kubeconfig'}", "--manage-all-nodes=true"),
-            *("--config", str(self.folder / "stages.yaml"), "--node-lease-duration-seconds=40"),
+            *("--config", str(self.folder / "stages.yaml"), f"--node-lease-duration-seconds={self._lease_seconds}"),
             *("--server-address", f"127.0.0.1:{free_port()}"),
         )
+
+    def start_scheduler(self) -> None:
+        """Starts it. Also again, after `stop_scheduler`."""
+        few = ("env", f"GOMAXPROCS={self._scheduler_processors}") if self._scheduler_processors else ()
+        self._start(
+            "scheduler",
+            *(*few, str(BINARIES / "controlplane"), "scheduler", f"--config={self.folder / 'scheduler.yaml'}", "--v=2"),
+            "--secure-port=0",
+        )
+
+    def stop_scheduler(self) -> None:
+        """As a crash: what it knew is gone."""
+        self._programs.pop("scheduler").kill()
 
     def stop_api_server(self) -> None:
         """As a crash: no goodbye to anybody. etcd keeps what it has."""

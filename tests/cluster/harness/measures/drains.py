@@ -11,7 +11,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import urllib3
@@ -30,9 +31,13 @@ from careen.core.facts.policy import DrainPolicy
 from scheduler_core.simulation.drain import simulate_drain
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.snapshot.loading import load_pages
+from scheduler_core.snapshot.snapshot import Snapshot
 from tests.cluster.harness.api import Api, ApiError, Object
 from tests.cluster.harness.machines.control_plane import ControlPlane
+from tests.cluster.harness.measures.varied import NAMESPACE
 
+# What else comes and goes in the cluster is no drain's doing.
+PODS, JOBS = f"/api/v1/namespaces/{NAMESPACE}/pods", f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 _JOB_SECONDS = 12.0  # a first replacement is waited for, later ones take too long
 
 Engine = Callable[["Drainer", str], None]
@@ -52,13 +57,14 @@ class PodEvent:
 
 
 class PodWatch:
-    """Writes down what happens to pods from `version` on, until it is closed."""
+    """Writes down what happens to the workloads' pods from `version` on, until it is closed."""
 
     def __init__(self, api: Api, version: str) -> None:
         self.events: list[PodEvent] = []
+        self.changed = time.monotonic()  # when a pod last came, went, got a node, or became ready
         self._api = api
         self._version = version
-        self._seen: dict[str, tuple[bool, bool]] = {}
+        self._seen: dict[str, tuple[bool, bool, bool]] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pod-watch", daemon=True)
 
@@ -69,6 +75,10 @@ class PodWatch:
         self._thread.start()
         return self
 
+    def knows(self, pods: Sequence[Object]) -> bool:
+        """Whether these pods are those that it has seen, as it has seen them."""
+        return dict(self._seen) == {pod["metadata"]["uid"]: _state(pod) for pod in pods}
+
     def close(self) -> list[PodEvent]:
         self._ended.set()
         self._thread.join(timeout=10)
@@ -78,7 +88,7 @@ class PodWatch:
     def _run(self) -> None:
         while not self._ended.is_set():
             try:
-                for event in self._api.watch("/api/v1/pods", self._version, seconds=2):
+                for event in self._api.watch(PODS, self._version, seconds=2):
                     self._note(event)
             except (urllib3.exceptions.HTTPError, ApiError):
                 time.sleep(0.05)
@@ -88,17 +98,20 @@ class PodWatch:
         self._version = pod["metadata"]["resourceVersion"]
         if event["type"] == "BOOKMARK":
             return
-        uid, (is_bound, is_ending) = pod["metadata"]["uid"], _state(pod)
-        was_bound, was_ending = self._seen.get(uid, (False, False))
+        uid, state = pod["metadata"]["uid"], _state(pod)
+        (is_bound, is_ending, _), (was_bound, was_ending, _) = state, self._seen.get(uid, (False, False, False))
+        if event["type"] == "DELETED" or self._seen.get(uid) != state:
+            self.changed = time.monotonic()
         if event["type"] == "ADDED":
             self._add("created", pod)
         if is_bound and not was_bound:
             self._add("bound", pod)
         if is_ending and not was_ending:
             self._add("evicted", pod)
+        self._seen[uid] = state
         if event["type"] == "DELETED":
             self._add("deleted", pod)
-        self._seen[uid] = (is_bound, is_ending)
+            del self._seen[uid]
 
     def _add(self, kind: str, pod: Object) -> None:
         meta = pod["metadata"]
@@ -115,8 +128,9 @@ class PodWatch:
         )
 
 
-def _state(pod: Object) -> tuple[bool, bool]:
-    return bool(pod["spec"].get("nodeName")), "deletionTimestamp" in pod["metadata"]
+def _state(pod: Object) -> tuple[bool, bool, bool]:
+    """Whether it has a node, is ending, is ready."""
+    return bool(pod["spec"].get("nodeName")), "deletionTimestamp" in pod["metadata"], is_ready(pod)
 
 
 def owner_title(pod: Object) -> str:
@@ -125,19 +139,50 @@ def owner_title(pod: Object) -> str:
     return f"{owner['kind']} {pod['metadata']['namespace']}/{owner['name']}" if owner else ""
 
 
-@dataclass(slots=True, kw_only=True)
-class Drain:
-    """A drain that is over: the cluster as it was listed before, what was forecast from that, and what happened."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """A drain that is over: the cluster as it was listed before, and what happened to pods from then on."""
 
     node: str
     pages: list[bytes]
-    forecast: Forecast
-    budgeted: frozenset[str] = frozenset()  # pods that a budget covers: they may be refused, and asked again later
     lacking: Mapping[str, int] = field(
         default_factory=dict
     )  # owner -> pods of drains before that it had still to replace when this one began
     events: list[PodEvent] = field(default_factory=list)
     seconds: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Drain:
+    """A drain that is over, and what was forecast from the cluster as it was listed before."""
+
+    node: str
+    pages: list[bytes]
+    forecast: Forecast
+    budgeted: frozenset[str] = frozenset()  # pods that a budget covers: they may be refused, and asked again later
+    lacking: Mapping[str, int] = field(default_factory=dict)
+    events: list[PodEvent] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def foretold(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drain:
+    """The drain beside what was forecast from its snapshot; pods of other namespaces are not watched."""
+    forecast = replace(forecast, pods=tuple(pod for pod in forecast.pods if pod.namespace == NAMESPACE))
+    budgets = snapshot.objects.budgets
+    budgeted = frozenset(
+        pod.key
+        for pod in snapshot.pods_on(happened.node)
+        if any(b.namespace == pod.namespace and b.selector.matches(pod.labels) for b in budgets)
+    )
+    return Drain(
+        node=happened.node,
+        pages=happened.pages,
+        forecast=forecast,
+        budgeted=budgeted,
+        lacking=happened.lacking,
+        events=happened.events,
+        seconds=happened.seconds,
+    )
 
 
 class Drainer:
@@ -153,56 +198,58 @@ class Drainer:
 
     def drain(self, node: str) -> Drain:
         """Lists, drains, waits until nothing moves any more, gives the node back, and waits again."""
-        pages = asyncio.run(self._pages())
-        snapshot = load_pages(pages)
+        happened = self.happened(node)
+        snapshot = load_pages(happened.pages)
         (forecast,) = simulate_drain(snapshot, [node], made_at="")
-        budgets = snapshot.objects.budgets
-        budgeted = frozenset(
-            pod.key
-            for pod in snapshot.pods_on(node)
-            if any(b.namespace == pod.namespace and b.selector.matches(pod.labels) for b in budgets)
-        )
-        drain = Drain(node=node, pages=pages, forecast=forecast, budgeted=budgeted, lacking=self._lacking())
-        listed = self.admin.get("/api/v1/pods")
-        watch = PodWatch(self.plane.client(), listed["metadata"]["resourceVersion"]).start(listed["items"])
-        began = time.time()
+        return foretold(happened, snapshot, forecast)
+
+    def happened(self, node: str) -> Happened:
+        """As `drain`, for who forecasts later from what was listed."""
+        pages, lacking = asyncio.run(self._pages()), self._lacking()
+        watch, began = self.watch(), time.time()
         self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
         self._engine(self, node)
         self.settle(watch)
-        drain.seconds = time.time() - began
-        drain.events = watch.close()
+        seconds, events = time.time() - began, list(watch.events)
         self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": False}})
-        self.settle()
-        return drain
+        self.settle(watch)
+        watch.close()
+        return Happened(node=node, pages=pages, lacking=lacking, events=events, seconds=seconds)
+
+    def watch(self) -> PodWatch:
+        """What happens to pods from now on; its owner closes it."""
+        listed = self.admin.get(PODS)
+        return PodWatch(self.plane.client(), listed["metadata"]["resourceVersion"]).start(listed["items"])
 
     def settle(self, watch: PodWatch | None = None, quiet_seconds: float = 1.5, patience_seconds: float = 90) -> None:
         """Until nothing has happened to any pod for a while: whoever is pending then stays so."""
+        if watch is None:
+            with closing(self.watch()) as own:
+                self.settle(own, quiet_seconds, patience_seconds)
+            return
         give_up = time.monotonic() + patience_seconds
-        last, since, jobs_until = "", time.monotonic(), time.monotonic() + _JOB_SECONDS
-        while time.monotonic() - since < quiet_seconds:
-            now = repr(
-                [
-                    (e["metadata"]["uid"], e["spec"].get("nodeName"), "deletionTimestamp" in e["metadata"], is_ready(e))
-                    for e in self.admin.list("/api/v1/pods")
-                ]
-            )
-            if now != last or (time.monotonic() < jobs_until and not self._jobs_are_back()):
-                last, since = now, time.monotonic()
+        since, jobs_until = time.monotonic(), time.monotonic() + _JOB_SECONDS
+        while True:
+            time.sleep(0.5)
+            if time.monotonic() < jobs_until and not self._jobs_are_back():
+                since = time.monotonic()
+            if time.monotonic() - max(since, watch.changed) > quiet_seconds:
+                # A watch may lag behind: what it has seen counts once a list says the same.
+                if watch.knows(self.admin.list(PODS)):
+                    return
+                since = time.monotonic()
             if time.monotonic() > give_up:
                 raise AssertionError("pods still come and go")
-            time.sleep(0.2)
 
     def _jobs_are_back(self) -> bool:
-        return not self._lacking() and not any(
-            job["status"].get("terminating") for job in self.admin.list("/apis/batch/v1/jobs")
-        )
+        return not self._lacking() and not any(job["status"].get("terminating") for job in self.admin.list(JOBS))
 
     def _lacking(self) -> dict[str, int]:
         """A Job waits ten seconds before it replaces an evicted pod, and twice as long each time that happens again."""
         absent = {
             f"Job {job['metadata']['namespace']}/{job['metadata']['name']}": job["spec"]["parallelism"]
             - job["status"].get("active", 0)
-            for job in self.admin.list("/apis/batch/v1/jobs")
+            for job in self.admin.list(JOBS)
         }
         return {owner: count for owner, count in absent.items() if count > 0}
 

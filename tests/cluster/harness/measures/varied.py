@@ -37,11 +37,13 @@ class VariedCluster:
         return tuple(node["metadata"]["name"] for node in self.nodes)
 
 
-def varied_cluster(seed: int, size: int = 0) -> VariedCluster:
-    """The cluster of this seed: so many nodes, or 8 to 14 of them; 30 to 70 % of their cpu requested."""
+def varied_cluster(seed: int, size: int = 0, *, fill: float = 1.0, is_uniform: bool = False) -> VariedCluster:
+    """The cluster of this seed: so many nodes, or 8 to 14 of them; 30 to 70 % of their cpu requested, or `fill` times
+    that. `is_uniform`: all nodes are like the first, but for names and zones."""
     chance = random.Random(seed)
     nodes = tuple(_nodes(chance, size))
-    wanted = chance.uniform(0.3, 0.7) * sum(int(node["status"]["allocatable"]["cpu"]) for node in nodes)
+    nodes = tuple(_like(nodes[0], each) for each in nodes) if is_uniform else nodes
+    wanted = fill * chance.uniform(0.3, 0.7) * sum(int(node["status"]["allocatable"]["cpu"]) for node in nodes)
     return VariedCluster(seed=seed, nodes=nodes, workloads=(*_preliminaries(), *_workloads(chance, wanted)))
 
 
@@ -66,6 +68,12 @@ def _nodes(chance: random.Random, size: int) -> Iterator[Object]:
             taints=taints,
             images=images,
         )
+
+
+def _like(first: Object, each: Object) -> Object:
+    own = {key: each["metadata"]["labels"][key] for key in (HOSTNAME, ZONE)}
+    meta = {**each["metadata"], "labels": {**first["metadata"]["labels"], **own}}
+    return {**each, "metadata": meta, "spec": {"taints": []}, "status": first["status"]}
 
 
 def node(

@@ -1,0 +1,37 @@
+"""Whether kube-scheduler places pods in batches: a pod that follows one of its kind within half a second, and does not
+fit beside it, then gets the next node of that one's list, without a search of its own.
+
+The default profile never does so, because PodTopologySpread signs no pod as long as it has default constraints.
+Sources: computeBatchablePlugins and SignPod in pkg/scheduler/framework/runtime/framework.go, batch.go beside it, and
+SignPod of the plugins, v1.36."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.model.pod import Pod
+from scheduler_core.plugins import IN_TREE
+
+_POINTS: Final = ("preFilter", "filter", "preScore", "score")
+# The plugins that do not sign every pod.
+_REFUSES: Final[Mapping[str, Callable[[Any, Pod], bool]]] = {
+    "PodTopologySpread": lambda plugin, pod: bool(plugin.defaults or pod.spec.topology_spread),
+    "InterPodAffinity": lambda _, pod: bool(pod.spec.pod_affinity or pod.spec.pod_anti_affinity),
+    "DynamicResources": lambda _, pod: bool(pod.spec.resource_claims),
+}
+
+
+def batches(scheduler: Scheduler, pod: Pod) -> bool:
+    """Whether pods like this one may be placed in batches. Plugins outside the tree are taken to sign none."""
+    if scheduler.extenders or not scheduler.kube_version.opportunistic_batching:
+        return False
+    try:
+        plugins = scheduler.runner(pod).plugins
+    except NoProfileError:
+        return False
+    signers = {plugin.name: plugin for point in _POINTS for plugin in plugins.at(point)}
+    return all(name in IN_TREE for name in signers) and not any(
+        refuses(signers[name], pod) for name, refuses in _REFUSES.items() if name in signers
+    )

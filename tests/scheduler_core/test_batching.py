@@ -1,0 +1,80 @@
+"""Where kube-scheduler places alike pods in batches, a forecast says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_core.batching import batches
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.cycle import Scheduler
+from scheduler_core.framework.verdict import SUCCESS
+from scheduler_core.simulation.drain import simulate_drain
+from scheduler_core.snapshot.loading import load_objects
+from tests.scheduler_core.simulation.test_drain import a_node, a_pod
+
+Manifest = dict[str, Any]
+NO_DEFAULTS = {"name": "PodTopologySpread", "args": {"defaultingType": "List", "defaultConstraints": []}}
+UNSPREAD: Manifest = {"profiles": [{"pluginConfig": [NO_DEFAULTS]}]}
+WITHOUT: Manifest = {"profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}}]}
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+NEAR = {"podAffinityTerm": {"topologyKey": "zone", "labelSelector": {}}, "weight": 1}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "version", "spec", "is_batched"),
+    [
+        pytest.param({}, "1.36", {}, False, id="the default profile has default constraints"),
+        pytest.param(UNSPREAD, "1.36", {}, True, id="none by configuration"),
+        pytest.param(UNSPREAD, "1.34", {}, False, id="before batching"),
+        pytest.param(WITHOUT, "1.36", {}, True, id="without the plugin"),
+        pytest.param(
+            {**UNSPREAD, "extenders": [{"urlPrefix": "http://x", "filterVerb": "f"}]}, "1.36", {}, False, id="extender"
+        ),
+        pytest.param(
+            UNSPREAD, "1.36", {"topologySpreadConstraints": [SPREAD]}, False, id="the pod has constraints of its own"
+        ),
+        pytest.param(
+            WITHOUT, "1.36", {"topologySpreadConstraints": [SPREAD]}, True, id="which nobody reads without the plugin"
+        ),
+        pytest.param(
+            UNSPREAD,
+            "1.36",
+            {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [NEAR]}}},
+            False,
+            id="the pod has anti-affinity",
+        ),
+        pytest.param(UNSPREAD, "1.36", {"schedulerName": "another"}, False, id="the pod is another scheduler's"),
+    ],
+)
+def test_which_pods_are_placed_in_batches(
+    configuration: Manifest, version: str, spec: Manifest, is_batched: bool
+) -> None:
+    pod = load_objects([a_pod("p", "", **spec)]).pending[0]
+    assert batches(Scheduler(Configuration.from_mapping(configuration), version), pod) is is_batched
+
+
+class Own:
+    """A plugin that signs nothing."""
+
+    name = "Own"
+
+    def filter(self, *_: Any) -> Any:
+        return SUCCESS
+
+
+def test_a_plugin_outside_the_tree_signs_no_pod() -> None:
+    profile = {**UNSPREAD["profiles"][0], "plugins": {"filter": {"enabled": [{"name": "Own"}]}}}
+    configuration = Configuration.from_mapping({"profiles": [profile]})
+    pod = load_objects([a_pod("p", "")]).pending[0]
+    assert not batches(Scheduler(configuration, plugins={"Own": lambda _args, _version: Own()}), pod)
+
+
+@pytest.mark.parametrize(("replicas", "is_said"), [(1, False), (2, True)])
+def test_a_forecast_says_that_alike_pods_are_placed_in_batches(replicas: int, is_said: bool) -> None:
+    objects = [*(a_node(f"n{n}") for n in range(4)), *(a_pod(f"p{n}", "n0", app="web") for n in range(replicas))]
+    (made,) = simulate_drain(
+        load_objects(objects), ["n0"], made_at="", configuration=Configuration.from_mapping(UNSPREAD)
+    )
+    assert any("places alike pods in batches" in note for note in made.notes) is is_said
