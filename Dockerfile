@@ -57,6 +57,9 @@ RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
       setuptools setuptools-*.dist-info \
       _distutils_hack distutils-precedence.pth \
  && find . -name '*.pyi' -delete
+# Symbols for debuggers, which some wheels carry.
+COPY mk/image/strip.py mk/image/strip.py
+RUN python mk/image/strip.py /opt/careen/lib
 # The root file system is read-only in the cluster: without bytecode in the image each start would compile everything
 # anew, in memory.
 RUN /opt/careen/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/careen/lib

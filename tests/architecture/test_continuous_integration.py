@@ -11,7 +11,7 @@ import pytest
 from tests.architecture.source_tree import ROOT
 from tests.patience import run
 
-PARTS = ("install", "check", "test", "explore", "storms", "crash-points", "test-cluster")
+PARTS = ("install", "check", "test", "explore", "storms", "crash-points", "test-image", "test-cluster")
 
 
 def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.CompletedProcess[str]:
