@@ -1,8 +1,8 @@
 """Takes symbols for debuggers out of shared libraries: `strip.py FOLDER` cuts every `*.so*` below it.
 
-The loader reads an ELF file by its program headers; the section headers and what only they name (`.debug_*`, `.symtab`) lie
-behind the last loaded segment in what linkers write, and are cut off there. Standard library only, for any machine:
-the slim base image has no binutils. A file that is no 64-bit little-endian ELF stays as it is."""
+The loader reads an ELF file by its program headers; the section headers and what only they name (`.debug_*`, `.symtab`)
+lie behind the last loaded segment in what linkers write, and are cut off there. Standard library only, for any
+machine: the slim base image has no binutils. A file that is no 64-bit little-endian ELF stays as it is."""
 
 from __future__ import annotations
 

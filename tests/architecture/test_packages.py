@@ -202,7 +202,12 @@ def scheduler_core_free_site() -> str:
 
 def pip(python: Path, index: type[Index], *words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     settings = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
-    settings |= {"PIP_INDEX_URL": index.address, "PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # type: ignore[attr-defined]
+    settings |= {
+        "PIP_INDEX_URL": index.address,
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_RETRIES": "0",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }  # type: ignore[attr-defined]
     return run([str(python), "-m", "pip", *words], cwd=cwd, env=settings)
 
 
