@@ -59,6 +59,9 @@ RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
  && find . -name '*.pyi' -delete
 # A SIGTERM that comes while Python itself starts waits until careen can answer it; else the pod would end as failed.
 RUN sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM |' /opt/careen/bin/careen /opt/careen/bin/kubectl-careen /opt/careen/bin/kured
+# Symbols for debuggers, which some wheels carry.
+COPY mk/image/strip.py mk/image/strip.py
+RUN python mk/image/strip.py /opt/careen/lib
 # The root file system is read-only in the cluster: without bytecode in the image each start would compile everything
 # anew, in memory.
 RUN /opt/careen/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/careen/lib

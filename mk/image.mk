@@ -35,7 +35,8 @@ image-gains: $(INSTALLED) ## what each removal of the Dockerfile saves, as the t
 
 .PHONY: test-image
 test-image: $(INSTALLED) ## builds the image with buildah on Debian's Python and runs it: commands, rights, forecast, size, bill of materials
-	$(PYTHON) -m pytest -q -p no:cacheprovider -m image tests/image $(TEST_FLAGS)
+	@tests/cluster/install-programs $(VENV) buildah mmdebstrap
+	$(PYTHON) -m pytest -q -p no:cacheprovider -m image -ra tests/image $(TEST_FLAGS)
 
 .PHONY: sbom
 sbom: ## the bill of materials of IMAGE, SPDX 2.3, into dist/careen.spdx.json; needs docker

@@ -1,12 +1,14 @@
-"""What a lock is made from: `lock_input.py run` for requirements.lock, `lock_input.py build` for requirements-build.lock.
+"""What a lock is made from: `lock_input.py run` for requirements.lock, `build` for requirements-build.lock.
 
-Both distributions of this repository count, and neither is asked of an index: whoever has their names there is not us."""
+Both distributions of this repository count, and neither is asked of an index: whoever has their names there is not us.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,7 +22,7 @@ def wanted(kind: str) -> list[str]:
         project["project"]["dependencies"] if kind == "run" else project["build-system"]["requires"]
         for project in PROJECTS
     ]
-    return [each for each in dict.fromkeys(sum(lists, [])) if _name(each) not in OURS]
+    return [each for each in dict.fromkeys(chain.from_iterable(lists)) if _name(each) not in OURS]
 
 
 def _name(requirement: str) -> str:

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def document(python: list[dict[str, Any]], debian: list[dict[str, Any]], created
         "name": f"careen-{version}",
         "documentNamespace": f"https://careen.dev/spdx/careen-{version}-{content}",
         "creationInfo": {
-            "created": created.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "created": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "creators": [f"Tool: careen-sbom-{version}"],
         },
         "packages": [image, *inside],
@@ -94,7 +94,7 @@ def _related(one: str, how: str, other: str) -> dict[str, str]:
 def main() -> int:
     """Prints the document."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    created = datetime.fromtimestamp(int(epoch), timezone.utc) if epoch else datetime.now(timezone.utc)
+    created = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
     status = Path("/var/lib/dpkg/status")
     debian = list(debian_packages(status.read_text())) if status.exists() else []
     json.dump(document(list(python_packages()), debian, created), sys.stdout, indent=1)

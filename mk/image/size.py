@@ -2,8 +2,8 @@
 
     size.py IMAGE BASE
 
-Both are OCI layouts on disk. Megabytes are 10⁶ bytes. Uncompressed is what a node stores, as `docker images` counts it; compressed is
-what the registry sends. A layer is ours if the base does not have it."""
+Both are OCI layouts on disk. Megabytes are 10⁶ bytes. Uncompressed is what a node stores, as `docker images` counts it;
+compressed is what the registry sends. A layer is ours if the base does not have it."""
 
 from __future__ import annotations
 

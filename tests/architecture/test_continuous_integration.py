@@ -18,6 +18,7 @@ PARTS = (
     "explore",
     "storms",
     "crash-points",
+    "test-image",
     "cluster-programs",
     "test-cluster",
     "test-nodes",

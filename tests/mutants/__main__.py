@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None, catalogue: Sequence[Mutant] = C
     runner = MutantRunner(made, limits, record=given.record, told=told)
     flags = ["-qq", "-s", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
     tests = [str(TESTS / part) for part in given.tests or PUT_TO] + [f"--ignore={TESTS / part}" for part in LEFT_OUT]
-    code = pytest.main([*flags, "-m", "not cluster", *tests], plugins=[runner])
+    code = pytest.main([*flags, "-m", "not cluster and not image", *tests], plugins=[runner])
     if len(outcomes) < len(made):
         print(f"the tests could not be run: pytest's exit code is {int(code)}", file=sys.stderr)
         return 2

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import subprocess
@@ -26,6 +27,9 @@ from tests.cluster.harness.machines.processes import Guardian, Program, free_por
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 BINARIES = REPOSITORY / ".cache" / "bin"
+# `make test-cluster-versions` tells the stories on other releases, "1.33" say.
+RELEASE = os.environ.get("CLUSTER_KUBERNETES", "")
+CONTROL_PLANE = BINARIES / (f"v{RELEASE}" if RELEASE else ".") / "controlplane"
 
 # Everything that is not the load under test acts as a cluster administrator: who may do what is a question that
 # only the agents' own ServiceAccount is asked.
@@ -153,7 +157,7 @@ class ControlPlane:
         here = f"http://127.0.0.1:{self._etcd_port}"
         self._start(
             "etcd",
-            *(str(BINARIES / "controlplane"), "etcd", "--data-dir", str(self.folder / "etcd")),
+            *(str(CONTROL_PLANE), "etcd", "--data-dir", str(self.folder / "etcd")),
             *("--listen-client-urls", here, "--advertise-client-urls", here),
             *("--listen-peer-urls", f"http://127.0.0.1:{free_port()}"),
             *("--unsafe-no-fsync", "--log-level", "error"),
@@ -163,7 +167,7 @@ class ControlPlane:
         """Starts it and waits until it is ready. Also after `stop_api_server`."""
         self._start(
             "apiserver",
-            *(str(BINARIES / "controlplane"), "apiserver", f"--etcd-servers=http://127.0.0.1:{self._etcd_port}"),
+            *(str(CONTROL_PLANE), "apiserver", f"--etcd-servers=http://127.0.0.1:{self._etcd_port}"),
             *(f"--secure-port={self.port}", "--bind-address=127.0.0.1", "--endpoint-reconciler-type=none"),
             *(f"--cert-dir={self.folder / 'certs'}", "--service-account-issuer=https://kubernetes.default.svc"),
             f"--service-account-signing-key-file={self.folder / 'service-accounts.key'}",
@@ -200,7 +204,7 @@ class ControlPlane:
     def _start_the_rest(self) -> None:
         self._start(
             "controllers",
-            *(str(BINARIES / "controlplane"), "kcm", f"--kubeconfig={self.folder / 'controllers.kubeconfig'}"),
+            *(str(CONTROL_PLANE), "kcm", f"--kubeconfig={self.folder / 'controllers.kubeconfig'}"),
             *("--leader-elect=false", "--secure-port=0", f"--root-ca-file={self.certificate_authority}"),
             f"--service-account-private-key-file={self.folder / 'service-accounts.key'}",
             "--controllers=*,-cloud-node-lifecycle-controller,-service-lb-controller,-node-route-controller",
@@ -223,7 +227,7 @@ class ControlPlane:
         few = ("env", f"GOMAXPROCS={self._scheduler_processors}") if self._scheduler_processors else ()
         self._start(
             "scheduler",
-            *(*few, str(BINARIES / "controlplane"), "scheduler", f"--config={self.folder / 'scheduler.yaml'}", "--v=2"),
+            *(*few, str(CONTROL_PLANE), "scheduler", f"--config={self.folder / 'scheduler.yaml'}", "--v=2"),
             "--secure-port=0",
         )
 
@@ -309,9 +313,10 @@ def a_control_plane(
 
 
 def require_binaries() -> None:
-    missing = [name for name in ("controlplane", "kwok") if not (BINARIES / name).exists()]
+    missing = [path.name for path in (CONTROL_PLANE, BINARIES / "kwok") if not path.exists()]
     if missing:
-        raise RuntimeError(f"{', '.join(missing)} not built: run `make test-cluster`, which builds into {BINARIES}")
+        how = f"make test-cluster-versions VERSIONS={RELEASE}" if RELEASE else "make test-cluster"
+        raise RuntimeError(f"{', '.join(missing)} not built: run `{how}`, which builds into {CONTROL_PLANE.parent}")
 
 
 def stages(pods: PodTimes) -> list[dict[str, Any]]:

@@ -1,0 +1,70 @@
+"""`make image-gains`: what each removal of the Dockerfile saves, measured on what is installed here, as a table.
+
+A removal saves its files and the bytecode that the image would have of them. Megabytes are 10⁶ bytes."""
+
+from __future__ import annotations
+
+import marshal
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+_HEADER = 16  # bytes before the code in a .pyc
+
+
+def main() -> int:
+    """Prints a row for each line of the Dockerfile's list, the largest first, and the type stubs."""
+    site = Path(sysconfig.get_paths()["purelib"])
+    rows = {line: sum(map(weight, files(site, line))) for line in removals()}
+    rows["*.pyi, wherever they are"] = sum(path.stat().st_size for path in installed(site) if path.suffix == ".pyi")
+    print("| removed from site-packages | MB |\n|---|---|")
+    for line, size in sorted(rows.items(), key=lambda row: -row[1]):
+        print(f"| `{line}` | {size / 1e6:.1f} |")
+    print(f"| all | {sum(rows.values()) / 1e6:.1f} |")
+    return 0
+
+
+def removals() -> list[str]:
+    """The lines of `rm -rf` in the Dockerfile, each of one or more patterns."""
+    dockerfile = (Path(__file__).resolve().parents[2] / "Dockerfile").read_text()
+    (text,) = re.findall(r"site-packages && rm -rf((?: \\\n {6}[^\\\n]*[^\\\s])+)", dockerfile)
+    return re.findall(r"^ {6}([^\\\n]*[^\\\s])", text, re.MULTILINE)
+
+
+def installed(site: Path) -> Iterator[Path]:
+    """Files of the locked packages; what only the tests need is not in the image to begin with."""
+    lock = (Path(__file__).resolve().parents[2] / "requirements.lock").read_text()
+    names = {name.replace("-", "_").lower() for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
+    for top in site.iterdir():
+        if top.name.lower() in names:
+            yield from (path for path in top.rglob("*") if path.is_file())
+
+
+def files(site: Path, line: str) -> Iterator[Path]:
+    """What the shell would remove."""
+    for pattern in line.split():
+        for top in site.glob(pattern.rstrip("/")):
+            if top.is_dir():
+                yield from (path for path in top.rglob("*") if path.is_file())
+            elif not pattern.endswith("/"):
+                yield top
+
+
+def weight(path: Path) -> int:
+    """Bytes of the file and of its bytecode; bytecode that lies there already is counted with its source."""
+    if path.suffix == ".pyc":
+        return 0
+    size = path.stat().st_size
+    if path.suffix != ".py":
+        return size
+    try:
+        code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):  # templates and tests of what must not compile
+        return size
+    return size + _HEADER + len(marshal.dumps(code))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""Takes symbols for debuggers out of shared libraries: `strip.py FOLDER` cuts every `*.so*` below it.
+
+The loader reads an ELF file by its program headers; the section headers and what only they name (`.debug_*`, `.symtab`)
+lie behind the last loaded segment in what linkers write, and are cut off there. Standard library only, for any
+machine: the slim base image has no binutils. A file that is no 64-bit little-endian ELF stays as it is."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+
+_MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little-endian
+_PROGRAM_HEADERS = struct.Struct("<32xQ")  # e_phoff
+_COUNTS = struct.Struct("<54xHH")  # e_phentsize, e_phnum
+_SEGMENT = struct.Struct("<8xQ16xQ")  # p_offset, p_filesz
+_SECTIONS_AT, _SECTION_COUNTS_AT = 40, 60  # e_shoff; e_shnum and e_shstrndx
+
+
+def stripped(library: bytes) -> bytes:
+    """The library without what no segment holds."""
+    if not library.startswith(_MAGIC):
+        return library
+    (first,) = _PROGRAM_HEADERS.unpack_from(library)
+    size, count = _COUNTS.unpack_from(library)
+    ends = [sum(_SEGMENT.unpack_from(library, first + number * size)) for number in range(count)]
+    kept = bytearray(library[: max([first + size * count, *ends])])
+    struct.pack_into("<Q", kept, _SECTIONS_AT, 0)
+    struct.pack_into("<HH", kept, _SECTION_COUNTS_AT, 0, 0)
+    return bytes(kept)
+
+
+def main(folder: Path) -> int:
+    """Prints how much went."""
+    gone = 0
+    for path in sorted(folder.rglob("*.so*")):
+        if path.is_file() and not path.is_symlink():
+            before = path.read_bytes()
+            after = stripped(before)
+            path.write_bytes(after)
+            gone += len(before) - len(after)
+    print(f"stripped {gone / 1e6:.1f} MB below {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,27 @@
+# The same stories on other releases of Kubernetes. tests/controlplane/pin wrote their module files.
+
+VERSIONS ?= 1.33 1.37
+# What differs between releases: who may write what, policies in CEL, and a roll-out from the need to the hand-back.
+VERSION_STORIES ?= tests/cluster/test_rollout.py tests/cluster/test_admission.py
+
+# The release that a module file names.
+release = $(shell sed -nE 's/^\tk8s.io.kubernetes (v[0-9.]+)$$/\1/p' tests/controlplane/v$1.mod)
+
+.PHONY: test-cluster-versions
+test-cluster-versions: $(INSTALLED) $(KWOK) $(VERSIONS:%=.cache/bin/v%/controlplane) ## a roll-out and the admission policies on VERSIONS='1.33 1.37' of the control plane
+	@for version in $(VERSIONS); do \
+		echo "== Kubernetes $$version"; \
+		CLUSTER_KUBERNETES=$$version PATH="$(CURDIR)/$(VENV)/bin:$$PATH" \
+			$(PYTHON) -m pytest -m cluster -p no:cacheprovider -n $(CLUSTER_WORKERS) --dist worksteal -ra --durations=3 $(VERSION_STORIES); \
+	done
+
+.cache/bin/v%/controlplane: tests/controlplane/main.go tests/controlplane/v%.mod tests/controlplane/v%.sum | $(INSTALLED)
+	@tests/cluster/install-programs $(VENV) go
+	@mkdir -p $(@D)
+	@echo "building the control plane $(call release,$*) (3 to 4 minutes the first time)"
+	$(call controlplane,$(call release,$*),v$*.mod)
+
+# `make test-python PYTHON3=python3.13`: the tests on another Python than the image's, in an environment of its own.
+.PHONY: test-python
+test-python: ## `make test` on the Python of PYTHON3=python3.13, in .cache
+	$(MAKE) test VENV=.cache/venv-$(shell $(PYTHON3) -c 'import sys; print("%d.%d" % sys.version_info[:2])')

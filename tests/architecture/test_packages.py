@@ -1,0 +1,267 @@
+"""What others install: the distributions careen and scheduler_core, built here as `make dist` builds them."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+import tomllib
+import venv
+import zipfile
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+import scheduler_core
+from tests.architecture.source_tree import ROOT
+from tests.patience import run
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+HOME = {"careen": ROOT, "scheduler_core": ROOT / "scheduler_core"}
+NAMES = sorted(HOME)
+SOURCE = PROJECT["urls"]["Source"]
+
+
+@pytest.fixture(scope="session")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both wheels and both sdists."""
+    folder = tmp_path_factory.mktemp("dist")
+    for home in HOME.values():
+        built(home, folder)
+    return folder
+
+
+def built(home: Path, folder: Path, *kinds: str) -> None:
+    done = run([sys.executable, "-m", "hatchling", "build", "--directory", str(folder), *kinds], cwd=home)
+    assert done.returncode == 0, done.stderr
+
+
+def wheel(dist: Path, name: str) -> Path:
+    (path,) = dist.glob(f"{name}-*.whl")
+    return path
+
+
+def sdist(dist: Path, name: str) -> Path:
+    (path,) = dist.glob(f"{name}-*.tar.gz")
+    return path
+
+
+def metadata(dist: Path, name: str) -> Message:
+    with zipfile.ZipFile(wheel(dist, name)) as archive:
+        (path,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(path))
+
+
+def test_twine_finds_nothing_to_say(dist: Path) -> None:
+    done = run([sys.executable, "-m", "twine", "check", "--strict", *map(str, sorted(dist.iterdir()))])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_of_an_index_has_what_a_visitor_looks_for(dist: Path, name: str) -> None:
+    said = metadata(dist, name)
+    assert said["License-Expression"] == "Apache-2.0"
+    assert said["Requires-Python"] == ">=3.11"
+    urls = dict(each.split(", ") for each in said.get_all("Project-URL"))
+    assert set(urls) == {"Homepage", "Documentation", "Source", "Changelog"}
+    classifiers = said.get_all("Classifier")
+    assert {"Programming Language :: Python :: 3.11", "Topic :: System :: Clustering"} <= set(classifiers)
+    assert not [each for each in classifiers if each.startswith("License ::")]  # the expression says it
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_of_the_long_description_leads_somewhere(dist: Path, name: str) -> None:
+    text = metadata(dist, name).get_payload()
+    assert isinstance(text, str)
+    links = re.findall(r"\]\(([^)\s]+)", text)
+    assert len(links) >= 1
+    assert [link for link in links if not link.startswith("https://")] == []
+    ours = [link.removeprefix(f"{SOURCE}/").split("#")[0] for link in links if link.startswith(SOURCE)]
+    assert ours
+    assert [path for path in ours if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_wheel_has_the_sources_of_its_package_and_no_others(dist: Path, name: str) -> None:
+    top = ROOT / "operator" if name == "careen" else ROOT
+    kept = {*(top / name).rglob("*.py"), top / name / "py.typed"}
+    with zipfile.ZipFile(wheel(dist, name)) as archive:
+        inside = {each for each in archive.namelist() if ".dist-info/" not in each}
+    assert inside == {str(path.relative_to(top)) for path in kept if path.exists()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_sdist_makes_the_same_wheel(dist: Path, name: str, tmp_path: Path) -> None:
+    with tarfile.open(sdist(dist, name)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (home,) = tmp_path.iterdir()
+    built(home, tmp_path / "out", "--target", "wheel")
+    assert wheel(tmp_path / "out", name).read_bytes() == wheel(dist, name).read_bytes()
+
+
+def test_the_sdist_of_careen_is_the_repository(dist: Path) -> None:
+    """Whoever has it can run the tests, build the image, and install the library that careen needs from it."""
+    tracked = run(["git", "ls-files"], cwd=ROOT)
+    if tracked.returncode != 0:
+        pytest.skip("this is no checkout")
+    with tarfile.open(sdist(dist, "careen")) as archive:
+        inside = {member.name.split("/", 1)[1] for member in archive if member.isfile()}
+    wanted = {path for path in tracked.stdout.splitlines() if (ROOT / path).is_file()}
+    assert wanted - inside <= {".git-blame-ignore-revs"}
+    assert {path for path in inside if path.startswith((".venv/", ".cache/", "dist/"))} == set()
+
+
+def test_careen_wants_the_library_in_the_very_version_that_is_here(dist: Path) -> None:
+    assert f"scheduler-core=={scheduler_core.__version__}" in {
+        each.replace("_", "-") for each in metadata(dist, "careen").get_all("Requires-Dist")
+    }
+    assert metadata(dist, "scheduler_core")["Version"] == scheduler_core.__version__
+
+
+def test_the_licence_of_the_library_is_that_of_the_repository() -> None:
+    assert (ROOT / "scheduler_core" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+# ---- nobody's scheduler_core but ours ----
+
+
+class Index(http.server.BaseHTTPRequestHandler):
+    """Somebody else owns the name: the index offers a newer scheduler_core, which is not ours."""
+
+    asked: list[str]
+    wrong: Path
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if self.path.startswith("/simple/scheduler-core"):
+            page = f'<!DOCTYPE html><a href="/{self.wrong.name}">{self.wrong.name}</a>'.encode()
+            self._answer(page, "text/html")
+        elif self.path == f"/{self.wrong.name}":
+            self._answer(self.wrong.read_bytes(), "application/zip")
+        else:
+            self.send_error(404)
+
+    def _answer(self, body: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[type[Index]]:
+    """The handler of a listening index; `address` is where."""
+    version = scheduler_core.__version__
+    wrong = tmp_path / f"scheduler_core-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(wrong, "w") as archive:
+        info = f"scheduler_core-{version}.dist-info"
+        archive.writestr("scheduler_core/__init__.py", "raise SystemExit('not ours')\n")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: scheduler-core\nVersion: {version}\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    handler = type("OneIndex", (Index,), {"asked": [], "wrong": wrong})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    handler.address = f"http://127.0.0.1:{server.server_address[1]}/simple"  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield handler
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """The python of a virtual environment that sees what is installed here, but neither careen nor the library."""
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    (site,) = home.glob("lib/python3*/site-packages")
+    for each in Path(scheduler_core_free_site()).iterdir():
+        known = each.name.lower().startswith(("careen", "scheduler_core", "_careen", "_scheduler_core", "pip"))
+        if not known and not (site / each.name).exists():
+            (site / each.name).symlink_to(each)
+    return python
+
+
+def scheduler_core_free_site() -> str:
+    import click
+
+    return str(Path(click.__file__).parents[1])
+
+
+def pip(python: Path, index: type[Index], *words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    settings = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
+    settings |= {
+        "PIP_INDEX_URL": index.address,
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_RETRIES": "0",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }  # type: ignore[attr-defined]
+    return run([str(python), "-m", "pip", *words], cwd=cwd, env=settings)
+
+
+def installed_words() -> list[str]:
+    """The arguments of the `pip install` of `make install` that installs this repository."""
+    (line,) = re.findall(r"-m pip install (--quiet .*--editable .*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return [word for word in line.split() if word != "--quiet"]
+
+
+def test_make_install_takes_the_library_from_here_whatever_an_index_offers(
+    index: type[Index], empty: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "source"
+    shutil.copytree(
+        ROOT,
+        copy,
+        ignore=lambda folder, names: (
+            {each for each in names if each in {".git", ".venv", ".cache", "tests", "__pycache__"}}
+            | (set(names) if Path(folder).name == ".cache" else set())
+        ),
+    )
+    words = installed_words()
+    until = words.index("--group")
+    # The build's tools come from what is installed here, as everything else does: the index has none of it.
+    done = pip(empty, index, "install", "--no-build-isolation", *words[:until], cwd=copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = run(
+        [str(empty), "-c", "import scheduler_core, careen, drydock; print(scheduler_core.__file__)"], cwd=tmp_path
+    )
+    assert said.stdout.strip() == str(copy / "scheduler_core" / "__init__.py"), said.stderr
+    assert index.asked == []
+
+
+def test_without_naming_the_library_pip_would_have_taken_the_wrong_one(index: type[Index], empty: Path) -> None:
+    """What the test above would see if the Makefile named careen alone."""
+    done = pip(empty, index, "install", "--no-build-isolation", "--dry-run", ".")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any(path.startswith("/simple/scheduler-core") for path in index.asked)
+
+
+def test_both_wheels_named_together_need_no_index_for_each_other(
+    dist: Path, index: type[Index], empty: Path, tmp_path: Path
+) -> None:
+    done = pip(empty, index, "install", *(str(wheel(dist, name)) for name in NAMES))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert index.asked == []
+    said = run([str(empty), "-m", "scheduler_core", "--version"], cwd=tmp_path)
+    assert said.stdout == f"scheduler_core, version {scheduler_core.__version__}\n"
+
+
+def test_the_lock_asks_for_nothing_that_is_ours() -> None:
+    for kind in ("run", "build"):
+        said = run([sys.executable, str(ROOT / "mk" / "lock_input.py"), kind])
+        assert said.returncode == 0, said.stderr
+        assert said.stdout.splitlines()
+        assert not re.search(r"scheduler.core|careen", said.stdout)
+    assert "pyproject.toml" not in re.findall(r"\$\(COMPILE\).*", (ROOT / "mk" / "image.mk").read_text())[-1]

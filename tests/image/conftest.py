@@ -1,0 +1,82 @@
+"""The image, built from the Dockerfile by mk/image/build, and a container of it to run programs in.
+
+buildah runs them with chroot isolation: the computer's network, the image's files and the user that the image names."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import run
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGE = "localhost/careen:tested"
+BASE = "localhost/careen-base:debian"
+
+
+@dataclass(frozen=True)
+class Container:
+    """One that stays as it is: each program runs on the same files."""
+
+    name: str
+    config: dict[str, Any]  # OCI's: Entrypoint, Cmd, User, Env, Labels
+
+    def run(
+        self, *arguments: str, stdin: str = "", volumes: dict[Path, str] | None = None, env: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """As `docker run IMAGE ARGUMENTS`: the entry point, with CMD where there are no arguments."""
+        words = [*self.config["Entrypoint"], *(arguments or self.config["Cmd"])]
+        return self.program(*words, stdin=stdin, volumes=volumes, env=env)
+
+    def program(
+        self, *words: str, stdin: str = "", volumes: dict[Path, str] | None = None, env: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """As `docker run --entrypoint`."""
+        given = [f"--volume={outside}:{inside}:ro" for outside, inside in (volumes or {}).items()]
+        settings = [f"--env={each}" for each in env]
+        return buildah("run", "--isolation", "chroot", *given, *settings, self.name, "--", *words, stdin=stdin)
+
+    def ok(self, *words: str, **how: Any) -> str:
+        """What a program that succeeds prints."""
+        done = self.program(*words, **how)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+def buildah(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return run([str(ROOT / "mk" / "image" / "buildah"), *words], input=stdin)
+
+
+def printed(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def image() -> str:
+    if missing := [each for each in ("buildah", "mmdebstrap") if shutil.which(each) is None]:
+        pytest.skip(f"SKIPPED: {' and '.join(missing)} not installed; on Debian: apt-get install {' '.join(missing)}")
+    if os.geteuid() != 0:
+        pytest.skip("SKIPPED: buildah builds here as root only")
+    # It downloads and compiles: minutes, without a limit of its own.
+    done = subprocess.run(
+        [str(ROOT / "mk" / "image" / "build"), IMAGE, "debian"], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 0, "the build failed: see above"
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def container(image: str) -> Iterator[Container]:
+    config = json.loads(printed(buildah("inspect", "--type", "image", image)))["OCIv1"]["config"]
+    name = printed(buildah("from", "--pull-never", image))
+    yield Container(name, config)
+    buildah("rm", name)

@@ -1,0 +1,217 @@
+"""What is in the image works in the image: commands, forecast, messages; and it is as small as promised."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import apprise
+import pytest
+
+import scheduler_core
+from drydock.server.testing import server_in_thread, write_kubeconfig
+from scheduler_core.snapshot.dump import Header, write_dump
+from tests.image.conftest import BASE, ROOT, Container, buildah, printed
+
+pytestmark = pytest.mark.image
+
+MOST_MEGABYTES = 110  # our own layers
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+VERSION = PROJECT["version"]
+LIBRARY_VERSION = scheduler_core.__version__
+
+
+def test_help_lists_the_commands(container: Container) -> None:
+    done = container.run("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {"agent", "status", "why", "forecast", "plan"} <= set(re.findall(r"^  (\w+) ", done.stdout, re.MULTILINE))
+
+
+def test_status_without_a_cluster_says_what_to_give_it(container: Container) -> None:
+    done = container.run("status")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no cluster to ask" in done.stderr
+    assert "--kubeconfig FILE" in done.stderr
+
+
+def test_without_arguments_it_is_the_agent_which_says_what_it_misses(container: Container) -> None:
+    done = container.run()
+    assert done.returncode == 2
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "careen agent: the agent does not know which Node it serves: give --node-id" in done.stderr
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Iterator[Path]:
+    """Of an embedded API server with one node."""
+    path = tmp_path / "kubeconfig"
+    with server_in_thread() as server:
+        write_kubeconfig(path, server.url)
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+        server.seed({**node, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}})
+        daemonset = {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "careen", "namespace": "careen"},
+        }
+        labels = {"name": "careen"}
+        containers = [{"name": "agent", "image": "careen"}]
+        template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+        server.seed({**daemonset, "spec": {"selector": {"matchLabels": labels}, "template": template}})
+        path.chmod(0o644)  # the image's user is not ours
+        yield path
+
+
+def test_the_commands_for_people_read_a_kubeconfig_and_ask_the_cluster(container: Container, kubeconfig: Path) -> None:
+    volumes, env = {kubeconfig: "/tmp/kubeconfig"}, ("KUBECONFIG=/tmp/kubeconfig",)
+    done = container.run("status", volumes=volumes, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"^n1 +Idle", done.stdout, re.MULTILINE)
+    done = container.run("forecast", "n1", "--output", "json", volumes=volumes, env=env)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["forecasts"][0]["node"] == "n1"
+    plan = container.run("plan", volumes=volumes, env=env)
+    assert plan.returncode == 0, plan.stderr
+
+
+def test_a_forecast_computes_in_its_child(container: Container, tmp_path: Path) -> None:
+    """From a dump: the child loads numpy and its bundled libraries under the memory limit."""
+    path = tmp_path / "dump.json.gz"
+    nodes = [
+        {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}}}
+        for name in ("n1", "n2")
+    ]
+    requests = {"requests": {"cpu": "500m"}}
+    pod = {
+        "metadata": {
+            "name": "p",
+            "namespace": "shop",
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
+            ],
+        },
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i", "resources": requests}]},
+        "status": {"phase": "Running"},
+    }
+    lists = [
+        {"kind": "NodeList", "apiVersion": "v1", "items": nodes},
+        {"kind": "PodList", "apiVersion": "v1", "items": [pod]},
+    ]
+    with path.open("wb") as file:
+        header = Header(kube_version="v1.36.0", taken_at="2026-01-02T03:04:05Z")
+        write_dump(header, [json.dumps(each).encode() for each in lists], file)
+    path.chmod(0o644)
+    done = container.run("forecast", "n1", "--from", "/tmp/dump.json.gz", volumes={path: "/tmp/dump.json.gz"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"shop/p\b.*\bn2\b", done.stdout), done.stdout
+
+
+def test_scheduler_core_is_installed_as_itself(container: Container) -> None:
+    assert container.ok("python", "-m", "scheduler_core", "--version") == f"scheduler_core, version {LIBRARY_VERSION}\n"
+    assert container.ok("careen", "--version") == f"careen, version {VERSION}\n"
+
+
+def test_every_module_of_careen_and_of_the_library_loads(container: Container) -> None:
+    said = container.ok(
+        "python",
+        "-",
+        stdin="""
+import pkgutil
+from importlib import import_module
+count = 0
+for package in ("careen", "scheduler_core"):
+    for module in pkgutil.walk_packages(import_module(package).__path__, package + "."):
+        if not module.name.endswith(".__main__") and module.name != "careen.cli.demo":  # drydock stays in the source
+            import_module(module.name)
+            count += 1
+import kopf
+from prometheus_api_client import PrometheusConnect
+PrometheusConnect(url="http://127.0.0.1:9")
+print(count)
+""",
+    )
+    assert int(said) > 200
+
+
+def test_messages_reach_every_service_that_apprise_knows(container: Container) -> None:
+    """No notify URL of a user breaks because the image is small."""
+    program = "import apprise; print(*sorted(apprise.plugins.N_MGR.schemas()))"
+    inside = set(container.ok("python", "-c", program).split())
+    assert inside == set(apprise.plugins.N_MGR.schemas())
+    assert {"slack", "mailto", "discord", "msteams"} <= inside
+    sends = "import apprise; print(apprise.Apprise().add('slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ'))"
+    assert container.ok("python", "-c", sends) == "True\n"
+
+
+def test_it_runs_as_nobody_in_particular(container: Container) -> None:
+    assert container.config["User"] == "65532:65532"
+    assert container.ok("id", "-u") == "65532\n"
+
+
+def test_every_start_finds_its_bytecode(container: Container) -> None:
+    """The root file system is read-only: what is not compiled in the image is compiled at each start, in memory."""
+    said = container.ok(
+        "python",
+        "-",
+        stdin="""
+import importlib.util, pathlib, sys, sysconfig
+import careen.agent.handlers, careen.cli.agent
+files = {module.__spec__.origin for module in list(sys.modules.values()) if getattr(module, "__spec__", None)}
+sources = [pathlib.Path(file) for file in files if str(file).endswith(".py")]
+site = pathlib.Path(sysconfig.get_path("purelib"))
+sources += site.rglob("*.py")
+missing = [str(path) for path in sources if not pathlib.Path(importlib.util.cache_from_source(path)).exists()]
+orphans = [str(path) for path in site.rglob("*.pyc")
+           if not pathlib.Path(importlib.util.source_from_cache(path)).exists()]
+print(len(sources) > 1000, missing[:5], orphans[:5])
+""",
+    )
+    assert said == "True [] []\n"
+
+
+def test_nothing_of_the_computer_that_built_it_is_left_in_it(container: Container) -> None:
+    found = container.program("ls", "/etc/pip.conf", "/source", "/tmp/wheel", "/opt/build")
+    assert found.stdout == ""
+    assert container.ok("ls", "/opt/careen/bin").split() == sorted(
+        {"python", "python3", "python3.11", *PROJECT["scripts"]}
+    )
+
+
+def test_the_labels_say_what_it_is_and_where_it_comes_from(container: Container) -> None:
+    labels = container.config["Labels"]
+    prefix = "org.opencontainers.image."
+    assert {key.removeprefix(prefix) for key in labels if key.startswith(prefix)} >= {
+        *("title", "description", "version", "licenses", "url", "source", "documentation", "base.name")
+    }
+    assert labels[prefix + "version"] == VERSION
+    assert labels[prefix + "base.name"] == BASE
+
+
+def test_our_own_layers_are_small(image: str, tmp_path: Path) -> None:
+    for name, folder in ((image, "image"), (BASE, "base")):
+        printed(buildah("push", "--quiet", "--compression-format", "gzip", name, f"oci:{tmp_path / folder}"))
+    told = subprocess.run(
+        [sys.executable, str(ROOT / "mk" / "image" / "size.py"), str(tmp_path / "image"), str(tmp_path / "base")],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+    print(told)
+    (ours,) = re.findall(r"^our own layers: +([\d.]+) MB, compressed +[\d.]+ MB", told, re.MULTILINE)
+    assert 50 < float(ours) <= MOST_MEGABYTES, told
+
+
+def test_the_bill_of_materials_names_what_is_installed_and_nothing_else(container: Container) -> None:
+    sbom = json.loads(container.ok("python", "-", stdin=(ROOT / "mk" / "image" / "sbom.py").read_text()))
+    purls = {ref["referenceLocator"] for package in sbom["packages"] for ref in package.get("externalRefs", [])}
+    assert {f"pkg:pypi/careen@{VERSION}", f"pkg:pypi/scheduler-core@{LIBRARY_VERSION}"} <= purls
+    assert any(purl.startswith("pkg:deb/debian/libc6@") for purl in purls)
+    locked = dict(re.findall(r"^([\w.-]+)==(\S+) ", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    inside = {purl.removeprefix("pkg:pypi/").split("@")[0] for purl in purls if purl.startswith("pkg:pypi/")}
+    gone = {"aiohttp-retry", "dateparser", "markdown-it-py", "mdurl", "pygments", "pytz", "regex", "tzlocal"}
+    assert inside == (set(locked) - gone) | {"careen", "scheduler-core"}
