@@ -130,9 +130,8 @@ def test_a_roll_out_under_kureds_roles_and_arguments_comes_to_its_end(kureds: In
         "a right is missing: get configmaps kube-system/careen; without it no ConfigMap is read",
         "a right is missing: list nodes; without it each Node is read by itself",
         "a right is missing: patch daemonsets.apps kube-system/kured; without it claims are written into the lock",
-        'add to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}',
-        "add to a Role in kube-system: "
-        '- {apiGroups: [""], resources: [configmaps], resourceNames: [careen], verbs: [get]}',
+        'to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}',
+        'to a Role in kube-system: - {apiGroups: [""], resources: [configmaps], resourceNames: [careen], verbs: [get]}',
         "no drain is forecast",
         "no Events are posted there",
     ):

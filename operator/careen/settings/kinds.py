@@ -21,6 +21,7 @@ from careen.core.facts.policy import Budget, BudgetKind
 from careen.core.facts.selectors import Selector
 from careen.services import notification_urls
 from careen.services.prometheus import without_login
+from careen.settings.go_regexp import GoRegexp, in_python
 from scheduler_core.model.labels import is_label_key, is_label_value
 from scheduler_core.values import Value
 
@@ -41,12 +42,24 @@ class Kind(Value, kw_only=True):
     told: Callable[[str], str] = lambda text: text
     """What was written, for sentences about it: without what is secret."""
     show: Callable[[Any], str] = str
+    may_begin_with_a_quote: bool = False
+    """Whether quotes around the whole may be meant; else they are a slip of YAML's, as in `--notify-url=""`."""
+    remark: Callable[[str], str] = lambda _: ""
+    """What to tell about a text that is taken otherwise than it is written."""
 
     def shown(self, value: Any) -> str:
         """The value as a person would write it."""
         if self.many:
             return ",".join(self.show(each) for each in value)
         return "" if value is None else self.show(value)
+
+
+def unquoted(text: str, kind: Kind) -> str:
+    """Without a pair of quotes around the whole: in a manifest `- --notify-url=""` hands two quotes over, and kured's
+    own comments are written so."""
+    inside = text[1:-1]
+    is_pair = len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'" and text[0] not in inside
+    return inside if is_pair and not (inside and kind.may_begin_with_a_quote) else text
 
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
@@ -56,9 +69,13 @@ _LONGEST_SECONDS = 290 * 365.25 * 86400
 
 
 def duration(text: str) -> float:
-    """Seconds, from Go's notation: `1h30m`, `90s`, `1.5h`, `0`."""
-    if text == "0":
+    """Seconds, from Go's notation: `1h30m`, `90s`, `1.5h`, `+5m`, `0`."""
+    text = text.removeprefix("+")
+    if text.startswith("-") and duration(text[1:]):
+        raise ValueError("expected a duration that is not negative; 0 goes without a unit")
+    if text in ("0", "-0"):
         return 0.0
+    text = text.removeprefix("-")  # what is nothing has no sign
     if not re.fullmatch(f"(?:{_DURATION_PART.pattern})+", text, re.ASCII):
         raise ValueError("expected a duration such as 90s, 5m or 1h30m (a unit is needed; only 0 goes without)")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
@@ -102,11 +119,28 @@ def integer(lowest: int, highest: int = 2**31 - 1) -> Callable[[str], int]:
     """A whole number between bounds."""
 
     def parse(text: str) -> int:
-        if not re.fullmatch(r"[+-]?\d+", text) or not lowest <= int(text) <= highest:
+        try:
+            # As pflag reads it, but for 010, which would be 8.
+            number = (
+                int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else int(text, 0) if text.isascii() else None
+            )
+        except ValueError:
+            number = None
+        if number is None or not lowest <= number <= highest:
             raise ValueError(f"expected a whole number from {lowest} to {highest}")
-        return int(text)
+        return number
 
     return parse
+
+
+def at_once(text: str) -> int:
+    """How many nodes at once."""
+    if text.lstrip("+-").strip("0") == "" and text:
+        raise ValueError(
+            "expected a whole number from 1 on: with 0 nodes at once none would ever reboot (kured takes 0 for 1). "
+            "Give 1; `careen lock pause` stops a roll-out"
+        )
+    return integer(1)(text)
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
@@ -121,16 +155,22 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def regexp(text: str) -> re.Pattern[str] | None:
-    """A regular expression; empty is none. Go's RE2 syntax and Python's agree on what alert names need."""
+    """A regular expression as Go reads it, for Python; empty is none."""
     try:
         with warnings.catch_warnings():
-            # `[[:alpha:]]` means something in Go, and nothing that anybody wants in Python, which only warns.
+            # What Python will read in another way one day.
             warnings.simplefilter("error")
-            return re.compile(text) if text else None
+            return re.compile(in_python(text)) if text else None
     except (re.error, Warning) as error:
         raise ValueError(f"expected a regular expression: {error}") from error
     except (RecursionError, OverflowError):
         raise ValueError("expected a regular expression, and a shorter one") from None
+
+
+def go_regexp(text: str) -> GoRegexp | None:
+    """The same, with the words it was written in."""
+    pattern = regexp(text)
+    return GoRegexp(text, pattern) if pattern else None
 
 
 _QUANTITY = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
@@ -269,6 +309,19 @@ def label(text: str) -> tuple[str, str]:
     return key, value
 
 
+def kureds_label(text: str) -> tuple[str, str]:
+    """The same as kured takes it: what follows a second `=`, which no value can hold, is cut off."""
+    return label("=".join(text.split("=")[:2]))
+
+
+def second_equals(text: str) -> str:
+    """Which labels were cut."""
+    cut = [part for part in comma_separated(text) if part.count("=") > 1]
+    return (
+        f"of {', '.join(cut)} what follows the second = is left out, as by kured: no label can hold it" if cut else ""
+    )
+
+
 def label_key(text: str) -> str:
     """The key of a label, taint or annotation; empty is allowed and means none."""
     if text and not is_label_key(text):
@@ -356,7 +409,7 @@ def template(text: str) -> str:
 
 def comma_separated(text: str) -> list[str]:
     """kured's stringSlice: a line of CSV."""
-    return [part.strip() for part in next(csv.reader([text]), [])] if text.strip() else []
+    return [part for each in next(csv.reader([text]), []) if (part := each.strip())]
 
 
 def one_per_line(text: str) -> list[str]:
@@ -371,7 +424,7 @@ def urls(text: str) -> list[str]:
     return [part for part in (each.strip() for each in re.split(r"[,\n](?=\s*\"?[A-Za-z][A-Za-z+]*://)", text)) if part]
 
 
-TEXT = Kind(metavar="TEXT", parse=str)
+TEXT = Kind(metavar="TEXT", parse=str, may_begin_with_a_quote=True)
 MESSAGE_URLS = Kind(
     metavar="URL",
     parse=notification_urls.parse,
@@ -397,18 +450,21 @@ URL = Kind(metavar="TEXT", parse=url, show=without_login, told=without_login)
 NAME = Kind(metavar="NAME", parse=object_name)
 NEEDED_NAME = Kind(metavar="NAME", parse=needed_name)
 NAMESPACE = Kind(metavar="NAMESPACE", parse=namespace)
-COMMAND = Kind(metavar="TEXT", parse=command_line)
+COMMAND = Kind(metavar="TEXT", parse=command_line, may_begin_with_a_quote=True)
 SCHEDULER_CONFIG = Kind(metavar="PATH", parse=scheduler_config)
 DEADLINE = Kind(metavar="DURATION", parse=deadline, show=format_duration)
 DURATION = Kind(metavar="DURATION", parse=duration, show=format_duration)
-REGEXP = Kind(metavar="REGEXP", parse=regexp, show=lambda value: str(value.pattern))
+REGEXP = Kind(metavar="REGEXP", parse=go_regexp, show=lambda value: str(value.text))
 MEMORY = Kind(metavar="MEMORY", parse=memory, show=format_memory)
 TIME = Kind(metavar="TIME", parse=time_of_day, show=time.isoformat)
 ZONE = Kind(metavar="ZONE", parse=time_zone)
 SELECTOR = Kind(metavar="SELECTOR", parse=selector, show=lambda value: str(value.text))
-TEMPLATE = Kind(metavar="TEXT", parse=template)
+TEMPLATE = Kind(metavar="TEXT", parse=template, may_begin_with_a_quote=True)
+AT_ONCE = Kind(metavar="NUMBER", parse=at_once)
 DAYS = Kind(metavar="DAYS", parse=weekday, many=True, split=comma_separated, show=lambda value: _DAYS[value][:2])
-LABELS = Kind(metavar="KEY=VALUE,…", parse=label, many=True, split=comma_separated, show="=".join)
+LABELS = Kind(
+    metavar="KEY=VALUE,…", parse=kureds_label, many=True, split=comma_separated, show="=".join, remark=second_equals
+)
 SELECTORS = Kind(
     metavar="SELECTOR", parse=set_selector, many=True, split=one_per_line, show=lambda value: str(value.text)
 )

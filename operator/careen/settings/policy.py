@@ -62,8 +62,9 @@ def policy_of(settings: Settings) -> Policy:
 def _alerts(settings: Settings) -> AlertPolicy | None:
     if not settings.prometheus_url:
         return None
+    regexp = settings.alert_filter_regexp
     return AlertPolicy(
-        filter_regexp=settings.alert_filter_regexp,
+        filter_regexp=regexp.pattern if regexp else None,
         match_only=settings.alert_filter_match_only,
         firing_only=settings.alert_firing_only,
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 from careen.services.prometheus import without_login
 from careen.settings import config_map_limits
+from careen.settings.kinds import unquoted
 from careen.settings.tree import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
 from scheduler_core.values import Value
 
@@ -96,7 +97,7 @@ def resolve(
     return Resolved(
         settings=settings,
         origins=origins,
-        notes=(*_differences(given), *unheard, *_in_the_open(origins), *remarks(settings)),
+        notes=(*_differences(given), *unheard, *_in_the_open(origins), *_taken_otherwise(origins), *remarks(settings)),
     )
 
 
@@ -308,10 +309,11 @@ _BAD = object()
 def _parsed(name: str, setting: Setting, given: Given, problems: list[str]) -> Any:
     """The value, or `_BAD` after adding to the problems."""
     kind = setting.kind
+    texts = [unquoted(text.strip(), kind) for text in given.texts]
     try:
         if kind.many:
-            return tuple(kind.parse(part) for text in given.texts for part in kind.split(text))
-        return kind.parse(_only(given.texts).strip())
+            return tuple(kind.parse(part) for text in texts for part in kind.split(text))
+        return kind.parse(_only(texts).strip())
     except ValueError as error:
         shown = ", ".join("a secret" if kind.is_secret else repr(kind.told(text)) for text in given.texts)
         problems.append(
@@ -360,6 +362,15 @@ def _in_the_open(origins: Mapping[str, Given]) -> list[str]:
         f"it: give it as {variable(name, 'CAREEN')}, from a Secret"
         for name, given in origins.items()
         if SETTINGS[name].kind.is_secret and given.source is Source.FLAG and any(given.texts)
+    ]
+
+
+def _taken_otherwise(origins: Mapping[str, Given]) -> list[str]:
+    return [
+        f"{given.where}: {remark}"
+        for name, given in origins.items()
+        for text in given.texts
+        if (remark := SETTINGS[name].kind.remark(text))
     ]
 
 

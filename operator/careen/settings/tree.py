@@ -8,7 +8,6 @@ text says so. Where values come from is in `sources.py`; how they become the cor
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, fields
 from datetime import UTC, time, tzinfo
 from typing import Any
@@ -19,6 +18,7 @@ from careen.core.facts.selectors import Selector
 from careen.host import boot_id
 from careen.services.notification_urls import Target
 from careen.settings import kinds
+from careen.settings.go_regexp import GoRegexp
 from scheduler_core.values import Value
 
 
@@ -173,7 +173,7 @@ class Settings:
     # Whose turn it is
     concurrency: int = _kured(
         1,
-        kinds.whole_number(1),
+        kinds.AT_ONCE,
         "How many nodes may be down at once because of us; nodes down for other reasons count.",
     )
     order: str = _ours(
@@ -316,7 +316,7 @@ class Settings:
     prometheus_client_key_file: str = _ours(
         "", kinds.PATH, "File with its key; empty: it stands in the certificate's file."
     )
-    alert_filter_regexp: re.Pattern[str] | None = _kured(
+    alert_filter_regexp: GoRegexp | None = _kured(
         None, kinds.REGEXP, "Alert names to ignore; careen's own, Careen…, are ignored anyway."
     )
     alert_filter_match_only: bool = _kured(

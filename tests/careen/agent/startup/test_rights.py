@@ -1,0 +1,249 @@
+"""What an agent does about rights that it lacks: told once with the rule to add, and not asked for any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from careen.agent.startup.rights import Rights, rules
+from careen.agent.telemetry.metrics import Metrics
+from careen.cluster.access import Part, Right, needed_rights
+from careen.cluster.agents_nodes import AgentsNodes
+from careen.cluster.events import Subject, post_event
+from careen.cluster.foreign import find_foreign
+from careen.cluster.lock_store import LockStore
+from careen.cluster.nodes import list_nodes
+from careen.cluster.pods import Owner, read_owners
+from careen.cluster.wire.client import connect
+from careen.cluster.wire.errors import Unclear, Withheld
+from careen.cluster.wire.writes import Landed, Rejected, Stale
+from careen.core.actions import WriteLock
+from drydock.server.testing import RunningServer, running_server
+from tests.architecture.source_tree import ROOT
+from tests.careen.virtual_shell import Meddling, VirtualClock, api_on
+
+NEEDED = needed_rights(node="n1", namespace="kube-system", daemonset="kured", config_map="careen", forecast=True)
+
+
+def kureds_grants() -> set[tuple[str, str, str, str]]:
+    """verb, group, resource, name – of kured's own two roles."""
+    roles = [
+        each
+        for each in yaml.safe_load_all((ROOT / "tests/cluster/kured/kured-rbac.yaml").read_text())
+        if each and each["kind"] in {"ClusterRole", "Role"}
+    ]
+    return {
+        (verb, group, resource, name)
+        for role in roles
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+    }
+
+
+class World:
+    """A cluster that gives the agent what `grants` hold, and what the agent's parts ask of it."""
+
+    def __init__(self, server: RunningServer, wire: Meddling) -> None:
+        self.server, self.wire = server, wire
+        self.grants = kureds_grants()
+        self.metrics = Metrics("n1")
+        self.api = api_on(wire, VirtualClock())
+        self.rights = self.of()
+        server.api.authorizer = self._allows
+
+    def of(self, *kept: Part) -> Rights:
+        return Rights(self.api, self.api.clock, self.metrics, node="n1", needed=NEEDED, kept=kept)
+
+    def _allows(self, user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
+        asked = {(verb, group, resource, name), (verb, group, resource, "")}
+        return group == "authorization.k8s.io" or bool(asked & self.grants)
+
+    def denied(self) -> list[str]:
+        return [f"{each.verb} {each.resource}" for each in self.server.api.requests if each.code == 403]
+
+    def seed_node(self, name: str, **labels: str) -> None:
+        self.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
+
+    def seed_agent(self, node: str, daemonset: str = "kured") -> None:
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": daemonset, "uid": "u", "controller": True}
+        self.server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"{daemonset}-{node}", "namespace": "kube-system", "ownerReferences": [owner]},
+                "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+            }
+        )
+
+    def seed_daemonset(self, name: str = "kured", **annotations: str) -> None:
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        self.server.seed(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": name, "namespace": "kube-system", "annotations": annotations},
+                "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+            }
+        )
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with running_server() as server:
+        transport = connect(server.write_kubeconfig(tmp_path / "kubeconfig", user="agent"), part="test")
+        yield World(server, Meddling(transport))
+        transport.close()
+
+
+async def test_under_kureds_roles_all_that_kured_does_without_is_switched_off(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.rights.review()
+    assert world.rights.without == set(Part)
+    world.rights.tell()
+    world.rights.tell()
+    told = [record.getMessage() for record in caplog.records if record.name == "careen.rights"]
+    assert len(told) == len(Part), "one line a part, once"
+    assert all(record.levelno < logging.ERROR for record in caplog.records)
+    assert any(
+        line.endswith('add to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}') for line in told
+    )
+    assert world.denied() == []
+
+
+async def test_what_is_switched_off_is_not_asked_for_any_more(world: World) -> None:
+    await world.rights.review()
+    world.seed_node("n1")
+    with pytest.raises(Withheld, match="the right to list nodes is missing"):
+        await list_nodes(world.api)
+    assert await read_owners(world.api, [Owner("ReplicaSet", "shop", "web")]) == ()
+    subject = Subject(kind="Node", name="n1", uid="u")
+    why = await post_event(world.api, subject, reason="R", sentence="S", is_warning=False, host="n1")
+    assert "the right to create events default is missing" in why
+    assert world.denied() == []
+
+
+async def test_nodes_are_read_one_by_one_as_the_agents_pods_name_them(world: World) -> None:
+    await world.rights.review()
+    for name in ("n1", "n2", "n3"):
+        world.seed_node(name)
+    world.seed_node("n4", **{"careen.dev/reboot": "ready"})
+    for name in ("n2", "n4"):
+        world.seed_agent(name)
+    world.seed_agent("n3", daemonset="other")
+    world.seed_agent("gone")
+    nodes = AgentsNodes(world.api, own="n1", namespace="kube-system", daemonset="kured")
+    assert [node.name for node in await nodes.read()] == ["n1", "n2", "n4"]
+    assert [node.name for node in await nodes.read(reboot_label=("ready", "required"))] == ["n4"]
+    assert not nodes.may_be_listed
+    assert world.denied() == []
+
+
+async def test_the_lock_is_written_by_update_where_it_may_not_be_patched(world: World) -> None:
+    world.seed_daemonset(keep="this")
+    await world.rights.review()
+    lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
+    seen = await lock.read()
+    wanted = WriteLock(
+        purpose="p", content="x", expected_resource_version=seen.resource_version, daemonset_uid=seen.daemonset_uid
+    )
+    assert isinstance(await lock.write(wanted), Landed)
+    found = world.server.get("daemonsets", "kured", "kube-system")
+    assert found is not None
+    assert found["metadata"]["annotations"] == {"keep": "this", "example.com/lock": "x"}
+    assert isinstance(await lock.write(wanted), Stale), "the version of before: somebody else was faster"
+    seen = await lock.read()
+    gone = WriteLock(
+        purpose="p", content=None, expected_resource_version=seen.resource_version, daemonset_uid=seen.daemonset_uid
+    )
+    assert isinstance(await lock.write(gone), Landed)
+    assert (await lock.read()).content is None
+    assert world.denied() == []
+
+
+async def test_a_lock_that_may_be_neither_patched_nor_updated_is_an_error_and_is_tried(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.grants -= {("update", "apps", "daemonsets", "kured")}
+    world.seed_daemonset()
+    await world.rights.review()
+    world.rights.tell()
+    (error,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert error.startswith("a right is missing: patch daemonsets.apps kube-system/kured")
+    assert "resourceNames: [kured], verbs: [patch]}" in error
+    lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
+    seen = await lock.read()
+    wanted = WriteLock(
+        purpose="p", content="x", expected_resource_version=seen.resource_version, daemonset_uid=seen.daemonset_uid
+    )
+    assert isinstance(await lock.write(wanted), Rejected)
+
+
+async def test_another_kured_is_seen_in_its_place_alone(world: World) -> None:
+    await world.rights.review()
+    assert await find_foreign(world.api, namespace="ops", name="careen") == ()
+    world.seed_daemonset(**{"weave.works/kured-node-lock": '{"nodeID":"n9"}'})
+    (found,) = await find_foreign(world.api, namespace="ops", name="careen")
+    assert "held by n9" in found
+    assert await find_foreign(world.api, namespace="kube-system", name="kured") == (), "our own lock is none of another"
+    assert world.denied() == []
+
+
+async def test_what_a_person_has_asked_for_is_never_switched_off(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    rights = world.of(Part.SETTINGS)
+    await rights.review()
+    rights.keep(Part.FORECAST)
+    rights.tell()
+    assert rights.without == set(Part) - {Part.SETTINGS, Part.FORECAST}
+    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 2
+    assert all("nothing is begun, because its setting was given" in error for error in errors)
+
+
+async def test_what_the_settings_do_not_want_is_not_counted_as_missing(world: World) -> None:
+    await world.rights.review()
+    world.rights.tell(besides=(Part.FORECAST,))
+    with_forecast = sum(right.part is Part.FORECAST for right in NEEDED)
+    fewer = _missing(world.metrics)
+    world.rights.tell()
+    assert _missing(world.metrics) - fewer == with_forecast
+
+
+def _missing(metrics: Metrics) -> float:
+    (sample,) = next(iter(metrics.missing_rights.collect())).samples
+    return sample.value
+
+
+async def test_a_server_that_does_not_answer_switches_nothing_off(world: World) -> None:
+    world.wire.after = lambda _: Unclear("down")
+    await world.rights.review()
+    assert (world.rights.is_known, world.rights.is_whole, world.rights.without) == (False, False, frozenset())
+
+
+async def test_a_right_that_is_given_later_is_found(world: World) -> None:
+    await world.rights.review()
+    world.grants |= {("list", "", "nodes", "")}
+    await world.rights.review()
+    assert Part.NODES not in world.rights.without
+    world.seed_node("n1")
+    assert [node.name for node in await list_nodes(world.api)] == ["n1"]
+
+
+@pytest.mark.parametrize("right", NEEDED, ids=[right.title for right in NEEDED])
+def test_the_rule_that_is_named_gives_the_right(right: Right) -> None:
+    text = rules([right])
+    head, _, rule = text.partition(": ")
+    (given,) = yaml.safe_load(rule)
+    resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
+    assert (given["verbs"], given["apiGroups"], given["resources"]) == ([right.verb], [right.group], [resource])
+    assert given.get("resourceNames", []) == ([right.name] if right.namespace and right.name else [])
+    assert head == (f"to a Role in {right.namespace}" if right.namespace else "to a ClusterRole")
