@@ -47,7 +47,7 @@ def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> l
 
 
 def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """A node reboots only with a claim of its own in the lock, cordoned, and empty but for DaemonSet and static pods."""
+    """A node reboots only with a claim of its own in the lock, cordoned, empty but for DaemonSet and static pods."""
     found = []
     for name, host in hosts.items():
         history = _history(seen, name)
