@@ -80,6 +80,11 @@ class PodLife:
     def from_daemonset(self) -> bool:
         return self.owner.startswith("DaemonSet/")
 
+    @property
+    def is_static(self) -> bool:
+        """The API server's picture of a pod that its kubelet runs by itself; its owner is the Node."""
+        return self.owner.startswith("Node/")
+
 
 @dataclass(slots=True)
 class Seen:

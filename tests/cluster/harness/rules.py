@@ -47,7 +47,7 @@ def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> l
 
 
 def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """A node reboots only with a claim of its own in the lock, cordoned, and empty but for DaemonSet pods."""
+    """A node reboots only with a claim of its own in the lock, cordoned, empty but for DaemonSet and static pods."""
     found = []
     for name, host in hosts.items():
         history = _history(seen, name)
@@ -65,6 +65,7 @@ def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) ->
                 if life.node == name
                 and life.owner
                 and not life.from_daemonset
+                and not life.is_static
                 and not life.finished
                 and (life.scheduled_at or end) < at - BLUR
                 and (life.gone_at is None or life.gone_at > at + BLUR)

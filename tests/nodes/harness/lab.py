@@ -23,7 +23,7 @@ class Lab:
     """Up when it is made: every node is Ready. `close` ends it."""
 
     def __init__(self) -> None:
-        self.folder = CACHE / os.environ.get("NODES_RUN", "run")
+        self.folder = CACHE / "run"
         _remove(self.folder)
         _bridge()
         self.plane = ControlPlane(self.folder / "plane", NAMES)

@@ -15,7 +15,7 @@ def left_without_eviction(seen: Seen) -> list[str]:
     return [
         f"{life.name} left {life.node} without an eviction"
         for life in _shop(seen)
-        if life.deleting_at and not life.from_daemonset and not life.evicted and _cordoned(seen, life)
+        if life.deleting_at and not (life.from_daemonset or life.is_static or life.evicted) and _cordoned(seen, life)
     ]
 
 
