@@ -65,7 +65,9 @@ def test_another_release_in_another_namespace_is_kustomizes_overlay_with_prefix_
         each["env"] = [row for row in each["env"] if row["name"] != "CAREEN_NOTIFY_URL"]
     agent["spec"]["selector"] = theirs["spec"]["selector"]
     agent["spec"]["template"]["metadata"] = theirs["spec"]["template"]["metadata"]
-    wanted["Namespace", "reboots"]["metadata"]["name"] = "reboots"
+    for (kind, _), each in wanted.items():
+        if kind.startswith("ValidatingAdmission"):
+            del each["metadata"]["namespace"]  # which they cannot have, and the API server ignores
     assert found == wanted
 
 
