@@ -10,7 +10,9 @@ from careen.core.facts.phases import Phase
 from tests.architecture.source_tree import ROOT, all_modules
 
 ROWS = dict(
-    re.findall(r"^\| (add [^|]+|replace [^|]+) \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    re.findall(
+        r"^\| (add [^|]+|change [^|]+|replace [^|]+) \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
+    )
 )
 
 
@@ -46,7 +48,26 @@ def test_the_recipe_of_a_setting_names_every_file_that_knows_count_cordoned() ->
         for path in naming(r"\bcount_cordoned\b")
         if not path.startswith("operator/careen/core/") or "/facts/" in path
     }
-    assert known == recipe - {"operator/careen/core/", "operator/careen/cli/plan.py", "manifests/settings.yaml"}
+    drawn = {"manifests/settings.yaml", "manifests/chart/values.yaml"}
+    assert known == recipe - drawn - {
+        "operator/careen/core/",
+        "operator/careen/cli/plan.py",
+        "tests/chart/test_rendering.py",
+    }
+
+
+def test_the_recipes_of_settings_name_every_step_of_the_chart() -> None:
+    """Where `countCordoned` stands, which nobody wrote by hand but in the test that gives every value once."""
+    chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
+    places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
+    by_hand = {
+        str(path.relative_to(ROOT))
+        for path in places
+        if "files" not in path.parts and "countCordoned" in path.read_text()
+    }
+    assert by_hand - {"tests/chart/values/ours.yaml"} == chart
+    for recipe in ("add a setting that decisions obey", "add a setting of the shell"):
+        assert chart <= files_of(recipe)
 
 
 def test_the_recipe_of_a_phase_names_every_file_with_a_line_for_each_phase() -> None:

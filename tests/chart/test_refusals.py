@@ -80,7 +80,7 @@ SENTENCES = [
     case("the selector's label", "podLabels: {name: other}", "selects its pods by this label"),
     case(
         "a sentinel in the container",
-        "{configuration: {useRebootSentinelHostPath: false, rebootSentinel: /a/x}, volumeMounts: [{name: a, mountPath: /a}]}",
+        "{configuration: {useRebootSentinelHostPath: false, rebootSentinel: /a/x}, volumeMounts: [{mountPath: /a}]}",
         "careen looks on the host",
         "configuration.hostRoot",
     ),

@@ -150,6 +150,23 @@ def test_the_api_server_takes_what_the_chart_makes_of_every_setting(
         story.admin.get(DAEMONSET)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_helm_takes_over_what_kustomize_installed_and_the_lock_stays(story: Story, tmp_path: Path, way: str) -> None:
+    story.write_lock(CLAIM)
+    before = story.admin.get(story.identity.path)["metadata"]["uid"]
+    kubeconfig = story.plane.folder / "admin.kubeconfig"
+    words = ["--namespace", "careen"] + ([] if IS_HELM_3 else [f"--server-side={str(way == 'server-side').lower()}"])
+    words += ["--force-conflicts"] if way == "server-side" else []
+    done = helm(tmp_path, "install", "careen", str(CHART), "--take-ownership", *words, kubeconfig=kubeconfig)
+    assert done.returncode == 0, done.stderr
+    try:
+        after = story.admin.get(story.identity.path)["metadata"]
+        assert (after["uid"], after["annotations"][LOCK_ANNOTATION]) == (before, CLAIM)
+        assert after["labels"]["app.kubernetes.io/managed-by"] == "Helm"
+    finally:
+        helm(tmp_path, "uninstall", "careen", "--namespace", "careen", kubeconfig=kubeconfig)
+
+
 def test_an_upgrade_by_replacement_wipes_the_lock(story: Story, tmp_path: Path) -> None:
     """What `--force` does is what `kubectl replace` does: test_gitops.py shows that no agent falls for it."""
     with installed(story, tmp_path, "three-way") as release:
