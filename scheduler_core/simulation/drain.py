@@ -348,12 +348,15 @@ class _Told(Value):
 
     def notes(self) -> Iterable[str]:
         """Who else would be moved, and what was left out."""
-        mine = set(self.node_names)
-        for each in self.courses[0].displaced.values():
-            if each.waited:
-                if each.landed:
-                    yield f"{each.pod.key}, which waits already, would get a place on {each.replacement.node_name}"
-            elif each.pod.node_name not in mine:
+        mine, displaced = set(self.node_names), self.courses[0].displaced.values()
+        places = [
+            f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed
+        ]
+        if places:
+            verb = "waits" if len(places) == 1 else "wait"
+            yield f"{counted(len(places), 'pod')} that {verb} already would get a place: {shortened(places)}"
+        for each in displaced:
+            if not each.waited and each.pod.node_name not in mine:
                 where = f"moves to {each.replacement.node_name}" if each.landed else "would stay pending"
                 yield f"{each.pod.key} on {each.pod.node_name} would be preempted and {where}"
         yield from self._job_notes()

@@ -13,7 +13,7 @@ import click
 from careen.cli.support.agents_policy import agents_of
 from careen.cli.support.connection import TRIES, Cluster
 from careen.cli.support.options import cluster_command, output_option, show
-from careen.cluster.foreign import count_agents
+from careen.cluster.foreign import Pods, pods_of
 from careen.cluster.nodes import list_signed_nodes, patch_node, read_signed_node
 from careen.cluster.wire.errors import ClusterError, NotFound
 from careen.cluster.wire.writes import Landed, Stale
@@ -97,12 +97,13 @@ async def _look(cluster: Cluster, extent: Extent) -> Scene:
     """The lock first: a claim that appears afterwards is found when the lock is written, by its version."""
     notes: list[str] = []
     reading: LockReading | None = None
+    pods = Pods(number=0, are_kureds=False)
     try:
         reading = await cluster.lock.read()
-        agents = await count_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
+        pods = await pods_of(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except NotFound:
-        agents = 0
         notes.append(f"{cluster.lock_title} does not exist, so there is no lock to clean, and no settings to read")
+    agents = 0 if pods.are_kureds else pods.number
     if agents:
         notes.append(
             f"{count_of(agents, 'agent')} of {cluster.lock_title} may still run: what they need they write again. "
@@ -115,7 +116,7 @@ async def _look(cluster: Cluster, extent: Extent) -> Scene:
     return Scene(
         nodes=await list_signed_nodes(cluster.api),
         reading=reading,
-        extent=replace(extent, policy=policy, agents=agents),
+        extent=replace(extent, policy=policy, agents=agents, pods=pods.number),
         title=cluster.lock_title,
         notes=tuple(notes),
     )

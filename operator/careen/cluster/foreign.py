@@ -14,6 +14,7 @@ from careen.cluster.wire.errors import NotFound, Withheld
 from careen.core.facts.keys import LOCK_ANNOTATION
 from careen.core.lock.content import Garbage, LockContent, parse
 from careen.core.plain_text import one_line
+from scheduler_core.values import Value
 
 DAEMONSETS = "/apis/apps/v1/daemonsets"
 KUREDS_PLACE = ("kube-system", "kured")  # where its manifests and its chart's documentation put it
@@ -56,11 +57,18 @@ async def _daemonsets(api: ApiServer) -> list[objects.DaemonSet]:
         return []
 
 
-async def count_agents(api: ApiServer, *, namespace: str, name: str) -> int:
-    """On how many nodes this DaemonSet has pods; none of kured's. Raises `NotFound` where it does not exist."""
+class Pods(Value, kw_only=True):
+    """On how many nodes a DaemonSet has pods, and whether they are kured's."""
+
+    number: int
+    are_kureds: bool
+
+
+async def pods_of(api: ApiServer, *, namespace: str, name: str) -> Pods:
+    """The pods of this DaemonSet. Raises `NotFound` where it does not exist."""
     path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
     daemonset = await api.get(path, objects.DaemonSet)
-    return 0 if _has_kureds_image(daemonset) else _pods(daemonset)
+    return Pods(number=_pods(daemonset), are_kureds=_has_kureds_image(daemonset))
 
 
 def _pods(daemonset: objects.DaemonSet) -> int:

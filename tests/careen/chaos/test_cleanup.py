@@ -42,7 +42,7 @@ def in_the_pool(node: dict[str, Any]) -> dict[str, Any]:
 
 async def interrupted_after(seconds: float) -> World:
     world = World(Shape(nodes=4, concurrency=2), prepare=with_marks_of_others)
-    people.change_settings(world, count_cordoned=False, annotate_nodes=True, post_reboot_labels={"pool": "web"})
+    people.change_settings(world, count_cordoned=False, annotate_nodes=True, post_reboot_labels={"pool": "rebooted"})
     await world.all_need_a_reboot()
     await asyncio.sleep(seconds)
     world.stop()

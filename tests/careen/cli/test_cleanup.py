@@ -280,8 +280,9 @@ def test_a_pause_and_a_hold_stay_while_agents_obey_them(desk: Desk) -> None:
     assert desk.lock_content().is_paused
 
 
-def test_pods_of_kured_obey_no_hold_of_careen(desk: Desk) -> None:
+def test_pods_of_kured_obey_a_pause_and_no_hold(desk: Desk) -> None:
     with_agents(desk, "registry.example/kured:1.17.1")
     seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"})
     desk.ok("cleanup", "--yes")
     assert keys.HOLD not in desk.annotations("n1")
+    assert desk.lock_content().is_paused

@@ -435,13 +435,25 @@ def test_of_too_many_kinds_of_waiting_pods_the_less_important_are_only_counted(m
     monkeypatch.setattr("scheduler_core.simulation.drain.MOST_WAITING_KINDS", 1)
     humble, important = waiting("v", app="humble"), waiting("w", app="important", priority=9)
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), humble, important)
-    assert (forecast.already_pending, forecast.notes) == (2, ("shop/w, which waits already, would get a place on n2",))
+    assert (forecast.already_pending, forecast.notes) == (
+        2,
+        ("1 pod that waits already would get a place: shop/w on n2",),
+    )
+
+
+def test_many_waiting_pods_are_one_note_with_three_names() -> None:
+    pods = [waiting(f"w{number}", cpu="1m", app=f"a{number}") for number in range(5)]
+    forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), *pods)
+    (note,) = forecast.notes
+    assert note.startswith("5 pods that wait already would get a place: shop/w")
+    assert note.endswith(" and 2 more")
+    assert note.count(" on n") == 3
 
 
 def test_a_pod_that_only_just_came_takes_its_room_before_those_of_the_drain() -> None:
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), waiting("w", cpu="3", app="new"))
     assert only(forecast).outcome is Outcome.PENDING
-    assert forecast.notes == ("shop/w, which waits already, would get a place on n2",)
+    assert forecast.notes == ("1 pod that waits already would get a place: shop/w on n2",)
 
 
 def test_a_pod_that_waits_for_a_pod_of_the_node_to_go_gets_its_place_first() -> None:
@@ -456,7 +468,7 @@ def test_a_pod_that_waits_for_a_pod_of_the_node_to_go_gets_its_place_first() -> 
     }
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart), waiting("w", **apart))
     assert only(forecast).outcome is Outcome.PENDING
-    assert forecast.notes == ("shop/w, which waits already, would get a place on n2",)
+    assert forecast.notes == ("1 pod that waits already would get a place: shop/w on n2",)
 
 
 def test_a_budget_that_never_allows_comes_with_the_one_that_would() -> None:

@@ -23,7 +23,7 @@ def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = (
 
     The claims of the nodes in `keep` stay: a claim leads back to a Node that could not be cleaned."""
     marks = (*(_of_entry(entry, extent, keep) for entry in content.entries), *_line(content), *_pause(content, extent))
-    is_lifted = content.is_paused and not extent.agents
+    is_lifted = content.is_paused and not extent.pods
     left = tuple(
         entry for entry, mark in zip(content.entries, marks, strict=False) if not mark.afterwards
     )  # the marks of entries come first, one each
@@ -76,6 +76,6 @@ def _pause(content: LockContent, extent: Extent) -> tuple[Mark, ...]:
     if not content.is_paused:
         return ()
     mark = Mark(kind=Kind.PAUSE, now=content.pause_reason, afterwards="lifted")
-    if not extent.agents:
+    if not extent.pods:
         return (mark,)
-    return (replace(mark, afterwards="", because="agents run and obey it; it goes once they are gone"),)
+    return (replace(mark, afterwards="", because="pods of the DaemonSet obey it; `careen lock resume` lifts it"),)

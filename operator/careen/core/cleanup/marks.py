@@ -64,7 +64,7 @@ class Mark(Value, kw_only=True):
 
 
 class Extent(Value, kw_only=True):
-    """How far a cleanup goes. The first three are a person's word; the others are what the cluster says."""
+    """How far a cleanup goes. The first three are a person's word, the others the cluster's."""
 
     with_kureds: bool = False
     """Also what kured left: its annotations, its claims and their cordons."""
@@ -75,4 +75,6 @@ class Extent(Value, kw_only=True):
     policy: Policy | None = None
     """What the agents obey; None when it cannot be read any more."""
     agents: int = 0
-    """How many agents run. A hold or a pause that they obey stays."""
+    """How many agents run. A hold that they obey stays."""
+    pods: int = 0
+    """How many pods the DaemonSet has, careen's or kured's. A pause that they obey stays."""

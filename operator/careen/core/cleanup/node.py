@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import field
 
 from careen.core.actions import PatchNode
+from careen.core.cleanup.labels import changed_by_reboots, original
 from careen.core.cleanup.marks import KUREDS, LABELS, RECORDS, WORDS, Extent, Kind, Mark
 from careen.core.cordons import foreign_author, is_cordon_proven
 from careen.core.facts import keys
@@ -159,21 +160,23 @@ def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, s
     wanted: dict[str, str | None] = {}
     for key in now:
         is_unknown = key.startswith(keys.PREFIX) and extent.with_unknown
-        if key in LABELS or key in extent.also or is_unknown or _is_alone(signed.labels_by.get(key)):
+        if key in LABELS or key in extent.also or is_unknown:
             wanted[key] = None
-    put_back = {
-        key: prior
-        for key, prior in record.prior_labels.items()
-        if now.get(key) != prior and _is_as_careen_set_it(signed, key, extent)
-    }
-    return wanted | put_back
+    rebooted = changed_by_reboots(signed.node)
+    for key, change in rebooted.items():
+        if now.get(key) == change.to and _may_be_alone(signed.labels_by.get(key)):
+            wanted[key] = change.was
+    for key, prior in record.prior_labels.items():
+        if _is_as_careen_set_it(signed, key, extent):
+            wanted[key] = original(prior, rebooted.get(key))
+    return {key: value for key, value in wanted.items() if now.get(key) != value}
 
 
 def _is_as_careen_set_it(signed: SignedNode, key: str, extent: Extent) -> bool:
     """Whether nobody changed the label since careen did: the rule of `writing.prior_labels`, with the server's word."""
     ours = extent.policy.pre_reboot_labels if extent.policy else {}
     authors = signed.labels_by.get(key)
-    return (key not in ours or signed.node.labels.get(key) == ours[key]) and (authors is None or _is_alone(authors))
+    return (key not in ours or signed.node.labels.get(key) == ours[key]) and _may_be_alone(authors)
 
 
 def _of_labels(signed: SignedNode, wanted: Mapping[str, str | None], extent: Extent) -> Iterator[Mark]:
@@ -220,6 +223,11 @@ _UNKNOWN = "this release does not write it; --unknown removes what other release
 def _is_alone(authors: tuple[str, ...] | None) -> bool:
     """Whether agents, and nobody besides, set the field as it stands."""
     return bool(authors) and set(authors or ()) <= {keys.FIELD_MANAGER, keys.TAINT_MANAGER}
+
+
+def _may_be_alone(authors: tuple[str, ...] | None) -> bool:
+    """The same, or the server does not tell."""
+    return authors is None or _is_alone(authors)
 
 
 def _going(mark: Mark, afterwards: str = _REMOVED) -> Mark:

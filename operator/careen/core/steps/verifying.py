@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from careen.core.actions import Notify, Occasion
+from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.decision import Decision
 from careen.core.drain import baseline
 from careen.core.facts import keys
@@ -167,6 +168,7 @@ def _report(situation: Situation) -> str:
         "moves": progress.displaced,
         "seconds": _between(progress.drain_started_at, now),
         "leadSeconds": _lead(progress),
+        "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,
     }
     return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
 

@@ -37,10 +37,10 @@ def test_who_is_named_next_goes() -> None:
     assert len(leftovers(content, NOTHING).goes) == 1
 
 
-@pytest.mark.parametrize(("agents", "is_paused"), [(0, False), (3, True)])
-def test_a_pause_goes_when_nobody_obeys_it_any_more(agents: int, is_paused: bool) -> None:
+@pytest.mark.parametrize(("pods", "is_paused"), [(0, False), (3, True)])
+def test_a_pause_goes_when_nobody_obeys_it_any_more(pods: int, is_paused: bool) -> None:
     content = LockContent(is_paused=True, pause_reason="freeze", max_owners=2)
-    found = leftovers(content, Extent(agents=agents)).content
+    found = leftovers(content, Extent(pods=pods)).content
     assert (found.is_paused, found.pause_reason) == (is_paused, "freeze" if is_paused else "")
 
 

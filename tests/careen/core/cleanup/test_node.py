@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from careen.core.actions import PatchNode
+from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.cleanup.marks import KUREDS, RECORDS, WORDS, Extent
 from careen.core.cleanup.node import NodeLeftovers, leftovers
 from careen.core.facts import keys
@@ -153,22 +155,64 @@ def test_whose_taint_goes(
 CONFIGURED = Extent(policy=a_policy(post_reboot_labels={"state": "rebooted"}, annotate_nodes=True))
 
 
+REBOOTED = {keys.LAST_REBOOT: '{"labels":{"state":{"was":null,"to":"done"},"pool":{"was":"web","to":"db"}}}'}
+
+
 @pytest.mark.parametrize(
-    ("name", "authors", "extent", "goes"),
+    ("name", "labels", "authors", "extent", "left"),
     [
-        ("only careen set it", {"state": AGENT}, NOTHING, True),
-        ("careen set it with its taint", {"state": TAINTER}, NOTHING, True),
-        ("somebody else set it", {"state": ("kubectl",)}, CONFIGURED, False),
-        ("somebody applies it too", {"state": (*AGENT, "kubectl")}, CONFIGURED, False),
-        ("nobody knows who set it", {}, CONFIGURED, False),
-        ("a person names it", {}, Extent(also=frozenset({"state"})), True),
+        ("both are put back", {"state": "done", "pool": "db"}, {}, NOTHING, {"pool": "web"}),
+        ("careen set them", {"state": "done"}, {"state": AGENT}, NOTHING, {}),
+        ("careen set them with its taint", {"state": "done"}, {"state": TAINTER}, NOTHING, {}),
+        ("somebody set it since", {"state": "mine"}, {}, NOTHING, {"state": "mine"}),
+        ("somebody set it to the same", {"state": "done"}, {"state": ("kubectl",)}, NOTHING, {"state": "done"}),
+        ("somebody applies it too", {"state": "done"}, {"state": (*AGENT, "x")}, NOTHING, {"state": "done"}),
+        ("a person names it", {"state": "mine"}, {}, Extent(also=frozenset({"state"})), {}),
     ],
 )
-def test_which_configured_label_goes(
-    name: str, authors: dict[str, tuple[str, ...]], extent: Extent, goes: bool
+def test_what_a_reboot_made_of_labels_is_put_back(
+    name: str, labels: dict[str, str], authors: dict[str, tuple[str, ...]], extent: Extent, left: dict[str, str]
 ) -> None:
-    node = a_node(labels={"state": "rebooted"})
-    assert ("state" not in cleaned(node, extent, labels_by=authors).labels) is goes, name
+    assert cleaned(a_node(labels=labels, annotations=REBOOTED), extent, labels_by=authors).labels == left, name
+
+
+def test_a_label_that_careen_put_back_is_the_persons_again() -> None:
+    """After an undo the API server says that careen set it; without a report of a reboot it stays."""
+    node = a_node(labels={"state": "before"})
+    assert cleaned(node, CONFIGURED, labels_by={"state": AGENT}) == node
+
+
+@pytest.mark.parametrize(("prior", "left"), [("done", {}), ("mine", {"state": "mine"})])
+def test_a_drain_after_a_reboot_goes_back_to_before_the_first(prior: str, left: dict[str, str]) -> None:
+    progress = replace(a_progress(Phase.DRAINING), prior_labels={"state": prior})
+    node = a_marked_node(progress, labels={"state": "rebooting"}, annotations=REBOOTED)
+    assert cleaned(node).labels == left
+
+
+FIRST = {"state": {"was": "before", "to": "rebooted"}}
+NEW = {"state": {"was": None, "to": "rebooted"}}
+OTHER = {"other": {"was": None, "to": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "earlier", "labels", "prior", "told"),
+    [
+        ("the first reboot", {}, {"state": "rebooting"}, {"state": "before"}, FIRST),
+        ("there was none", {}, {"state": "rebooting"}, {"state": None}, NEW),
+        ("no label for the drain", {}, {"state": "before"}, {}, FIRST),
+        ("it was so before", {}, {"state": "rebooting"}, {"state": "rebooted"}, {}),
+        ("the second reboot", FIRST, {}, {"state": "rebooted"}, FIRST),
+        ("somebody set it between", FIRST, {}, {"state": "mine"}, {"state": {"was": "mine", "to": "rebooted"}}),
+        ("another setting's", OTHER, {"other": "x"}, {"state": None}, {**OTHER, **NEW}),
+        ("nonsense", {"state": 7, "other": {"was": "no value!", "to": "x"}}, {}, {"state": None}, NEW),
+    ],
+)
+def test_the_report_of_a_reboot_tells_what_its_labels_replaced(
+    name: str, earlier: Any, labels: dict[str, str], prior: dict[str, str | None], told: Any
+) -> None:
+    node = a_node(labels=labels, annotations={keys.LAST_REBOOT: json.dumps({"labels": earlier})})
+    progress = replace(a_progress(Phase.VERIFYING), prior_labels=prior)
+    assert told_of_this_reboot(node, progress, a_policy(post_reboot_labels={"state": "rebooted"})) == told, name
 
 
 def test_a_label_that_somebody_changed_since_the_drain_began_stays() -> None:

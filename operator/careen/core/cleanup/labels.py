@@ -1,0 +1,51 @@
+"""What the labels of --post-reboot-node-labels stand in place of: told in the report of a reboot, so that a cleanup
+can put it back. The API server's word alone does not tell: by it, a label that an undo put back is careen's as well."""
+
+from __future__ import annotations
+
+import re
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress
+from careen.core.facts.untrusted import object_of
+from scheduler_core.values import Value
+
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+
+
+class Changed(Value, kw_only=True):
+    """One label that a reboot left changed: what was there before the first of them, and what was set."""
+
+    was: str | None
+    to: str
+
+
+def changed_by_reboots(node: NodeView) -> dict[str, Changed]:
+    """What the report of the last reboot tells; nothing where it cannot be read."""
+    told = object_of(node.annotations.get(keys.LAST_REBOOT)).get("labels")
+    rows = told.items() if isinstance(told, dict) else ()
+    return {key: change for key, row in rows if (change := _changed(row))}
+
+
+def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> dict[str, dict[str, str | None]]:
+    """The labels for the report of the reboot that ends now. A value that an earlier reboot set is no person's."""
+    changes = changed_by_reboots(node)
+    before = {**node.labels, **progress.prior_labels}
+    for key, value in policy.post_reboot_labels.items():
+        changes[key] = Changed(was=original(before.get(key), changes.get(key)), to=value)
+    return {key: {"was": each.was, "to": each.to} for key, each in changes.items() if each.was != each.to}
+
+
+def original(value: str | None, earlier: Changed | None) -> str | None:
+    """The value, or what stood there before an earlier reboot set it."""
+    return earlier.was if earlier is not None and value == earlier.to else value
+
+
+def _changed(row: object) -> Changed | None:
+    match row:
+        case {"was": was, "to": str(to)} if was is None or (isinstance(was, str) and _VALUE.fullmatch(was)):
+            return Changed(was=was, to=to)
+        case _:
+            return None
