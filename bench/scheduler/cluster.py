@@ -15,13 +15,16 @@ from typing import Any
 
 PODS_PER_NODE = 30
 REPLICAS = 100
+NAMESPACES = 20
+REVISION = "5d4f"  # that of every running pod
 PAGE = 500
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 KINDS = ("spread", "anti-affinity", "preferred-affinity", "plain")
 
 
-def write(directory: Path, *, nodes: int, seed: int) -> None:
-    """Writes the pages of a cluster of that many nodes, unless the directory has them already."""
+def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACES, old_revisions: int = 0) -> None:
+    """Writes the pages of a cluster of that many nodes, unless the directory has them already. Each application
+    leaves so many ReplicaSets of old revisions beside its own."""
     if (directory / "done").exists():
         return
     directory.mkdir(parents=True, exist_ok=True)
@@ -35,12 +38,22 @@ def write(directory: Path, *, nodes: int, seed: int) -> None:
         "NamespaceList",
         (
             {"metadata": {"name": f"team-{i}", "labels": {"kubernetes.io/metadata.name": f"team-{i}"}}}
-            for i in range(20)
+            for i in range(namespaces)
         ),
     )
-    _pages(directory, "2-services", "v1", "ServiceList", (_service(a) for a in range(applications)))
-    _pages(directory, "3-replicasets", "apps/v1", "ReplicaSetList", (_replica_set(a) for a in range(applications)))
-    _pages(directory, "4-pods", "v1", "PodList", _placed(d, nodes, applications))
+    _pages(directory, "2-services", "v1", "ServiceList", (_service(a, namespaces) for a in range(applications)))
+    _pages(
+        directory,
+        "3-replicasets",
+        "apps/v1",
+        "ReplicaSetList",
+        (
+            _replica_set(a, namespaces, revision)
+            for a in range(applications)
+            for revision in (*(f"old{i}" for i in range(old_revisions)), REVISION)
+        ),
+    )
+    _pages(directory, "4-pods", "v1", "PodList", _placed(d, nodes, applications, namespaces))
     (directory / "done").touch()
 
 
@@ -147,42 +160,47 @@ def _image(app: int) -> str:
     return f"registry.example/app-{app}:v1"
 
 
-def _namespace(app: int) -> str:
-    return f"team-{app % 20}"
+def _namespace(app: int, namespaces: int) -> str:
+    return f"team-{app % namespaces}"
 
 
-def _service(app: int) -> dict[str, Any]:
+def _service(app: int, namespaces: int) -> dict[str, Any]:
     return {
-        "metadata": {"name": f"app-{app}", "namespace": _namespace(app)},
+        "metadata": {"name": f"app-{app}", "namespace": _namespace(app, namespaces)},
         "spec": {"selector": {"app": f"app-{app}"}, "ports": [{"port": 80}]},
     }
 
 
-def _replica_set(app: int) -> dict[str, Any]:
-    labels = {"app": f"app-{app}", "pod-template-hash": "5d4f"}
+def _replica_set(app: int, namespaces: int, revision: str) -> dict[str, Any]:
+    labels = {"app": f"app-{app}", "pod-template-hash": revision}
+    is_present = revision == REVISION
     return {
-        "metadata": {"name": f"app-{app}-5d4f", "namespace": _namespace(app), "uid": f"rs-{app}"},
+        "metadata": {
+            "name": f"app-{app}-{revision}",
+            "namespace": _namespace(app, namespaces),
+            "uid": f"rs-{app}" if is_present else f"rs-{app}-{revision}",
+        },
         "spec": {
-            "replicas": REPLICAS,
+            "replicas": REPLICAS if is_present else 0,
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": _image(app)}]}},
         },
     }
 
 
-def _placed(d: random.Random, nodes: int, applications: int) -> Iterator[dict[str, Any]]:
+def _placed(d: random.Random, nodes: int, applications: int, namespaces: int) -> Iterator[dict[str, Any]]:
     """Every node gets its pods, of different applications: some keep away from themselves."""
     number = 0
     for i in range(nodes):
         for app in d.sample(range(applications), PODS_PER_NODE):
-            pod = _pod(app, f"{number}")
+            pod = _pod(app, f"{number}", namespaces)
             pod["spec"]["nodeName"] = node_name(i)
             pod["status"] = _running(pod, number)
             yield pod
             number += 1
 
 
-def _pod(app: int, suffix: str) -> dict[str, Any]:
+def _pod(app: int, suffix: str, namespaces: int = NAMESPACES) -> dict[str, Any]:
     kind = KINDS[app % len(KINDS)]
     labels = {"app": f"app-{app}", "pod-template-hash": "5d4f", "kind": kind}
     name = f"app-{app}-5d4f-{suffix}"
@@ -235,7 +253,7 @@ def _pod(app: int, suffix: str) -> dict[str, Any]:
         "metadata": {
             "name": name,
             "generateName": f"app-{app}-5d4f-",
-            "namespace": _namespace(app),
+            "namespace": _namespace(app, namespaces),
             "uid": f"pod-{name}",
             "labels": labels,
             "ownerReferences": [owner],

@@ -71,9 +71,7 @@ class NodeResourcesBalancedAllocation(Value):
 
     def _scores(self, shares: BalancedShares, nodes: NodeList) -> Scores:
         columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
-        lines = [
-            (columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources
-        ]
+        lines = [(columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources]
         whole = [nodes.take(columns.allocatable[line]) for line, _ in lines]
         taken = [nodes.take(usage.requested[line]) for line, _ in lines]
         with_pod = _balances([used + amount for used, (_, amount) in zip(taken, lines, strict=True)], whole, len(nodes))

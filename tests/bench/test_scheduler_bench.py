@@ -57,3 +57,11 @@ def test_the_plot_has_a_line_and_a_dot_for_every_figure() -> None:
     assert tags["circle"] == 4
     heights = [float(circle.attrib["cy"]) for circle in picture.iter() if circle.tag.endswith("circle")]
     assert heights[1] < heights[3] < heights[0] < heights[2]
+
+
+def test_old_revisions_stand_beside_the_present_one_in_few_namespaces(tmp_path: Path) -> None:
+    cluster.write(tmp_path, nodes=2, seed=1, namespaces=3, old_revisions=2)
+    made = items(tmp_path, "ReplicaSet")
+    assert len({each["metadata"]["uid"] for each in made}) == len(made) == 3 * 200
+    assert collections.Counter(each["spec"]["replicas"] for each in made) == {0: 400, cluster.REPLICAS: 200}
+    assert {each["metadata"]["namespace"] for each in made} == {"team-0", "team-1", "team-2"}

@@ -85,7 +85,6 @@ def test_a_refusal_at_a_stroke_is_everybodys() -> None:
     nodes = NodeList(load_objects(manifests(NODES)))
     for verdict, helped in ((unresolvable("no"), []), (unschedulable("no"), [0, 1, 2, 3, 4])):
         diagnosis = Diagnosis(nodes, prefilter=verdict)
-        diagnosis.seal()
         assert [diagnosis.verdict(row) for row in range(5)] == [verdict] * 5
         assert diagnosis.rows_that_may_be_helped.tolist() == helped
         assert diagnosis.passed.tolist() == []
