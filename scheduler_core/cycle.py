@@ -121,13 +121,16 @@ class Scheduler:
         nominated: Nominated = _NOBODY,
         honors_nomination: bool = True,
         search: Search | None = None,
+        start: int | None = None,
     ) -> CycleResult:
         """Where the pod would go now, and why not elsewhere. The snapshot does not change.
 
         `nominated`: pods that preemption promised a node, by node name. `honors_nomination`: the pod's own
         nominated node is tried first and alone. `search`: how the scheduler goes through its nodes; without it
-        every node is looked at. Raises NoProfileError for a pod that is another scheduler's.
+        every node is looked at. `start`: the same with one worker from this place. Raises NoProfileError for a pod
+        that is another scheduler's.
         """
+        search = Search(start) if search is None and start is not None else search
         (result,) = self.schedule_each(
             snapshot, pod, (search,), nominated=nominated, honors_nomination=honors_nomination
         )
@@ -271,7 +274,7 @@ class _Cycle:
         if result.node and self._wanted == 1:
             names = self._diagnosis.nodes.snapshot.columns.names  # the first that fits is as good as any
             result = replace(result, best=tuple(sorted(names[row] for row in self._passed)))
-        return replace(result, sample=self._sample, next_start=next_start)
+        return replace(result, sample=self._sample, evaluated=found.processed, next_start=next_start)
 
     @cached_property
     def _windows(self) -> Windows:
@@ -364,7 +367,8 @@ class CycleResult:
     error: str = ""
     state: CycleState | None = None
     sample: Sample | None = None
-    next_start: int | None = None  # where the next search begins, if it was told where this one began
+    evaluated: int | None = None  # how many nodes it processed, if it was told where to begin
+    next_start: int | None = None  # and where the next search begins then
 
     def without_evidence(self) -> CycleResult:
         """The same answer without what it was decided from, which holds columns of the whole cluster: for who keeps

@@ -18,7 +18,7 @@ from bench.accuracy.records import Record, write
 from tests.cluster.harness.api import Api, ApiError, Object
 from tests.cluster.harness.machines.control_plane import ControlPlane, a_control_plane
 from tests.cluster.harness.machines.processes import Guardian
-from tests.cluster.harness.measures.drains import Drainer, apply, careen_engine
+from tests.cluster.harness.measures.drains import PODS, Drainer, apply, careen_engine
 from tests.cluster.harness.measures.varied import VariedCluster, varied_cluster
 
 # The client's limits have nothing to do with where pods go; with the default ones, filling a cluster takes minutes.
@@ -78,7 +78,9 @@ def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) ->
         if like.is_readded:
             begins = _restart_scheduler(plane, size)
         print(f"{kind} {seed}: {size} nodes filled after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        chosen = random.Random(seed).sample(cluster.node_names, drains)
+        # A node without pods tells nothing. An interrupted bench may choose others: what it had drained moved pods.
+        busy = {pod["spec"].get("nodeName", "") for pod in plane.admin.list(PODS)} - {""}
+        chosen = random.Random(seed).sample(sorted(busy), drains)
         with _churn(plane, like):
             for number in missing:
                 before = _log(plane)

@@ -4,8 +4,9 @@ Clusters of 200 and 300 nodes are drawn from seeds that are chosen when the benc
 its default configuration. Its log says how many nodes each cycle evaluated, and so where the next search begins: the
 same drains are forecast with that start too, to show what it would be worth to know it.
 
-Each drain is written down when it is over. A bench that was interrupted goes on where it was with the same --record,
-and --replay judges what was written down by the model as it is now, without a control plane."""
+Each drain is written down when it is over, and its score beside it. A bench that was interrupted goes on where it was
+with the same --record; --replay judges what was written down anew, by the model as it is now and without a control
+plane."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from bench.accuracy.__main__ import misses, share
 from bench.accuracy.drained import KINDS, drain_cluster
@@ -68,7 +71,7 @@ def main() -> None:
     if not given.replay:
         for kind in kinds:
             record(folder, kind, seed, KINDS[kind].clusters if given.clusters is None else given.clusters, given.drains)
-    pairs = judged(folder, kinds)
+    pairs = judged(folder, kinds, anew=given.replay is not None)
     for kind in kinds:
         mine = [pair for pair in pairs if pair.kind == kind]
         if mine:
@@ -91,21 +94,29 @@ def record(folder: Path, kind: str, seed: int, clusters: int, drains: int) -> No
         drain_cluster(folder, kind, chance.randrange(10**6), sizes[number % len(sizes)], drains)
 
 
-def judged(folder: Path, kinds: Sequence[str]) -> list[Pair]:
-    """Every drain that was written down, by the model as it is; forecasts are made on every processor."""
+def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
+    """The scores of all drains that were written down; those that are missing, or all, are made on every processor."""
     chosen = [path for path in paths(folder) if path.parent.name.split("-")[0] in kinds]
     with ProcessPoolExecutor() as processes:
-        return list(processes.map(_pair, chosen))
+        list(processes.map(judge, [path for path in chosen if anew or not _score_of(path).exists()]))
+    return [msgspec.json.decode(_score_of(path).read_bytes(), type=Pair) for path in chosen]
 
 
-def _pair(path: Path) -> Pair:
+def judge(path: Path) -> None:
+    """Scores one drain by the model as it is, and writes the score beside the record."""
     record = read(path)
     happened = record.happened
     snapshot = load_pages(happened.pages)
     forecasts = (simulate_drain(snapshot, [record.node], made_at="", start=start) for start in (None, record.start))
     said, known = (score(foretold(happened, snapshot, forecast)) for (forecast,) in forecasts)
-    print(f"{record.cluster} {record.node}: {said.inside} of {said.pods} inside", file=sys.stderr, flush=True)
-    return Pair(record.kind, record.cluster, said, known)
+    print(f"{record.kind} {record.cluster} {record.node}: {said.inside} of {said.pods}", file=sys.stderr, flush=True)
+    fresh = path.with_suffix(".fresh-score")
+    fresh.write_bytes(msgspec.json.encode(Pair(record.kind, record.cluster, said, known)))
+    fresh.replace(_score_of(path))
+
+
+def _score_of(path: Path) -> Path:
+    return path.with_suffix(".score")
 
 
 def section(pairs: Sequence[Pair]) -> Iterator[str]:

@@ -131,11 +131,13 @@ class Nomination(Value, kw_only=True):
     """Preemption's answer: the node, and the pods to evict there ("namespace/name", sorted).
 
     `clears` means: no node is nominated, and a nomination made earlier is to be removed by the handling of the
-    failed cycle."""
+    failed cycle. `is_sampled`: enough nodes were found before all were tried; the real search begins at a random
+    one."""
 
     node: str = ""
     victims: tuple[str, ...] = ()
     clears: bool = False
+    is_sampled: bool = False
 
 
 class PostFilterResult(Value):

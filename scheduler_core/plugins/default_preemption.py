@@ -78,7 +78,7 @@ class DefaultPreemption(Value):
         node = choose_node(candidates)
         # A victim that is terminating already is awaited, not evicted again.
         to_evict = tuple(sorted(victim.key for victim in candidates[node].pods if not victim.terminating))
-        return PostFilterResult(SUCCESS, Nomination(node=node, victims=to_evict))
+        return PostFilterResult(SUCCESS, Nomination(node=node, victims=to_evict, is_sampled=found.is_sampled))
 
     def find_candidates(self, state: CycleState, pod: Pod, search: FailedSearch) -> Candidates:
         """The nodes where evicting would make room, in the scheduler's own order, until enough are found.
@@ -100,7 +100,7 @@ class DefaultPreemption(Value):
             harmless += not found.budget_violations
             if harmless and len(candidates) >= wanted:
                 break
-        return Candidates(candidates, tuple(refusals))
+        return Candidates(candidates, tuple(refusals), is_sampled=len(candidates) + len(refusals) < len(rows))
 
     def _wanted(self, node_count: int) -> int:
         if node_count <= _SEARCHED_IN_FULL:
@@ -121,10 +121,12 @@ class DefaultPreemption(Value):
 
 
 class Candidates(Value):
-    """Nodes with the victims each would cost, and what the other nodes that were tried answered."""
+    """Nodes with the victims each would cost, and what the other nodes that were tried answered; not all were tried
+    where it `is_sampled`."""
 
     candidates: dict[str, Victims]
     refusals: tuple[Verdict, ...]
+    is_sampled: bool = False
 
 
 class _Trial(Value):

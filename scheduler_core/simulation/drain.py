@@ -46,6 +46,7 @@ MOST_COURSES = 24
 # nearly all nodes that many would.
 LEAST_COURSES = 4
 _COURSES_TIMES_NODES = 20_000
+_PREEMPTS_IN_PART = ", or onto another: kube-scheduler tries a part of the nodes, from a random one"
 # A pod that fits nowhere costs a search for whom it could preempt. Beyond so many kinds, pods that wait already
 # are counted and not tried.
 MOST_WAITING_KINDS = 30
@@ -286,7 +287,8 @@ class _Told(Value):
             return _say(
                 each.pod,
                 Outcome.MOVES,
-                f"preempts its way onto {listed(nodes, 'or')}",
+                f"preempts its way onto {listed(nodes, 'or')}"
+                + ("" if not landing.preempts_in_part else _PREEMPTS_IN_PART),
                 landing=nodes,
                 shares=shares,
                 is_cut=landing.is_open,
@@ -374,8 +376,8 @@ class _Told(Value):
         kinds = Counter(each.kind for each in displaced if batches(self.scheduler, each.pod))
         if batched := sum(number for number in kinds.values() if number > 1):
             yield (
-                f"the scheduler's profile places alike pods in batches: of {counted(batched, 'pod')}, one that does not "
-                f"fit beside another of its kind may go to the next node of that one's list, which is not followed"
+                f"the scheduler's profile places alike pods in batches: of {counted(batched, 'pod')}, one that does "
+                f"not fit beside another of its kind may go to the next node of that one's list, which is not followed"
             )
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):
             yield (

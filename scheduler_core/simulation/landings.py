@@ -33,11 +33,12 @@ class Landing:
     sample: Sample | None = None
     weights: dict[str, float] = field(default_factory=dict)
     homeless_weight: float = 0.0
+    preempts_in_part: bool = False  # the scheduler may find others to preempt, on nodes that it begins with by chance
 
     @property
     def is_open(self) -> bool:
         """Whether it may land on a node that is not named, and nobody can tell how likely that is."""
-        return self.is_cut or (self.sample is not None and not self.weights)
+        return self.is_cut or self.preempts_in_part or (self.sample is not None and not self.weights)
 
     @property
     def depends_on_the_start(self) -> bool:
@@ -66,6 +67,8 @@ class Landing:
             for name in names:
                 self.weights[name] = self.weights.get(name, 0.0) + share * course.weight / len(names)
         self.is_cut = self.is_cut or each.is_after_cut
+        preemption = each.result.preemption if each.result else None
+        self.preempts_in_part = self.preempts_in_part or (preemption is not None and preemption.is_sampled)
         self.sample = self.sample or (each.result.sample if each.result else None)
         if not each.landed:
             self.homeless = self.homeless or (course, each)

@@ -200,8 +200,8 @@ def test_the_next_cycle_begins_where_this_one_stopped() -> None:
     first, second = Scheduler().schedule_each(snapshot, pod, [Search(0), Search(120)])
     assert (first.node, first.next_start) == ("n001", 101)
     assert (second.node, second.next_start) == ("n001", (120 + 101) % 151)
-    missed = Scheduler().schedule(snapshot, pod, search=Search(2))
-    assert (missed.node != "n001", missed.next_start) == (True, 102)
+    missed = Scheduler().schedule(snapshot, pod, start=2)
+    assert (missed.node != "n001", missed.evaluated, missed.next_start) == (True, 100, 102)
 
 
 def test_a_scheduler_that_saw_a_node_come_later_looks_at_it_last() -> None:

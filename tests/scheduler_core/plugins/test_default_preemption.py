@@ -195,7 +195,7 @@ def many_nodes() -> list[dict[str, Any]]:
 def test_the_search_stops_when_it_has_enough() -> None:
     pods = [running(f"p{number}", f"n{number}", 5 if number < 120 else 1) for number in MANY]
     assert cycle(wanting(), *pods, nodes=many_nodes(), configuration=limited(1)).preemption == Nomination(
-        node="n1", victims=("default/p1",)
+        node="n1", victims=("default/p1",), is_sampled=True
     )
     assert cycle(wanting(), *pods, nodes=many_nodes(), configuration=limited(120)).preemption == Nomination(
         node="n120", victims=("default/p120",)

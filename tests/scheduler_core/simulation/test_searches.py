@@ -118,6 +118,19 @@ def test_a_pod_that_finds_no_room_in_more_cases_is_pending_with_their_share() ->
     assert "% of cases" in pod.sentence or pod.sentence.startswith("finds room or not")
 
 
+@pytest.mark.parametrize(("others", "is_open"), [(99, False), (130, True)])
+def test_a_pod_that_preempts_may_do_so_elsewhere_where_preemption_tries_a_part_of_the_nodes(
+    others: int, is_open: bool
+) -> None:
+    """Each node has one pod that is worth less. The real search begins at a random node and stops at a hundred."""
+    names = [f"n{number:04}" for number in range(others + 1)]
+    less = [a_pod(f"less-{name}", name, cpu="3", app=f"less-{name}", priority=1) for name in names[1:]]
+    urgent = a_pod("urgent", "n0000", cpu="2", app="urgent", priority=9)
+    (pod,) = forecast([*(a_node(name, cpu="4") for name in names), *less, urgent]).pods
+    assert (pod.outcome, pod.is_cut) == (Outcome.MOVES, is_open)
+    assert ("from a random one" in pod.sentence) is is_open
+
+
 class Refusing:
     """An extender that leaves five nodes, and counts how often it is asked."""
 

@@ -1,0 +1,125 @@
+"""`make bench-accuracy-sampled` loses nothing that it has seen, and its table adds up."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from bench.accuracy.drained import KINDS, drain_cluster, next_start
+from bench.accuracy.records import Record, paths, read, write
+from bench.accuracy.sampled import HEADER, Pair, interval, judged, section, total
+from tests.cluster.harness.measures.accuracy import Miss, Score
+from tests.cluster.harness.measures.drains import PodEvent
+from tests.cluster.harness.measures.varied import HOSTNAME, varied_cluster
+from tests.scheduler_core.simulation.test_drain import a_node, a_pod
+
+
+def an_event(kind: str, version: int, uid: str, node: str) -> PodEvent:
+    owner = "ReplicaSet varied/web"
+    return PodEvent(version=version, at=0.0, kind=kind, uid=uid, title=f"varied/{uid}", owner=owner, node=node)
+
+
+def a_record(went_to: str) -> Record:
+    """One pod of two nodes is evicted; its replacement has a node."""
+    pod = a_pod("web-1", "n0", app="web")
+    pod["metadata"] |= {"namespace": "varied"}
+    pod["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}
+    ]
+    lists = {"Node": [a_node("n0"), a_node("n1")], "Pod": [pod]}
+    pages = [
+        json.dumps({"kind": f"{kind}List", "apiVersion": "v1", "metadata": {}, "items": items})
+        for kind, items in lists.items()
+    ]
+    events = [
+        an_event("evicted", 1, "web-1", "n0"),
+        an_event("created", 2, "web-2", ""),
+        an_event("bound", 3, "web-2", went_to),
+    ]
+    return Record(
+        kind="varied",
+        seed=7,
+        size=2,
+        node="n0",
+        start=1,
+        pages=pages,
+        lacking={},
+        events=events,
+        seconds=1.0,
+        log="a line",
+    )
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "varied-2-000007" / "0.json.gz"
+    write(path, a_record("n1"))
+    assert read(path) == a_record("n1")
+    assert list(paths(tmp_path)) == [path]
+
+
+@pytest.mark.parametrize(("went_to", "inside"), [("n1", 1), ("n9", 0)])
+def test_a_record_is_judged_without_a_control_plane(tmp_path: Path, went_to: str, inside: int) -> None:
+    write(tmp_path / "varied-2-000007" / "0.json.gz", a_record(went_to))
+    (pair,) = judged(tmp_path, ["varied"], anew=False)
+    assert (pair.said.pods, pair.said.inside, pair.told_start.inside) == (1, inside, inside)
+    assert judged(tmp_path, ["large"], anew=False) == []
+
+
+def test_a_score_is_kept_until_it_is_wanted_anew(tmp_path: Path) -> None:
+    path = tmp_path / "varied-2-000007" / "0.json.gz"
+    write(path, a_record("n1"))
+    judged(tmp_path, ["varied"], anew=False)
+    write(path, a_record("n9"))
+    assert [judged(tmp_path, ["varied"], anew=anew)[0].said.inside for anew in (False, True)] == [1, 0]
+
+
+def test_a_cluster_that_was_drained_is_not_drained_again(tmp_path: Path) -> None:
+    """Without the control plane's programs, anything else fails."""
+    for number in range(2):
+        write(tmp_path / "varied-2-000007" / f"{number}.json.gz", a_record("n1"))
+    drain_cluster(tmp_path, "varied", 7, 2, 2)
+
+
+def test_the_log_tells_where_the_next_search_begins() -> None:
+    line = b'I1122 ] "Successfully bound pod to node" pod="v/a" node="n1" evaluatedNodes=%d feasibleNodes=100\n'
+    assert next_start(line % 104 + b"something else evaluatedNodes=7\n" + line % 101, 200) == 5
+
+
+def test_drains_are_drawn_again_and_not_landings() -> None:
+    """Ten drains of ten landings each, of which all or none are inside, tell less than a hundred landings do."""
+    apart = [Score(pods=1, inside=number % 2) for number in range(100)]
+    together = [Score(pods=10, inside=10 * (number % 2)) for number in range(10)]
+    (low, high), (lower, higher) = (interval(each, random.Random(1)) for each in (apart, together))
+    assert lower < low < 50 < high < higher
+
+
+def test_a_section_has_a_row_for_each_cluster_the_interval_the_ratio_and_each_miss() -> None:
+    miss = Miss(node="v1", owner="ReplicaSet v/web", said=(("v2",),), went=("v5",), reason="not explained")
+    one = Pair("varied", "7: 200 nodes", Score(pods=4, inside=4, firsts=2, sizes=12), Score(pods=4, inside=4, sizes=8))
+    two = Pair(
+        "varied", "8: 300 nodes", Score(pods=4, inside=3, firsts=1, sizes=12, misses=[miss]), Score(pods=4, sizes=8)
+    )
+    lines = list(section([one, one, two]))
+    assert lines[1].count("|") == len(HEADER) + 1
+    assert lines[2] == "| 7: 200 nodes | 2 | 8 | 8 of 8 (100.0 %) | 4 of 8 (50.0 %) | 3.00 | 8 of 8 (100.0 %) | 2.00 |"
+    assert lines[4].startswith("| all | 3 | 12 | 11 of 12 (91.7 %) |")
+    assert "The mean set is 1.50 times that of the known start." in lines
+    assert lines[-1] == "* 8 v1, ReplicaSet v/web: said v2, went to v5: not explained"
+    assert total([one.said, two.said]).pods == 8
+
+
+def test_identical_nodes_differ_in_names_and_zones_alone() -> None:
+    nodes = varied_cluster(3, 30, **KINDS["identical"].shape).nodes
+    kinds = {
+        json.dumps({k: v for k, v in each["metadata"]["labels"].items() if k != HOSTNAME and "zone" not in k})
+        for each in nodes
+    }
+    assert (len(nodes), len(kinds), {each["metadata"]["name"] for each in nodes}) == (
+        30,
+        1,
+        {f"v{n:02}" for n in range(30)},
+    )
+    assert len({json.dumps(each["status"]["allocatable"]) for each in nodes}) == 1
