@@ -80,7 +80,7 @@ class Loop:
         self._is_stopping = True
 
     def wake(self) -> None:
-        """The next turn begins within five seconds: something changed that a decision rests on."""
+        """The next turn begins within two seconds: something changed that a decision rests on."""
         self._wakes = True
 
     def _longest_turn_seconds(self) -> float:

@@ -13,7 +13,7 @@ from careen.cluster.wire.transport import Clock
 from careen.core.facts.observation import Need, NeedAnswer
 from careen.host.node_host import Host
 
-FILE_SECONDS = 5.0
+FILE_SECONDS = 2.0
 """How often the loop looks at the sentinel file between turns: the taint must follow within ten seconds."""
 
 # While something is going on (a claim, a drain) a "yes" of an hour ago is not good enough to drain a node on.

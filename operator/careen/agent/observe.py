@@ -15,7 +15,7 @@ from careen.agent.few_at_a_time import all_or_none
 from careen.agent.need_watch import NeedWatch
 from careen.agent.self_test import SelfTests
 from careen.cluster.agents_nodes import AgentsNodes
-from careen.cluster.evictions import Evicted, evict
+from careen.cluster.evictions import Evicted, allowed_disruptions, evict
 from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import count_nodes, list_nodes, read_node
@@ -27,6 +27,7 @@ from careen.core.drain import baseline, drain_plan
 from careen.core.facts import keys
 from careen.core.facts.memory import EvictAnswer, Memory
 from careen.core.facts.observation import (
+    Asked,
     Chance,
     DryRunAnswer,
     Evictable,
@@ -110,6 +111,7 @@ class Observer:
             Evidence.CROWD: self._crowd,
             Evidence.FLEET: self._fleet,
             Evidence.PODS: self._pods,
+            Evidence.DISRUPTIONS: self._disruptions,
             Evidence.ALERTS: self._alerts,
             Evidence.FOREIGN: self._foreign,
             Evidence.FORECAST: self._forecast,
@@ -144,8 +146,13 @@ class Observer:
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
         """The observation with this evidence read anew, in the order of the enumeration: the lock before those
         it names."""
-        for evidence in sorted(wanted, key=list(Evidence).index):
+        kinds = set(wanted)
+        # One list of all Nodes has the peers in it, and is read after the lock as theirs would be.
+        reads_all = {Evidence.PEERS, Evidence.FLEET} <= kinds
+        for evidence in sorted(kinds - ({Evidence.PEERS} if reads_all else set()), key=list(Evidence).index):
             seen = replace(seen, **await self._gather[evidence](seen, policy))
+        if reads_all:
+            seen = replace(seen, peers=_peers_among(seen.fleet))
         skew = self._senses.api.clock_skew_seconds
         return replace(
             seen,
@@ -190,7 +197,7 @@ class Observer:
         return {"lock": await _known(self._senses.lock.read())}
 
     async def _peers(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
-        return {"peers": await _known(self._nodes.read(reboot_label=("in-progress", "failed")))}
+        return {"peers": await _known(self._nodes.read(reboot_label=_OF_PEERS))}
 
     async def _waiters(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"waiters": await _known(self._nodes.read(reboot_label=("ready", "required")))}
@@ -229,6 +236,9 @@ class Observer:
 
     async def _pods(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"pods": await _known(list_pods_on(self._senses.api, self._senses.node_name))}
+
+    async def _disruptions(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
+        return {"disruptions": await _known(allowed_disruptions(self._senses.api))}
 
     async def _alerts(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         source = self._senses.alerts()
@@ -293,6 +303,15 @@ _SINGLE_READS = 20
 _MOST_COUNTED = 100  # of waiting Nodes: one page of a list; more are many
 _BEFORE_THE_DRAIN = frozenset({Phase.IDLE, Phase.WAITING, Phase.CLAIMING})
 _GIVEN = frozenset({Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED})
+
+
+_OF_PEERS = ("in-progress", "failed")
+
+
+def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
+    if not isinstance(fleet, Fleet):
+        return fleet
+    return tuple(node for node in fleet.nodes if node.labels.get(keys.REBOOT_LABEL) in _OF_PEERS)
 
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:

@@ -1,4 +1,5 @@
-"""Asks for one eviction (policy/v1) and says what became of it, as one of a closed set of outcomes.
+"""Asks for one eviction (policy/v1) and says what became of it, as one of a closed set of outcomes; and how many the
+budgets allow.
 
 The request carries the pod's UID: after a pod was recreated under its old name, somewhere else, it would otherwise hit
 the successor. With `dry_run` the server answers as if, and budgets and webhooks are asked, but nothing moves.
@@ -45,6 +46,9 @@ _NO_RIGHT = re.compile(r"\bcannot \w+ resource\b")
 OWN_POLICY = "careen's agent may evict only"
 
 
+_BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+
+
 class Evicted(Value, kw_only=True):
     """The outcome for one pod. `detail` has the server's words; `retry_after_seconds` is what it asks us to wait."""
 
@@ -71,6 +75,12 @@ async def evict(api: ApiServer, pod: EvictPod, *, dry_run: bool = False) -> Evic
     except ClusterError as error:
         return Evicted(answer=EvictAnswer.UNCLEAR, detail=str(error))
     return Evicted(answer=EvictAnswer.ACCEPTED)
+
+
+async def allowed_disruptions(api: ApiServer) -> dict[str, int]:
+    """How many evictions each disruption budget allows just now, by namespace/name. Raises `ClusterError`."""
+    found = await api.items(_BUDGETS, objects.DisruptionBudget)
+    return {f"{each.metadata.namespace}/{each.metadata.name}": each.status.disruptions_allowed for each in found}
 
 
 def _judged(error: Refused) -> EvictAnswer:

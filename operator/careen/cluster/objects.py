@@ -181,6 +181,17 @@ class Workload(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     status: ReplicasStatus
 
 
+class DisruptionStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    disruptions_allowed: int = 0
+
+
+class DisruptionBudget(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    """A PodDisruptionBudget; one without a status, which no controller has seen yet, allows nothing."""
+
+    metadata: Meta
+    status: DisruptionStatus = DisruptionStatus()
+
+
 class Container(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     image: str = ""
 

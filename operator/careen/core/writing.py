@@ -200,6 +200,7 @@ def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
         keys.SETTINGS,
         keys.WARNING,
         keys.FORECAST,
+        keys.PREPARED,
         keys.MOVES,
         keys.READY_SINCE,
         keys.RETRY,

@@ -264,6 +264,8 @@ def why_text(story: NodeStory, *, width: int | None = None) -> str:
         lines.append(paragraph(f"Cordon: {cordon}.", width=width))
     if warning := story.node.annotations.get(keys.WARNING):
         lines.append(paragraph(f"Warning: {warning}.", width=width))
+    if prepared := story.node.annotations.get(keys.PREPARED):
+        lines.append(paragraph(f"Prepared: {prepared}.", width=width))
     if coming := next_sentence(story):
         lines.append(paragraph(f"Next: {coming}."))
     answers = gate_answers(story)
@@ -281,6 +283,7 @@ def why_json(story: NodeStory) -> dict[str, Any]:
         "node": node_json(story.node, story.lock),
         "summary": summary(story),
         "next": {"seconds": round(looked.seconds), "what": "retry" if looked.is_retry else "look"} if looked else None,
+        "prepared": story.node.annotations.get(keys.PREPARED),
         "strayClaims": stray_json(strays(story)),
         "cordon": {"by": list(story.node.cordoned_by), "sentence": cordon_sentence(story)}
         if story.node.unschedulable

@@ -100,7 +100,7 @@ class Settings:
     reboot_sentinel: str = _kured(
         "/var/run/reboot-required",
         kinds.PATH,
-        "File whose existence asks for a reboot; looked at every 5 s. Unreadable is unknown, never no.",
+        "File whose existence asks for a reboot; looked at every 2 s. Unreadable is unknown, never no.",
         live=False,
     )
     reboot_sentinel_command: str = _kured(

@@ -279,6 +279,18 @@ async def test_peers_and_waiters_are_told_apart_by_their_label(shell: Shell) -> 
     assert [node.name for node in seen.waiters] == ["n3", "n4"]
 
 
+async def test_peers_wanted_with_all_nodes_are_read_with_them_in_one_list_after_the_lock(shell: Shell) -> None:
+    for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
+        shell.put_node(name, labels={keys.REBOOT_LABEL: label})
+    observer = shell.observer()
+    seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
+    shell.requests.clear()
+    seen = await observer.add(seen, {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET}, POLICY)
+    assert isinstance(seen.peers, tuple)
+    assert [node.name for node in seen.peers] == ["n1", "n2"]
+    assert shell.requests == [LOCK, "GET /api/v1/nodes"]
+
+
 async def test_the_age_of_the_fleet_counts_from_the_question(shell: Shell) -> None:
     shell.put_node("n1")
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from careen.cluster.evictions import Evicted, evict, eviction
+from careen.cluster.evictions import Evicted, allowed_disruptions, evict, eviction
 from careen.cluster.wire.errors import NotSent, Unclear
 from careen.core.actions import EvictPod
 from careen.core.facts.memory import EvictAnswer
 from tests.careen.cluster.conftest import Cluster
-from tests.careen.virtual_shell import Scripted, an_object, answer, api_on, methods, status
+from tests.careen.virtual_shell import Scripted, a_list, an_object, answer, api_on, methods, status
 
 POD = EvictPod(namespace="shop", name="a", uid="u1")
 WEBHOOK = 'admission webhook "guard.example.org" denied the request'
@@ -88,6 +88,17 @@ def put_budget(cluster: Cluster, name: str = "pdb", *, allowed: int) -> None:
             },
         }
     )
+
+
+async def test_how_many_evictions_each_budget_allows_is_one_list() -> None:
+    counted = {"status": {"disruptionsAllowed": 2}}
+    budgets = [
+        an_object("PodDisruptionBudget", "web", namespace="shop", **counted),
+        an_object("PodDisruptionBudget", "new", namespace="data"),
+    ]
+    wire = Scripted(answer(200, a_list("PodDisruptionBudget", *budgets)))
+    assert await allowed_disruptions(api_on(wire)) == {"shop/web": 2, "data/new": 0}
+    assert methods(wire.asked) == ["GET /apis/policy/v1/poddisruptionbudgets"]
 
 
 async def test_a_budget_that_says_no_is_an_outcome_and_is_not_asked_again_here(cluster: Cluster) -> None:

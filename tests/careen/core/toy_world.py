@@ -429,6 +429,8 @@ class World:
             refused = self.random.random() < self.fault_rate
             answer = DryRunAnswer(answer=Evictable.BUDGET if refused else Evictable.ALLOWED)
             return {pod.uid: answer for pod in to_evict(pods, self.policy(name).drain)}
+        if kind is Evidence.DISRUPTIONS:
+            return {"shop/any": self.random.randrange(2)}
         if kind is Evidence.OWNERS:
             return tuple(
                 OwnerHealth(

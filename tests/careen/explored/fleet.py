@@ -420,7 +420,7 @@ class SmallFleet:
                 return Forecast(node=self.names[index], made_at="2026-01-05T00:00:00Z")
             case Evidence.SELF_TEST:
                 return SelfTest()
-            case Evidence.EVICTABILITY:
+            case Evidence.EVICTABILITY | Evidence.DISRUPTIONS:
                 return {}
             case Evidence.PODS | Evidence.OWNERS | Evidence.FOREIGN | Evidence.ALERTS:
                 return ()

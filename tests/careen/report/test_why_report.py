@@ -132,3 +132,12 @@ def test_what_the_reboot_would_lose_is_told_before_the_gates() -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
     assert "Warning: the kubelet does not hear of the shutdown." in text[: text.index("GATE")]
+
+
+def test_what_became_of_a_preparation_is_told_before_the_gates() -> None:
+    annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.PREPARED: "thrown away: the Node n7 is new"}
+    node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
+    told = NodeStory(node=node, lock=LockContent(), agents=(), now=NOW)
+    text = why_text(told)
+    assert "Prepared: thrown away: the Node n7 is new." in text[: text.index("GATE")]
+    assert why_json(told)["prepared"] == "thrown away: the Node n7 is new"

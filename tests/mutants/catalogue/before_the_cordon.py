@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _IDLE, _WAITING, _LINE, _CLAIMING = (f"core/steps/{name}.py:" for name in ("idle", "waiting", "line", "claiming"))
 _BEHIND = "core/steps/shared/looking_behind.py:"
+_PREPARING = "core/steps/shared/preparing.py:"
 
 MUTANTS = (
     # ---- idle ----
@@ -205,6 +206,67 @@ MUTANTS = (
         "content = lock.pass_over(content, (name,))",
         "content = content",
     ),
+    # ---- what was prepared ----
+    Mutant(
+        "used: what was prepared counts although something has changed",
+        _PREPARING + "used",
+        "prepared is None or why_not(situation)",
+        "prepared is None",
+    ),
+    Mutant(
+        "lacking: what was prepared counts before what it rests on is read anew",
+        _PREPARING + "lacking",
+        'if why_not(situation) == "" else ()',
+        'if why_not(situation) == "never" else ()',
+    ),
+    Mutant(
+        "why_not: a preparation never gets too old",
+        _PREPARING + "why_not",
+        "or _why_old(situation, prepared)",
+        'or ""',
+    ),
+    Mutant(
+        "why_not: whoever holds a claim, the preparation counts",
+        _PREPARING + "why_not",
+        "or _why_others(prepared.holders, holders)",
+        'or ""',
+    ),
+    Mutant(
+        "why_not: whatever becomes of the Nodes, the preparation counts",
+        _PREPARING + "why_not",
+        "or _why_nodes(situation, prepared)",
+        'or ""',
+    ),
+    Mutant(
+        "why_not: a budget that has closed does not matter",
+        _PREPARING + "why_not",
+        "or _why_budgets(situation, prepared)",
+        'or ""',
+    ),
+    Mutant(
+        "_why_pods: a pod that came since is taken for rehearsed",
+        _PREPARING + "_why_pods",
+        "if pod.uid not in prepared.rehearsed",
+        "if False",
+    ),
+    Mutant(
+        "_refused: a preparation that was refused counts",
+        _PREPARING + "_refused",
+        "if refused := gate.ask(situation, When.CLAIMED):",
+        "if (refused := gate.ask(situation, When.CLAIMED)) and False:",
+    ),
+    Mutant(
+        "_is_due: a holder that settles for long is prepared for at every look",
+        _PREPARING + "_is_due",
+        "situation.seen.uptime - prepared.at >= pause",
+        "True",
+    ),
+    Mutant(
+        "_leaving: a node that is not the next in line prepares",
+        _PREPARING + "_leaving",
+        "content.next[:1] != (situation.node.name,) or",
+        "False or",
+    ),
     # ---- claiming ----
     Mutant(
         "claiming: goes on although the host no longer asks",
@@ -269,8 +331,8 @@ MUTANTS = (
     Mutant(
         "_ask_everything: the other nodes at work are not asked after again with a fresh list",
         _CLAIMING + "_ask_everything",
-        "want(situation, Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)",
-        "want(situation, Evidence.FLEET)",
+        "return want(situation, *_LAST)",
+        "return want(situation, Evidence.FLEET)",
     ),
     Mutant(
         "_ask_everything: cordons although nobody knows how healthy the workloads are",

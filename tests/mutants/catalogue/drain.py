@@ -145,13 +145,13 @@ MUTANTS = (
     Mutant(
         "after_eviction: Retry-After is ignored",
         "core/facts/memory.py:after_eviction",
-        "max(_pause(attempts, jitter), retry_after_seconds)",
-        "_pause(attempts, jitter)",
+        "max(_pause_after(answer, attempts, jitter), retry_after_seconds)",
+        "_pause_after(answer, attempts, jitter)",
     ),
     Mutant(
         "_pause: the back-off of an eviction never grows",
         "core/facts/memory.py:_pause",
-        "2.0 ** min(attempts - 1, 32)",
+        "growth ** min(attempts - 1, 32)",
         "1.0",
     ),
     # ---- the time before ----

@@ -128,7 +128,7 @@ def plan(
         else:
             due.append(pod)
     pauses = [_not_before(pod, memory, is_comer=pod.uid in came) - uptime for pod in later]
-    look = _ENDING_LOOK_SECONDS if any(_has_just_been_asked(pod, now) for pod in ending) else _LOOK_SECONDS
+    look = min((_ending_look_seconds(pod, now) for pod in ending), default=_LOOK_SECONDS)
     return DrainPlan(
         staying=tuple(staying),
         ending=tuple(ending),
@@ -181,19 +181,20 @@ def _not_before(pod: PodView, memory: Memory, *, is_comer: bool) -> float:
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
 
-def _has_just_been_asked(pod: PodView, now: datetime) -> bool:
-    """Whether the pod was asked to end a few seconds ago: most are gone long before their grace is over."""
+def _ending_look_seconds(pod: PodView, now: datetime) -> float:
+    """Most pods are gone long before their grace is over: a pod that was asked a moment ago is looked at soon, and
+    the longer it takes, the less a look more or less matters."""
     if pod.deletion_timestamp is None:
-        return False
+        return _LOOK_SECONDS
     asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)
-    return (now - asked).total_seconds() < _JUST_ASKED_SECONDS
+    return min(max(_ENDING_LOOK_SECONDS, (now - asked).total_seconds() * _ENDING_LOOK_SHARE), _LOOK_SECONDS)
 
 
 MOST_ROUNDS = 6  # about a minute of them: a scheduler hears of a cordon within a second or two
 _CLOCK_SECONDS = 2.0  # the instant of the cordon comes from our clock, corrected by a header of whole seconds
 _LOOK_SECONDS = 2.0  # three reads a look; a pod's grace is 30 s by default
-_ENDING_LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
-_JUST_ASKED_SECONDS = 10.0
+_ENDING_LOOK_SECONDS = 0.5  # every second here is a second the whole roll-out waits
+_ENDING_LOOK_SHARE = 0.25  # of what the pod has taken so far
 _AFTER_EVICTION_SECONDS = 0.5  # most pods without a grace period are gone by then
 
 

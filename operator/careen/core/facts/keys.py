@@ -19,6 +19,7 @@ SETTINGS = (
 )
 WARNING = "careen.dev/warning"  # one sentence: what the reboot would lose, as the agent's self-test found; for reading
 FORECAST = "careen.dev/forecast"  # short JSON: counts, landing nodes, at
+PREPARED = "careen.dev/prepared"  # one sentence: whether what was made ahead of the turn counted; for reading
 AND_OTHERS = "…"  # in the forecast, behind the nodes of a pod: others are possible
 MOVES = "careen.dev/moves"  # how many pods a drain would evict, as counted last
 READY_SINCE = (

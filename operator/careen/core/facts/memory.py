@@ -15,7 +15,10 @@ from msgspec import field
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value
 
-EVICTION_FIRST_BACKOFF_SECONDS = 1.5  # a replica elsewhere often becomes ready within a few seconds
+EVICTION_FIRST_BACKOFF_SECONDS = 1.5
+EVICTION_GROWTH = 2.0
+BUDGET_FIRST_BACKOFF_SECONDS = 1.0  # a replica elsewhere often becomes ready within a few seconds
+BUDGET_GROWTH = 1.25  # so a budget that is free again is noticed after a quarter of the time that it took, or less
 EVICTION_LAST_BACKOFF_SECONDS = 60.0  # kured's drain asked without a pause, about twice a second, for ever
 
 
@@ -108,6 +111,21 @@ class ClaimMemory(Value, kw_only=True):
     is_announced: bool
 
 
+class Prepared(Value, kw_only=True):
+    """What a node made for its turn while the holder's workloads settled, and what it rests on. It counts as long as
+    that is unchanged, and for a few seconds; see `preparing.py`."""
+
+    at: float  # uptime when the first of it was asked
+    times: int  # how often in a row, for the same holders
+    found: tuple[str, ...]  # who held claims besides this node
+    holders: tuple[str, ...]  # who of them keeps its claim
+    nodes: Mapping[str, str]  # by name: a digest of what decides where pods may land
+    disruptions: Mapping[str, int]  # by namespace/name: evictions that the budgets of the pods' namespaces allowed
+    forecast: Forecast | None  # None: none was wanted
+    rehearsed: frozenset[str]  # UIDs of the pods to evict; a dry run allowed each
+    refused: str = ""  # why it does not count from the beginning: something was refused, or not known
+
+
 class Memory(Value, kw_only=True):
     """See the module; instants are host uptime in seconds."""
 
@@ -138,6 +156,7 @@ class Memory(Value, kw_only=True):
     forecast: Forecast | None = None  # the one that let the node take its claim; asked again when it is old
     forecast_at: float = 0.0
     forecast_holders: tuple[str, ...] = ()  # who held claims then
+    prepared: Prepared | None = None  # for the next turn in the line
     behind_at: float = 0.0  # the claims' holders are not looked at again before
     overdue: tuple[
         tuple[str, str], ...
@@ -175,13 +194,13 @@ def after_eviction(
     comer_of: str = "",
 ) -> Memory:
     """Memory after one eviction request: the pod's next attempt waits exponentially longer, never less than
-    Retry-After.
+    Retry-After; where a budget refused, in smaller steps.
 
     `jitter` in [0, 1) spreads agents that were refused by the same budget over half the pause. `comer_of`: see
     `EvictPod`."""
     before, is_judged = memory.evictions.get(pod_uid), answer in JUDGED
     attempts = (before.attempts if before else 0) + 1
-    pause = max(_pause(attempts, jitter), retry_after_seconds)
+    pause = max(_pause_after(answer, attempts, jitter), retry_after_seconds)
     seen = EvictionMemory(
         attempts=attempts,
         not_before=uptime + pause,
@@ -213,8 +232,16 @@ def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: floa
     return replace(memory, comers=seen)
 
 
-def _pause(attempts: int, jitter: float) -> float:
-    pause = EVICTION_FIRST_BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 32)
+def _pause_after(answer: EvictAnswer, attempts: int, jitter: float) -> float:
+    if answer is EvictAnswer.BUDGET:
+        return _pause(attempts, jitter, first=BUDGET_FIRST_BACKOFF_SECONDS, growth=BUDGET_GROWTH)
+    return _pause(attempts, jitter)
+
+
+def _pause(
+    attempts: int, jitter: float, *, first: float = EVICTION_FIRST_BACKOFF_SECONDS, growth: float = EVICTION_GROWTH
+) -> float:
+    pause = first * growth ** min(attempts - 1, 32)
     return min(pause, EVICTION_LAST_BACKOFF_SECONDS) * (0.75 + 0.5 * jitter)
 
 

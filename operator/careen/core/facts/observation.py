@@ -245,6 +245,7 @@ class Observation(Value, kw_only=True):
     crowd: Asked[int | None] = NOT_ASKED  # how many nodes wait; None: more than anybody counts
     fleet: Asked[Fleet] = NOT_ASKED
     pods: Asked[tuple[PodView, ...]] = NOT_ASKED
+    disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed just now
     alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
     foreign: Asked[tuple[str, ...]] = NOT_ASKED  # a sentence for each foreign coordinator seen; empty: none
     forecast: Asked[Forecast] = NOT_ASKED

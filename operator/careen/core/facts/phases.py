@@ -42,6 +42,7 @@ class Evidence(StrEnum):
     CROWD = "crowd"  # how many Nodes are labelled ready or required, counted to a hundred: one short list
     FLEET = "fleet"  # all Nodes; with the instant the list was answered
     PODS = "pods"  # pods bound to this node
+    DISRUPTIONS = "disruptions"  # how many evictions each disruption budget allows: one list
     ALERTS = "alerts"  # active alerts of the alert source
     FOREIGN = "foreign"  # another reboot coordinator's DaemonSets and live locks
     FORECAST = "forecast"  # where each pod would land: a child process and whole-cluster lists
@@ -72,7 +73,7 @@ PHASES: tuple[PhaseRow, ...] = (
         phase=Phase.WAITING,
         has_happened="The node carries the soft taint, the label and the refusals.",
         evidence=_HERE | {Evidence.LOCK},
-        # those next in line look at the lock every 3 s; a hold not yet seen makes the claim's patch a conflict
+        # those next in line look at the lock at least every 3 s; a hold not yet seen makes the claim's patch a conflict
         node_max_age_seconds=30,
     ),
     PhaseRow(

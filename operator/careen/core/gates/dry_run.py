@@ -46,6 +46,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     return _no(Code.EVICTION_REFUSED, "refused in a dry run: " + _list(told))
 
 
+ALLOWED = DryRunAnswer(answer=Evictable.ALLOWED)
 _UNTRIED = DryRunAnswer(answer=Evictable.UNKNOWN, detail="not tried")
 
 

@@ -65,6 +65,9 @@ class Entry(Value, kw_only=True):
     limit: int = 0  # the concurrency its writer ran with; 0 when unknown (kured's)
     zone: str | None = None  # the node's zone, empty when it has none; None when unknown
     failed: str = ""  # the reason code of a failure after which the claim was kept: nobody else may start
+    due: str = (
+        ""  # RFC 3339, by the API server's clock: the node is back in service, and the claim goes at this instant
+    )
     overdue: Overdue | None = None  # since when the others find that it takes too long
     unread: str = ""  # the entry as it stands, when not all of it could be read: it is written back like this
 
@@ -213,6 +216,14 @@ def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockConten
         others,
         entries=(*others.entries, replace(entry, limit=concurrency)),
         max_owners=limit(others, concurrency),
+    )
+
+
+def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockContent:
+    """The content that says when this claim is given back, as far as its holder knows."""
+    return _with(
+        content,
+        tuple(replace(each, due=due) if each.node == node and each.id == claim else each for each in content.entries),
     )
 
 
@@ -368,6 +379,7 @@ def _entry(row: Any) -> Entry:
         zone=known.get("zone"),
         # The mark is there, whatever it says.
         failed="unreadable" if "failed" in unreadable else known.get("failed") or "",
+        due=_instant(known.get("due")),
         overdue=_overdue(known.get("overdue")),
         unread="" if is_whole else json.dumps(before, separators=(",", ":")),
     )
@@ -386,6 +398,12 @@ def _overdue(row: Any) -> Overdue | None:
     ):
         return None
     return Overdue(phase=phase, since=since) if from_rfc3339(since) is not None else None
+
+
+def _instant(value: Any) -> str:
+    """Empty for what names no instant: others only pace their looks by it, and it must not make a claim unreadable."""
+    is_short = isinstance(value, str) and len(value) <= _LONGEST_INSTANT
+    return value if is_short and from_rfc3339(value) is not None else ""
 
 
 def _was_cordoned(row: dict[str, Any]) -> bool:
@@ -453,6 +471,7 @@ def _row(entry: Entry) -> Any:
         "limit": entry.limit,
         **({} if entry.zone is None else {"zone": entry.zone}),
         **({"failed": entry.failed} if entry.failed else {}),
+        **({"due": entry.due} if entry.due else {}),
         **({"overdue": {"phase": entry.overdue.phase, "since": entry.overdue.since}} if entry.overdue else {}),
     }
 

@@ -18,11 +18,13 @@ from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
 from careen.core.facts.progress import UnreadableProgress, record_of
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock import content as lock
-from careen.core.lock.content import LockContent, free_slots, slots_beside_holders
+from careen.core.lock.content import Entry, LockContent, free_slots, slots_beside_holders
 from careen.core.steps.shared import taint_spread
 from scheduler_core.values import Value
 
 NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
+FIRST_LOOK_SECONDS = 0.5  # the first in line looks no more often
+FIRST_LOOK_SHARE = 0.125  # of what the holder has taken so far: so much longer a roll-out gets by its looks, or less
 ROUND_SECONDS = 5.0  # no node is drained, rebooted and back in less
 NAMED_LOOK_SECONDS = (
     10.0,
@@ -36,7 +38,7 @@ COUNT_SECONDS = 120.0  # how long the count of a hand-over holds; a roll-out tha
 SPARE_NAMES = 12  # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
 SPARE_LOOKERS = 1  # of those who look every three seconds: more than there can be places at once
 GATHER_LOOKS_PER_SECOND = 100  # over all nodes that gather; 300 of them look as often as those next in line
-GATHER_SECONDS = 6.0  # hosts are looked at every five seconds; taint, count and label take their agents one more
+GATHER_SECONDS = 3.0  # hosts are looked at every two seconds; taint, count and label take their agents one more
 
 READY = "ready"
 CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
@@ -314,13 +316,21 @@ def paced(seconds: float, waiting: int, jitter: float) -> float:
 
 
 def look_again_seconds(
-    name: str, content: LockContent, policy: Policy, jitter: float, *, waiting: int | None = None
+    name: str,
+    content: LockContent,
+    policy: Policy,
+    jitter: float,
+    *,
+    waiting: int | None = None,
+    now: datetime | None = None,
 ) -> float:
     """How long a node that passes its gates may sleep before it looks at the lock again. `waiting`: see
-    `how_many_wait`; None: as many as the lock says.
+    `how_many_wait`; None: as many as the lock says. `now`: None where nobody can tell when exactly it looks.
 
     Those whom the next release can call look every few seconds; the others of the line by their place in it, or
     a roll-out would cost more looks than work."""
+    if now is not None and content.holders and content.next[:1] == (name,):
+        return min(_first_look_seconds(entry, now) for entry in content.entries)
     if name in content.next:
         at_once = lock.limit(content, policy.concurrency)
         places_to_go = content.next.index(name) + 1 - (at_once + SPARE_LOOKERS)
@@ -330,6 +340,15 @@ def look_again_seconds(
             else NEXT_LOOK_SECONDS
         )
     return paced(OTHERS_LOOK_SECONDS * (0.75 + 0.5 * jitter), content.waiting if waiting is None else waiting, jitter)
+
+
+def _first_look_seconds(holder: Entry, now: datetime) -> float:
+    """The first in line looks in step with the holder: hardly before the claim can be given back, and then the more
+    often the less time has passed. An instant that is unreadable, or of another clock, gives the longest pause."""
+    due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
+    since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
+    passed = (now - since).total_seconds() if since is not None else -least
+    return min(max(FIRST_LOOK_SECONDS, least - passed, passed * FIRST_LOOK_SHARE), NEXT_LOOK_SECONDS)
 
 
 def _named_look_seconds(policy: Policy, rounds: int) -> float:

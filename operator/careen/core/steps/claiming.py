@@ -26,11 +26,13 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import line
+from careen.core.steps.shared import preparing
 from careen.core.writing import NodeChange, forecast_annotation, move, stay, undo, want, write_lock
 
 _CLAIMER_PATIENCE_SECONDS = 15.0  # longer than any cordon may follow the reading of the lock it rests on
 _STEP_BACK_PAUSE_SECONDS = 5.0
 _UNKNOWN_PATIENCE_SECONDS = 15.0  # a claim that waits longer than this holds up the others
+_LAST = (Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)  # what the cordon rests on
 _PASSING = frozenset(
     {
         Code.NEED_UNKNOWN,
@@ -126,7 +128,9 @@ def _delay_left(situation: Situation) -> float:
 
 def _ask_everything(situation: Situation) -> Decision:
     """The costly gates, then the nodes and the lock as they are within the last seconds, then the cordon."""
-    situation = _with_fresh_forecast(situation)
+    if preparing.lacking(situation):
+        return want(situation, *_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
+    situation = _with_fresh_forecast(preparing.used(situation))
     for gate in asked(When.CLAIMED, Cost.COSTLY):
         if gate is budgets.GATE:
             continue  # last of all: its list of nodes has the shortest life
@@ -145,7 +149,7 @@ def _ask_everything(situation: Situation) -> Decision:
         return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     fleet = situation.seen.fleet
     if isinstance(fleet, NotAsked) or (isinstance(fleet, Fleet) and _is_old(situation, fleet)):
-        return want(situation, Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)
+        return want(situation, *_LAST)
     if refused := budgets.ask(situation, When.CLAIMED):
         return _wait_a_little(situation, refused) or _back(situation, refused.code, refused.sentence, (refused,))
     assert isinstance(fleet, Fleet)
@@ -247,10 +251,12 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
         f"cordoned; {len(leaving)} pods have to go{baseline.said(progress.owners)}",
         progress=progress,
         change=NodeChange(
-            labels=dict(policy.pre_reboot_labels), unschedulable=True, annotations=forecast_annotation(situation)
+            labels=dict(policy.pre_reboot_labels),
+            unschedulable=True,
+            annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
         ),
         send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
-        memory=replace(situation.memory, costly_refusals=0),
+        memory=replace(situation.memory, costly_refusals=0, prepared=None),
         then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}", claim=progress.claim),),
     )
 
@@ -272,6 +278,7 @@ def _back(
         costly_not_before=situation.seen.uptime + pause,
         costly_gate=refused[0].gate if refused else "",
         claimers={},
+        prepared=None,
         costly_refusals=situation.memory.costly_refusals + (0 if is_asked_again_soon else 1),
         costly_holders=line.others_holding(situation, content) if isinstance(content, LockContent) else (),
     )

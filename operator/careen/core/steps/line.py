@@ -25,8 +25,9 @@ from careen.core.lock import order, overdue
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.order import Turn, whose_turn
 from careen.core.situation import Situation
-from careen.core.steps.shared import counting, crowd, giving_back
+from careen.core.steps.shared import counting, crowd, giving_back, preparing
 from careen.core.writing import (
+    NodeChange,
     forecast_annotation,
     move,
     stay,
@@ -100,6 +101,8 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
         return _our_turn(with_memory(situation, replace(turn.memory, passed=turn.passed)), content)
     if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
         return _join_line(with_memory(situation, turn.memory), content)
+    if (prepared := preparing.decide(with_memory(situation, turn.memory), content)) is not None:
+        return prepared
     return _say_waiting(situation, turn.memory, look=_turn_look(situation, content))
 
 
@@ -155,6 +158,9 @@ def _first_of_all(situation: Situation, content: LockContent, turn: Turn) -> Tur
 
 
 def _our_turn(situation: Situation, content: LockContent) -> Decision:
+    if unread := preparing.lacking(situation):
+        return want(situation, *unread)
+    situation = preparing.used(situation)
     gates = asked(When.READY, Cost.COSTLY)
     for gate in gates:  # one after the other: what a cheaper one refuses, no dearer one is asked
         if lacking := missing(situation, (gate,)):
@@ -184,7 +190,8 @@ def _claim(situation: Situation) -> Decision:
         reboot=None,
         claimers={},
         forecast_at=situation.seen.uptime,
-        forecast=forecast if isinstance(forecast, Forecast) else None,
+        # One that was made ahead is not fresh: under the claim it is compared once more with what it rests on.
+        forecast=forecast if isinstance(forecast, Forecast) and preparing.why_not(situation) != "" else None,
         forecast_holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
     )
     return move(
@@ -195,6 +202,7 @@ def _claim(situation: Situation) -> Decision:
         f"more{baseline.said(baseline.taken(situation, ()))}",
         progress=progress,
         memory=memory,
+        change=NodeChange(annotations=preparing.annotation(situation)),
     )
 
 
@@ -211,6 +219,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         costly_gate=refused.gate,
         costly_refusals=situation.memory.costly_refusals + 1,
         costly_holders=others_holding(situation, content),
+        prepared=None,
     )
     is_named = situation.node.name in content.next
     handed = _kept_line(situation, content, refused) if is_everybodys else _handed_on(situation, content)
@@ -222,7 +231,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         refusals=(refused,),
         memory=memory,
         label=order.READY,
-        annotations=forecast_annotation(situation),
+        annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
         actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),)
         if is_named
         else (),
@@ -346,8 +355,11 @@ def _turn_look(situation: Situation, content: LockContent) -> float:
         return order.NEXT_LOOK_SECONDS * (
             0.75 + 0.5 * situation.seen.chance.jitter
         )  # somebody of few is about to claim
-    name, jitter = situation.node.name, situation.seen.chance.jitter
-    return order.look_again_seconds(name, content, situation.policy, jitter, waiting=crowd.how_many_wait(situation))
+    name, seen = situation.node.name, situation.seen
+    waiting = crowd.how_many_wait(situation)
+    return order.look_again_seconds(
+        name, content, situation.policy, seen.chance.jitter, waiting=waiting, now=situation.server_now
+    )
 
 
 def refused_look(situation: Situation) -> float:

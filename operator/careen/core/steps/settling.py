@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision
@@ -11,7 +12,7 @@ from careen.core.facts.observation import NeedAnswer, OwnerHealth
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import rfc3339
+from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
 from careen.core.lock import content as lock
 from careen.core.lock import order
@@ -21,6 +22,8 @@ from careen.core.steps.shared import failing, giving_back, working
 from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint, write_lock
 
 LOOK_SECONDS = 1.0
+_MUCH_LATER_SECONDS = 10.0
+_SOON_SECONDS = 2.0  # nobody would hear of it in time
 SLOW_LOOK_SECONDS = 5.0  # once it has lasted a while, a workload's recovery is a matter of minutes
 
 # The same words at every look, so that it is one patch.
@@ -37,18 +40,36 @@ def decide(situation: Situation) -> Decision:
     if ailing := what_ails(situation):
         # Until the boot is stable nothing would be released anyway: what ails by then may be over.
         if waited <= situation.policy.settle_timeout_seconds or _unproven_seconds(situation) > 0:
-            return stay(situation, Code.SETTLING, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
+            return _settle_on(situation, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
         if situation.policy.settle_policy is SettlePolicy.HALT:
             return failing.halted(
                 situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {waited:.0f} s", progress=situation.progress
             )
     if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
-        return stay(
-            situation, Code.SETTLING, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS)
-        )
+        return _settle_on(situation, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS))
     if (left := _unproven_seconds(situation)) > 0:
-        return stay(situation, Code.SETTLING, _UNPROVEN_BOOT, look=min(left, SLOW_LOOK_SECONDS))
+        return _settle_on(situation, _UNPROVEN_BOOT, look=min(left, SLOW_LOOK_SECONDS))
     return _release(situation)
+
+
+def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:
+    """Not yet. The lock tells when the claim will be given back, so that the next in line prepares by then."""
+    return stay(situation, Code.SETTLING, sentence, look=look, actions=_marked_due(situation))
+
+
+def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
+    """Once, and again when it will be much later than the lock says: another boot began the wait anew."""
+    content, entry = situation.lock, situation.own_entry
+    if not isinstance(content, LockContent) or entry is None:
+        return ()
+    waited = situation.elapsed(situation.progress.settle_started) or 0.0
+    left = max(0.0, situation.policy.lock_release_delay_seconds - waited, _unproven_seconds(situation))
+    due, told = situation.server_now + timedelta(seconds=left), from_rfc3339(entry.due)
+    is_told = told is not None and (left == 0 or (due - told).total_seconds() < _MUCH_LATER_SECONDS)
+    if is_told or 0 < left < _SOON_SECONDS:
+        return ()
+    marked = lock.mark_due(content, situation.node.name, situation.progress.claim, rfc3339(due))
+    return (write_lock(situation, "tell when the claim is given back", marked),)
 
 
 def _unproven_seconds(situation: Situation) -> float:

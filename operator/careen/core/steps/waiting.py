@@ -32,7 +32,7 @@ from careen.core.writing import (
 )
 
 LEFT_LINE_SECONDS = 5.0  # after a need has ended: the last turn's writes have landed or failed by then
-OPENING_SECONDS = 4.0  # after a window's opening everybody has looked: less than the first claim waits for others
+OPENING_SECONDS = 2.0  # after a window's opening everybody has looked: less than the first claim waits for others
 
 
 def decide(situation: Situation) -> Decision:

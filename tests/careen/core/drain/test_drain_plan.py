@@ -102,9 +102,11 @@ def terminating(since: float, **changes: Any) -> PodView:
 @pytest.mark.parametrize(
     ("asked_ago", "look"),
     [
-        pytest.param(0, 1.0, id="asked a moment ago: most are gone within seconds"),
-        pytest.param(9, 1.0, id="still"),
-        pytest.param(10, 2.0, id="one that takes its time"),
+        pytest.param(0, 0.5, id="asked a moment ago: most are gone within seconds"),
+        pytest.param(2, 0.5, id="still"),
+        pytest.param(4, 1.0, id="a quarter of the time that it took so far"),
+        pytest.param(9, 2.0, id="one that takes its time"),
+        pytest.param(-5, 0.5, id="another clock"),
     ],
 )
 def test_pods_that_end_are_looked_at_often_at_first(asked_ago: float, look: float) -> None:

@@ -17,10 +17,16 @@ from careen.core.facts.memory import (
 )
 
 
-def refused(memory: Memory, times: int, jitter: float = 0.5, retry_after: float = 0.0) -> Memory:
+def refused(
+    memory: Memory,
+    times: int,
+    jitter: float = 0.5,
+    retry_after: float = 0.0,
+    answer: EvictAnswer = EvictAnswer.DENIED,
+) -> Memory:
     for _ in range(times):
         memory = after_eviction(
-            memory, pod_uid="p", answer=EvictAnswer.BUDGET, uptime=100.0, jitter=jitter, retry_after_seconds=retry_after
+            memory, pod_uid="p", answer=answer, uptime=100.0, jitter=jitter, retry_after_seconds=retry_after
         )
     return memory
 
@@ -29,6 +35,12 @@ def refused(memory: Memory, times: int, jitter: float = 0.5, retry_after: float 
 def test_the_pause_doubles_up_to_a_minute(times: int, pause: float) -> None:
     assert refused(Memory(), times).evictions["p"].not_before == 100.0 + pause
     assert refused(Memory(), times).evictions["p"].attempts == times
+
+
+@pytest.mark.parametrize(("times", "pause"), [(1, 1.0), (2, 1.25), (3, 1.5625), (18, 44.4), (20, 60.0), (100, 60.0)])
+def test_the_pause_after_a_budget_grows_by_a_quarter_up_to_a_minute(times: int, pause: float) -> None:
+    found = refused(Memory(), times, answer=EvictAnswer.BUDGET).evictions["p"].not_before
+    assert found == pytest.approx(100.0 + pause, abs=0.05)
 
 
 def test_retry_after_is_never_undercut() -> None:

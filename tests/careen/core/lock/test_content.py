@@ -552,3 +552,29 @@ def test_whatever_is_understood_is_written_and_then_understood_alike(text: str) 
         True,
         False,
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        pytest.param("2026-03-04T12:00:30Z", "2026-03-04T12:00:30Z", id="an instant"),
+        pytest.param(None, "", id="none"),
+        pytest.param("soon", "", id="no instant"),
+        pytest.param(7, "", id="no text"),
+        pytest.param({"a": 1}, "", id="an object"),
+        pytest.param("2026-03-04T12:00:30Z" + " " * 50, "", id="too long"),
+    ],
+)
+def test_when_a_claim_is_due_only_paces_looks_and_never_makes_it_unreadable(written: Any, read: str) -> None:
+    row = {"nodeID": "n1", "id": "c1", "created": "2026-03-04T11:00:00Z", "due": written}
+    content = lock.parse(json.dumps({"nodeID": "n1", "locks": [row]}))
+    assert isinstance(content, LockContent)
+    assert [(entry.node, entry.id, entry.due, entry.unread) for entry in content.entries] == [("n1", "c1", read, "")]
+    assert lock.parse(lock.render(content)) == content
+
+
+def test_who_says_when_its_claim_is_due_changes_no_other_claim() -> None:
+    content = LockContent(entries=(an_entry("n1", "c1"), an_entry("n2", "c2")), max_owners=2)
+    marked = lock.mark_due(content, "n1", "c1", "2026-03-04T12:00:30Z")
+    assert [entry.due for entry in marked.entries] == ["2026-03-04T12:00:30Z", ""]
+    assert lock.mark_due(content, "n1", "another", "2026-03-04T12:00:30Z") == content

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.selectors import Selector
 from careen.core.lock import order
-from careen.core.lock.content import LockContent
+from careen.core.lock.content import Entry, LockContent
 from careen.core.steps.shared import counting
 from tests.careen.core.builders import NOW, a_node, a_policy, an_entry, held
 
@@ -430,6 +431,50 @@ def test_whom_the_next_releases_can_call_looks_often_and_the_others_of_the_line_
 @pytest.mark.parametrize(("waiting", "seconds"), [(0, 30.0), (180, 30.0), (6000, 1000.0)])
 def test_whom_nobody_named_looks_rarely(waiting: int, seconds: float) -> None:
     assert order.look_again_seconds("other", LockContent(next=("n1",), waiting=waiting), a_policy(), 0.5) == seconds
+
+
+FIRST = LockContent(next=("n1", "n2"), waiting=2)
+
+
+def claimed(seconds_ago: float, **changes: Any) -> Entry:
+    created = (NOW - timedelta(seconds=seconds_ago)).isoformat()
+    return an_entry("n9", **{"created": created, **changes})
+
+
+def due(in_seconds: float) -> Entry:
+    return claimed(100, due=(NOW + timedelta(seconds=in_seconds)).isoformat())
+
+
+@pytest.mark.parametrize(
+    ("holders", "seconds"),
+    [
+        pytest.param((claimed(0),), 3.0, id="nobody is back so soon"),
+        pytest.param((claimed(3),), 2.0, id="from five seconds on it may be"),
+        pytest.param((claimed(5),), 0.625, id="then soon"),
+        pytest.param((claimed(8),), 1.0, id="an eighth of what it has taken"),
+        pytest.param((claimed(60),), 3.0, id="a long one, as before"),
+        pytest.param((claimed(-60),), 3.0, id="another clock"),
+        pytest.param((claimed(0, created="soon"),), 3.0, id="no instant"),
+        pytest.param((due(10),), 3.0, id="it says when it gives its claim back"),
+        pytest.param((due(1),), 1.0, id="in a second"),
+        pytest.param((due(0),), 0.5, id="now"),
+        pytest.param((due(-16),), 2.0, id="it takes longer than it thought"),
+        pytest.param((claimed(60), claimed(8)), 1.0, id="the one of two that may come back first"),
+    ],
+)
+def test_the_first_in_line_looks_in_step_with_the_holder(holders: tuple[Entry, ...], seconds: float) -> None:
+    content = held(*holders, next=FIRST.next)
+    assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) == pytest.approx(seconds)
+    assert order.look_again_seconds("n2", content, a_policy(), 0.5, now=NOW) == 3.0
+    assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, "nobody can tell from outside"
+
+
+def test_a_reboot_of_a_minute_costs_the_first_in_line_about_one_look_every_two_seconds() -> None:
+    at, looks = 0.0, 0
+    while at < 60:
+        content = held(claimed(at), next=FIRST.next)
+        at, looks = at + order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW), looks + 1
+    assert 20 <= looks <= 30
 
 
 RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"

@@ -20,6 +20,7 @@ from tests.careen.core.builders import (
     BOOT,
     NO,
     UNKNOWN_NEED,
+    UPTIME,
     YES,
     a_marked_node,
     a_policy,
@@ -183,7 +184,8 @@ def test_the_claim_is_kept_until_the_boot_is_stable(uptime: float, look: float |
         Code.SETTLING,
         pytest.approx(look),
     )
-    assert WriteLock not in kinds(decision)
+    if WriteLock in kinds(decision):  # only to say when the claim goes
+        assert the_lock(decision).holders == ("n1",)
 
 
 def test_a_host_that_boots_again_before_its_boot_is_stable_is_verified_anew_under_the_same_claim() -> None:
@@ -233,3 +235,49 @@ def test_a_paused_lock_is_released_all_the_same() -> None:
     decision = settling(lock=held(an_entry(), is_paused=True))
     assert decision.phase is Phase.IDLE
     assert the_lock(decision).is_paused
+
+
+def due(decision: Decision) -> list[str]:
+    return [the_lock(decision).entries[0].due] if WriteLock in kinds(decision) else []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param({"policy": a_policy(lock_release_delay_seconds=60)}, ["2026-03-04T12:00:55Z"], id="the delay"),
+        pytest.param({"policy": a_policy(stable_boot_seconds=UPTIME + 20)}, ["2026-03-04T12:00:20Z"], id="the boot"),
+        pytest.param({"owners": (an_owner(ready=1),)}, ["2026-03-04T12:00:00Z"], id="workloads: at any moment"),
+        pytest.param(
+            {"policy": a_policy(stable_boot_seconds=UPTIME + 20), "clock_skew_seconds": 5.0},
+            ["2026-03-04T12:00:15Z"],
+            id="by the API server's clock",
+        ),
+        pytest.param(
+            {
+                "policy": a_policy(stable_boot_seconds=UPTIME + 20),
+                "lock": held(an_entry(due="2026-03-04T12:00:18Z")),
+            },
+            [],
+            id="said already",
+        ),
+        pytest.param(
+            {"policy": a_policy(stable_boot_seconds=UPTIME + 20), "lock": held(an_entry(due="2026-03-04T12:00:05Z"))},
+            ["2026-03-04T12:00:20Z"],
+            id="another boot: much later than it said",
+        ),
+        pytest.param(
+            {"owners": (an_owner(ready=1),), "lock": held(an_entry(due="2026-03-04T11:00:00Z"))},
+            [],
+            id="workloads take long: said once",
+        ),
+    ],
+)
+def test_who_settles_tells_the_lock_once_when_its_claim_is_given_back(changes: dict[str, Any], said: list[str]) -> None:
+    decision = settling(**changes)
+    assert decision.phase is Phase.SETTLING
+    assert due(decision) == said
+
+
+def test_a_claim_that_is_given_back_at_once_costs_no_word_about_it() -> None:
+    decision = settling()
+    assert (decision.phase, the_lock(decision).entries) == (Phase.IDLE, ())

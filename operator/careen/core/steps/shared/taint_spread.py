@@ -11,7 +11,7 @@ import hashlib
 from datetime import datetime
 
 MANY_AGENTS = (
-    500  # fewer patches than a small API server takes in the five seconds over which the sentinel's looks are spread
+    500  # fewer patches than a small API server takes in the two seconds over which the sentinel's looks are spread
 )
 SPREAD_SECONDS = 60.0
 MOMENT_SECONDS = 5.0  # a twelfth of 5,000 agents begins at once then: fewer than MANY_AGENTS

@@ -1,0 +1,231 @@
+"""What the next in line makes ready while the holder's workloads settle: a forecast, and a dry-run eviction of each
+pod that has to go.
+
+It spares the roll-out the time that both take between a release and the next drain, and decides nothing: whoever's
+turn it is asks lock, gates and Nodes anew. What was prepared then stands for the forecast and the rehearsal if
+Nodes, holders, pods and budgets are as they were and it is a few seconds old. Else it is thrown away, and the Node
+says why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+
+from careen.core.decision import Decision
+from careen.core.drain import drain_plan
+from careen.core.facts import keys
+from careen.core.facts.memory import Prepared
+from careen.core.facts.observation import Fleet, NodeView, PodView
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import ForecastPolicy, Policy
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339
+from careen.core.gates import drain_forecast, dry_run
+from careen.core.gates.question import When
+from careen.core.lock import order
+from careen.core.lock.content import LockContent, free_slots
+from careen.core.situation import Situation
+from careen.core.writing import stay, want
+from scheduler_core.simulation.forecast import Forecast
+
+AHEAD_SECONDS = 5.0  # before the claim is due: a forecast of a large cluster takes about as long
+AGAIN_SECONDS = 10.0  # a holder that settles for long is prepared for anew, twice as late each time
+AGAIN_LIMIT_SECONDS = 60.0
+
+# The node controller takes it away a moment after the cordon, which is compared itself.
+_FOLLOWS_THE_CORDON = "node.kubernetes.io/unschedulable"
+_RESTS_ON = (Evidence.FLEET, Evidence.PODS, Evidence.DISRUPTIONS)
+
+
+def decide(situation: Situation, content: LockContent) -> Decision | None:
+    """A preparation, where this node comes next and a holder is about to give its claim back; None otherwise."""
+    leaving = _leaving(situation, content)
+    if not leaving or not _is_due(situation, content):
+        return None
+    # What it rests on first: whatever changes while the rest is asked then shows as a change.
+    if unread := _lacking(situation, _RESTS_ON) or _lacking(situation, _made_of(situation.policy)):
+        return want(situation, *unread)
+    memory = replace(situation.memory, prepared=_prepared(situation, content, leaving))
+    return stay(
+        situation,
+        Code.WAITING_FOR_TURN,
+        "prepares for its turn",
+        look=order.FIRST_LOOK_SECONDS,
+        is_silent=True,
+        memory=memory,
+    )
+
+
+def lacking(situation: Situation) -> tuple[Evidence, ...]:
+    """What has to be read before anything that was prepared may count; nothing where nothing was."""
+    return _lacking(situation, _RESTS_ON) if why_not(situation) == "" else ()
+
+
+def used(situation: Situation) -> Situation:
+    """The situation with what was prepared in the place of what nobody has asked yet, if it counts; to be asked when
+    nothing is `lacking` any more."""
+    prepared, seen = situation.memory.prepared, situation.seen
+    if prepared is None or why_not(situation):
+        return situation
+    if seen.lacks(Evidence.FORECAST) and prepared.forecast is not None:
+        seen = replace(seen, forecast=prepared.forecast)
+    if seen.lacks(Evidence.EVICTABILITY):
+        seen = replace(seen, evictability=dict.fromkeys(prepared.rehearsed, dry_run.ALLOWED))
+    return replace(situation, seen=seen)
+
+
+def annotation(situation: Situation) -> dict[str, str | None]:
+    """What became of the preparation, for whoever asks the Node; an older word goes."""
+    prepared, why = situation.memory.prepared, why_not(situation)
+    if prepared is None:
+        return {keys.PREPARED: None} if keys.PREPARED in situation.node.annotations else {}
+    age = f"{situation.seen.uptime - prepared.at:.0f} s"
+    return {keys.PREPARED: f"thrown away: {why}" if why else f"forecast and rehearsal of {age} before were used"}
+
+
+def why_not(situation: Situation) -> str | None:
+    """Why what was prepared does not count, as far as this turn knows; empty when it does. None: nothing was."""
+    prepared, content = situation.memory.prepared, situation.lock
+    if prepared is None:
+        return None
+    holders = _others(situation, content) if isinstance(content, LockContent) else prepared.holders
+    return (
+        prepared.refused
+        or _why_old(situation, prepared)
+        or _why_others(prepared.holders, holders)
+        or _why_nodes(situation, prepared)
+        or _why_pods(situation, prepared)
+        or _why_budgets(situation, prepared)
+    )
+
+
+def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
+    """Whose claims are about to be given back, where that makes it this node's turn."""
+    if content.next[:1] != (situation.node.name,) or free_slots(content, situation.policy.concurrency) > 0:
+        return frozenset()
+    if content.is_paused or content.failed:
+        return frozenset()
+    return frozenset(
+        entry.node
+        for entry in content.entries
+        if (due := from_rfc3339(entry.due)) is not None
+        and (due - situation.server_now).total_seconds() <= AHEAD_SECONDS
+    )
+
+
+def _is_due(situation: Situation, content: LockContent) -> bool:
+    prepared = situation.memory.prepared
+    if prepared is None or prepared.found != _others(situation, content):
+        return True
+    pause = min(AGAIN_SECONDS * 2.0 ** min(prepared.times - 1, 10), AGAIN_LIMIT_SECONDS)
+    return situation.seen.uptime - prepared.at >= pause
+
+
+def _made_of(policy: Policy) -> tuple[Evidence, ...]:
+    is_asked = policy.forecast is not ForecastPolicy.OFF
+    return (Evidence.FORECAST, Evidence.EVICTABILITY) if is_asked else (Evidence.EVICTABILITY,)
+
+
+def _lacking(situation: Situation, evidence: Collection[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(kind for kind in evidence if situation.seen.lacks(kind))
+
+
+def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str]) -> Prepared:
+    seen, before, others = situation.seen, situation.memory.prepared, _others(situation, content)
+    fleet, pods = seen.fleet, _to_evict(situation)
+    is_again = before is not None and before.found == others
+    return Prepared(
+        at=fleet.read_at_uptime if isinstance(fleet, Fleet) else seen.uptime,
+        times=before.times + 1 if before is not None and is_again else 1,
+        found=others,
+        # With room for several at work the first release is what counts; a second one is another case.
+        holders=tuple(name for name in others if name not in leaving),
+        nodes=_marks(fleet.nodes) if isinstance(fleet, Fleet) else {},
+        disruptions=_of_these(seen.disruptions, pods) if isinstance(seen.disruptions, Mapping) else {},
+        forecast=seen.forecast if isinstance(seen.forecast, Forecast) else None,
+        rehearsed=frozenset(pod.uid for pod in pods),
+        refused=_refused(situation),
+    )
+
+
+def _refused(situation: Situation) -> str:
+    """Why nothing may rest on it: what is asked again at the turn may be better by then."""
+    unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
+    if unknown:
+        return f"{unknown[0]} could not be read"
+    for gate in (drain_forecast.GATE, dry_run.GATE):
+        if refused := gate.ask(situation, When.CLAIMED):
+            return refused.sentence
+    return ""
+
+
+def _why_old(situation: Situation, prepared: Prepared) -> str:
+    age = situation.seen.uptime - prepared.at
+    return f"it is {age:.0f} s old" if age > situation.policy.forecast_max_age_seconds else ""
+
+
+def _why_others(before: tuple[str, ...], now: tuple[str, ...]) -> str:
+    if came := sorted({*now} - {*before}):
+        return f"{came[0]} holds a claim"
+    gone = sorted({*before} - {*now})
+    return f"{gone[0]} holds no claim any more" if gone else ""
+
+
+def _why_nodes(situation: Situation, prepared: Prepared) -> str:
+    fleet = situation.seen.fleet
+    if not isinstance(fleet, Fleet):
+        return "" if situation.seen.lacks(Evidence.FLEET) else "the Nodes could not be read"
+    return _change(prepared.nodes, _marks(fleet.nodes), "the Node")
+
+
+def _why_pods(situation: Situation, prepared: Prepared) -> str:
+    if not isinstance(situation.seen.pods, tuple):
+        return "" if situation.seen.lacks(Evidence.PODS) else "the pods of this node could not be read"
+    came = [pod.title for pod in _to_evict(situation) if pod.uid not in prepared.rehearsed]
+    return f"the pod {came[0]} is new here" if came else ""
+
+
+def _why_budgets(situation: Situation, prepared: Prepared) -> str:
+    allowed = situation.seen.disruptions
+    if not isinstance(allowed, Mapping):
+        return "" if situation.seen.lacks(Evidence.DISRUPTIONS) else "the disruption budgets could not be read"
+    pods = _to_evict(situation)
+    return _change(_of_these(prepared.disruptions, pods), _of_these(allowed, pods), "the disruption budget")
+
+
+def _change(before: Mapping[str, object], now: Mapping[str, object], what: str) -> str:
+    """The first thing by name that came, went or changed; empty where nothing did."""
+    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    if not changed:
+        return ""
+    name = changed[0]
+    return f"{what} {name} {'is new' if name not in before else 'is gone' if name not in now else 'has changed'}"
+
+
+def _marks(nodes: Collection[NodeView]) -> dict[str, str]:
+    return {node.name: _mark(node) for node in nodes}
+
+
+def _mark(node: NodeView) -> str:
+    """A digest that changes with whatever decides where pods may land; not with what careen itself writes on a node
+    that waits, takes a claim or gives it back."""
+    labels = sorted((key, value) for key, value in node.labels.items() if key != keys.REBOOT_LABEL)
+    taints = [(each.key, each.effect, each.value) for each in node.taints if each.key != _FOLLOWS_THE_CORDON]
+    looked_at = (node.uid, node.ready, node.unschedulable, labels, taints)
+    return blake2b(repr(looked_at).encode(), digest_size=8).hexdigest()
+
+
+def _of_these(allowed: Mapping[str, int], pods: Collection[PodView]) -> dict[str, int]:
+    """The budgets of the pods' namespaces: which of them covers which pod is for the API server to say."""
+    namespaces = {pod.namespace for pod in pods}
+    return {name: count for name, count in allowed.items() if name.partition("/")[0] in namespaces}
+
+
+def _to_evict(situation: Situation) -> tuple[PodView, ...]:
+    pods = situation.seen.pods
+    return drain_plan.to_evict(pods, situation.policy.drain) if isinstance(pods, tuple) else ()
+
+
+def _others(situation: Situation, content: LockContent) -> tuple[str, ...]:
+    return tuple(sorted(name for name in content.holders if name != situation.node.name))

@@ -1,0 +1,146 @@
+"""The next in line prepares while the holder's workloads settle: what becomes of that when the world goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from scheduler_core.simulation.forecast import Forecast
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
+
+SLOW_FORECAST_SECONDS = 4.0
+
+
+@dataclass
+class Slow:
+    """A forecast of a large cluster, and when each was begun."""
+
+    world: World
+    begun: list[tuple[float, str]] = field(default_factory=list)
+
+    async def forecast(self, node: str) -> Forecast:
+        self.begun.append((self.world.now, node))
+        await asyncio.sleep(SLOW_FORECAST_SECONDS)
+        return Forecast(node=node, made_at="2026-03-04T12:00:00Z")
+
+
+@dataclass
+class Seen:
+    """What an onlooker sees of a roll-out: the lock's holders and the Nodes' words, each with the instant."""
+
+    world: World
+    forecasts: Slow
+    holders: list[tuple[float, tuple[str, ...]]] = field(default_factory=list)
+    said: dict[str, list[str]] = field(default_factory=dict)
+
+    def look(self) -> None:
+        holders = tuple(sorted(row["nodeID"] for row in self.world.lock().get("locks", [])))
+        if not self.holders or self.holders[-1][1] != holders:
+            self.holders.append((self.world.now, holders))
+        for node in self.world.server.all("nodes"):
+            sentence = (node["metadata"].get("annotations") or {}).get(keys.PREPARED)
+            known = self.said.setdefault(node["metadata"]["name"], [])
+            if sentence and known[-1:] != [sentence]:
+                known.append(sentence)
+
+    def gaps(self) -> list[float]:
+        """From each release to the next claim."""
+        found = []
+        for (at, holders), (later, following) in zip(self.holders, self.holders[1:], strict=False):
+            if not holders and following and at != self.holders[0][0]:
+                found.append(later - at)
+        return found
+
+    def everything_said(self) -> list[str]:
+        return [sentence for sentences in self.said.values() for sentence in sentences]
+
+
+def memory_of(world: World, name: str) -> Memory:
+    """Of the node's youngest agent process."""
+    process = [each for each in world.agents.processes if each.node == name][-1]
+    assert process.loop is not None
+    return process.loop._mind.memory
+
+
+def prepared(world: World) -> list[str]:
+    """Who waits with a preparation that it has not thrown away."""
+    alive = {each.node for each in world.agents.processes if not each.is_dead}
+    return sorted(name for name in alive if memory_of(world, name).prepared is not None)
+
+
+async def a_roll_out(
+    shape: Shape, event: Callable[[World, str], Any] = lambda _world, _name: None, **told: Any
+) -> Seen:
+    """From the first need to the end; `event` happens once, when a node has first prepared its turn."""
+    world = World(shape)
+    seen = Seen(world, Slow(world))
+    world.agents.forecaster = lambda _api, _node: seen.forecasts
+    for process in list(world.agents.processes):
+        world.agents.crash(process)  # the successors forecast slowly
+    if told:
+        people.change_settings(world, **told)
+    await world.all_need_a_reboot()
+    has_happened, end = False, world.now + 900.0
+    while world.now < end and not (world.is_home() and has_happened):
+        await asyncio.sleep(0.05)
+        seen.look()
+        if not has_happened and (ready := prepared(world)):
+            has_happened = True
+            event(world, ready[0])
+    assert has_happened, "nobody prepared anything"
+    await world.until_home(600.0)
+    world.stop()
+    return seen
+
+
+def verdict(seen: Seen) -> None:
+    assert not (broken := seen.world.verdict()), seen.world.told(broken)
+
+
+def test_the_next_claim_follows_a_release_faster_than_a_forecast_takes() -> None:
+    seen = run_virtually(a_roll_out(Shape(nodes=4)))
+    verdict(seen)
+    assert len(seen.gaps()) == 3
+    assert max(seen.gaps()) < SLOW_FORECAST_SECONDS / 2, seen.gaps()
+    assert all("were used" in sentence for sentence in seen.everything_said()), seen.said
+    assert len(seen.forecasts.begun) <= 4 + 1, "one for each node; the first of all may be made twice"
+
+
+def test_a_budget_that_closes_in_between_throws_the_preparation_away_and_nothing_is_drained_past_it() -> None:
+    def close(world: World, _name: str) -> None:
+        world.fleet.workloads.set_budget("web", 0)
+        world.at(60.0, lambda: world.fleet.workloads.set_budget("web", 2))
+
+    seen = run_virtually(a_roll_out(Shape(nodes=4, is_town=True), close))
+    verdict(seen)
+    assert any("the disruption budget" in sentence for sentence in seen.everything_said()), seen.said
+
+
+def test_a_node_that_is_added_in_between_throws_the_preparation_away() -> None:
+    seen = run_virtually(a_roll_out(Shape(nodes=3), lambda world, _name: world.fleet.add_host("n9", {})))
+    assert "thrown away: the Node n9 is new" in seen.everything_said(), seen.said
+    assert not [host.name for host in seen.world.fleet.hosts.values() if host.has_need]
+
+
+def test_when_the_next_in_line_dies_with_its_preparation_the_roll_out_goes_on() -> None:
+    seen = run_virtually(a_roll_out(Shape(nodes=3), people.crash_agent))
+    verdict(seen)
+    assert len(seen.gaps()) == 2
+
+
+def test_two_that_may_go_at_once_never_use_what_was_prepared_for_other_holders() -> None:
+    seen = run_virtually(a_roll_out(Shape(nodes=6, concurrency=2)))
+    verdict(seen)
+    assert max(len(holders) for _, holders in seen.holders) == 2
+
+
+def test_a_holder_that_settles_for_minutes_is_prepared_for_a_few_times_only() -> None:
+    seen = run_virtually(a_roll_out(Shape(nodes=2), lock_release_delay_seconds=0.0, stable_boot_seconds=200.0))
+    verdict(seen)
+    assert len(seen.forecasts.begun) <= 6, seen.forecasts.begun

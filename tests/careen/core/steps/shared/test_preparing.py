@@ -1,0 +1,240 @@
+"""What is made ready while the holder's workloads settle, and when it counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from careen.core.actions import PatchNode
+from careen.core.decision import Decision
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory, Prepared
+from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, NodeView, Taint, Unknown
+from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.policy import ForecastPolicy
+from careen.core.lock.content import LockContent
+from careen.core.lock.order import turn_key
+from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from tests.careen.core.builders import (
+    UPTIME,
+    a_fleet,
+    a_marked_node,
+    a_node,
+    a_pod,
+    a_policy,
+    a_progress,
+    an_entry,
+    decided,
+    held,
+    kinds,
+    remembering,
+    the_patch,
+)
+
+OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
+RECORD = a_progress(Phase.WAITING, taint_key=OURS.key, tainted_at="2026-03-04T11:00:00Z")
+READY: dict[str, Any] = {"taints": (OURS,), "label": "ready", "annotations": {keys.MOVES: "2"}}
+MINE = a_marked_node(RECORD, **READY)
+OTHER = a_node("n9")
+SETTLING = held(an_entry("n9", "c9", due="2026-03-04T12:00:03Z"), next=("n1", "n2"), next_at="2026-03-04T11:59:00Z")
+FREE = LockContent(next=("n1", "n2"), next_at="2026-03-04T12:00:00Z")
+PODS = (a_pod("web-1"), a_pod("db-1", namespace="data"))
+ALLOWED = {"shop/web": 1, "data/db": 2, "elsewhere/x": 0}
+MADE_OF = {Evidence.FORECAST, Evidence.EVICTABILITY}
+RESTS_ON = {Evidence.FLEET, Evidence.PODS, Evidence.DISRUPTIONS}
+NO_ROOM = Forecast(
+    node="n1",
+    made_at="",
+    pods=(PodForecast(namespace="shop", name="a", uid="a", outcome=Outcome.PENDING, sentence="no room"),),
+)
+
+
+def waiting(**changes: Any) -> Decision:
+    """The next in line, beside a holder that gives its claim back in three seconds."""
+    given: dict[str, Any] = {"pods": PODS, "fleet": a_fleet(MINE, OTHER), "disruptions": ALLOWED, "lock": SETTLING}
+    return decided(RECORD, node=READY, **given | changes)
+
+
+def prepared(**changes: Any) -> Prepared:
+    found = waiting(**changes).memory.prepared
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("lock", "is_time"),
+    [
+        pytest.param(SETTLING, True, id="it comes next, and the claim is due in three seconds"),
+        pytest.param(held(an_entry("n9", due="2026-03-04T11:00:00Z"), next=("n1",)), True, id="due for an hour"),
+        pytest.param(held(an_entry("n9", due="2026-03-04T12:00:06Z"), next=("n1",)), False, id="due in six seconds"),
+        pytest.param(held(an_entry("n9"), next=("n1",)), False, id="the holder does not settle yet"),
+        pytest.param(replace(SETTLING, next=("n2", "n1")), False, id="another one comes next"),
+        pytest.param(
+            held(an_entry("n9", due="2026-03-04T12:00:03Z", failed="never-ready"), next=("n1",)), False, id="halted"
+        ),
+    ],
+)
+def test_only_the_next_in_line_prepares_and_only_when_a_claim_is_about_to_be_given_back(
+    lock: LockContent, is_time: bool
+) -> None:
+    wants = waiting(lock=lock, forecast=NOT_ASKED, evictability=NOT_ASKED).wants
+    assert (wants == MADE_OF) is is_time
+
+
+def test_what_it_rests_on_is_read_before_what_is_made_of_it() -> None:
+    nothing = dict.fromkeys(("fleet", "pods", "disruptions", "forecast", "evictability"), NOT_ASKED)
+    assert waiting(**nothing).wants == RESTS_ON
+    off = a_policy(forecast=ForecastPolicy.OFF)
+    assert waiting(policy=off, forecast=NOT_ASKED, evictability=NOT_ASKED).wants == {Evidence.EVICTABILITY}
+
+
+def test_a_preparation_writes_nothing_and_looks_at_the_lock_again_at_once() -> None:
+    decision = waiting()
+    assert (kinds(decision), decision.look_again_seconds) == ([], 0.5)
+    assert prepared().rehearsed == {"uid-web-1", "uid-db-1"}
+    assert prepared().disruptions == {"shop/web": 1, "data/db": 2}
+    assert (prepared().found, prepared().holders) == (("n9",), ())
+
+
+def test_a_holder_that_settles_for_long_is_prepared_for_less_and_less_often() -> None:
+    def again(ago: float, times: int) -> bool:
+        before = replace(prepared(), at=UPTIME - ago, times=times)
+        return waiting(memory=remembering(prepared=before), forecast=NOT_ASKED).wants == {Evidence.FORECAST}
+
+    assert [again(9, 1), again(10, 1), again(19, 2), again(20, 2), again(59, 9), again(60, 9)] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert prepared(memory=remembering(prepared=replace(prepared(), at=UPTIME - 60, times=3))).times == 4
+
+
+def ready(before: Prepared, **changes: Any) -> Memory:
+    return remembering(
+        prepared=before, turn_key=turn_key(changes.get("lock", FREE)), turn_since=UPTIME, costly_not_before=0.0
+    )
+
+
+def our_turn(before: Prepared, **changes: Any) -> Decision:
+    """The claim is given back, and nobody has made a forecast in this turn."""
+    given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
+    return waiting(**given | changes)
+
+
+def claimed(before: Prepared, **changes: Any) -> Decision:
+    """The claim stands in the lock, and neither forecast nor rehearsal were made in this turn."""
+    given: dict[str, Any] = {
+        "pods": PODS,
+        "fleet": a_fleet(MINE, OTHER),
+        "disruptions": ALLOWED,
+        "lock": held(an_entry("n1", "c1")),
+        "forecast": NOT_ASKED,
+        "evictability": NOT_ASKED,
+        "memory": remembering(prepared=before),
+    }
+    record = a_progress(Phase.CLAIMING, taint_key=OURS.key, tainted_at="2026-03-04T11:00:00Z")
+    return decided(record, node={"taints": (OURS,)}, **given | changes)
+
+
+def test_what_was_prepared_is_used_and_the_node_says_so() -> None:
+    before = replace(prepared(), at=UPTIME - 4)
+    decision = our_turn(before)
+    assert decision.phase is Phase.CLAIMING
+    assert the_patch(decision).annotations[keys.PREPARED] == "forecast and rehearsal of 4 s before were used"
+    assert decision.memory.forecast is None, "under the claim it is compared once more"
+    assert decision.memory.prepared == before
+    drained = claimed(before)
+    assert (drained.phase, drained.memory.prepared) == (Phase.DRAINING, None)
+
+
+def test_nothing_counts_before_what_it_rests_on_is_read_anew() -> None:
+    nothing = dict.fromkeys(("fleet", "pods", "disruptions"), NOT_ASKED)
+    assert our_turn(prepared(), **nothing).wants == RESTS_ON
+    assert claimed(prepared(), **nothing).wants == RESTS_ON | {Evidence.LOCK, Evidence.PEERS}
+
+
+NEW = a_node("n3")
+TAINTED = a_node("n9", taints=(Taint(key="x", effect="NoSchedule"),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        pytest.param({"fleet": a_fleet(MINE, OTHER, NEW)}, "the Node n3 is new", id="a node was added"),
+        pytest.param({"fleet": a_fleet(MINE)}, "the Node n9 is gone", id="a node was deleted"),
+        pytest.param({"fleet": a_fleet(MINE, TAINTED)}, "the Node n9 has changed", id="tainted"),
+        pytest.param({"fleet": a_fleet(MINE, a_node("n9", labels={"a": "b"}))}, "the Node n9 has changed", id="label"),
+        pytest.param({"fleet": a_fleet(MINE, a_node("n9", uid="x"))}, "the Node n9 has changed", id="made anew"),
+        pytest.param({"pods": (*PODS, a_pod("new-1"))}, "the pod shop/new-1 is new here", id="a pod came"),
+        pytest.param(
+            {"disruptions": {**ALLOWED, "shop/web": 0}}, "the disruption budget shop/web has changed", id="it closed"
+        ),
+        pytest.param(
+            {"disruptions": {**ALLOWED, "data/more": 0}}, "the disruption budget data/more is new", id="a budget came"
+        ),
+        pytest.param({"disruptions": {"shop/web": 1}}, "the disruption budget data/db is gone", id="a budget went"),
+        pytest.param({"disruptions": Unknown("503")}, "the disruption budgets could not be read", id="unknown budgets"),
+    ],
+)
+def test_whatever_has_changed_since_throws_it_away_with_a_reason(changes: dict[str, Any], why: str) -> None:
+    before = prepared()
+    assert our_turn(before, **changes).wants == {Evidence.FORECAST}
+    assert claimed(before, **changes).wants == {Evidence.FORECAST}
+    made = our_turn(before, **changes, forecast=Forecast(node="n1", made_at=""))
+    assert the_patch(made).annotations[keys.PREPARED] == f"thrown away: {why}"
+
+
+@pytest.mark.parametrize(
+    ("ago", "is_good"), [pytest.param(10, True, id="a few seconds"), pytest.param(10.5, False, id="too old")]
+)
+def test_it_counts_for_a_few_seconds(ago: float, is_good: bool) -> None:
+    assert (our_turn(replace(prepared(), at=UPTIME - ago)).phase is Phase.CLAIMING) is is_good
+
+
+def test_another_holder_throws_it_away() -> None:
+    two = a_policy(concurrency=2)
+    lock = held(an_entry("n5", "c5", limit=2), next=("n1",))
+    decision = our_turn(prepared(), policy=two, lock=lock, memory=ready(prepared(), lock=lock))
+    assert decision.wants == {Evidence.FORECAST}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"fleet": a_fleet(MINE, a_node("n9", resource_version="8"))}, id="a heartbeat"),
+        pytest.param({"fleet": a_fleet(MINE, a_node("n9", labels={keys.REBOOT_LABEL: "ready"}))}, id="our own label"),
+        pytest.param({"disruptions": {**ALLOWED, "elsewhere/x": 7}}, id="a budget of other pods"),
+        pytest.param({"pods": PODS[:1]}, id="a pod that has gone"),
+    ],
+)
+def test_what_decides_nothing_here_does_not_throw_it_away(changes: dict[str, Any]) -> None:
+    assert our_turn(prepared(), **changes).phase is Phase.CLAIMING
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        pytest.param({"forecast": NO_ROOM}, id="no room"),
+        pytest.param({"forecast": Unknown("too slow")}, id="no forecast"),
+        pytest.param(
+            {"evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.BUDGET, detail="no")}}, id="a budget refuses"
+        ),
+        pytest.param({"disruptions": Unknown("503")}, id="unknown budgets"),
+    ],
+)
+def test_a_preparation_that_refuses_is_asked_again_at_the_turn(refused: dict[str, Any]) -> None:
+    before = prepared(**refused)
+    assert before.refused
+    assert our_turn(before).wants == {Evidence.FORECAST}
+
+
+def test_the_gates_are_asked_anew_whatever_was_prepared() -> None:
+    down: NodeView = a_node("n9", ready=False)
+    decision = our_turn(prepared(fleet=a_fleet(MINE, down)), fleet=a_fleet(MINE, down))
+    assert decision.phase is Phase.WAITING
+    assert not [each for each in decision.actions if isinstance(each, PatchNode) and keys.PROGRESS in each.annotations]
