@@ -1,4 +1,4 @@
-"""The Nodes that may be read one by one only; what else follows from kured's roles is in `agent/startup/test_rights.py`."""
+"""Nodes that may be read one by one only; what else follows from such roles is in `agent/startup/test_rights.py`."""
 
 from __future__ import annotations
 
