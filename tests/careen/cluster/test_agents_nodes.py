@@ -1,0 +1,24 @@
+"""Nodes that may be read one by one only; what else follows from such roles is in `agent/startup/test_rights.py`."""
+
+from __future__ import annotations
+
+from careen.cluster.agents_nodes import AgentsNodes
+from careen.cluster.nodes import NODES
+from tests.careen.cluster.conftest import Cluster
+
+
+async def test_with_the_right_to_list_them_it_is_one_list_of_all(cluster: Cluster) -> None:
+    for name in ("n7", "n8"):
+        cluster.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    nodes = AgentsNodes(cluster.api, own="n7", namespace="careen", daemonset="careen")
+    assert nodes.may_be_listed
+    assert {"n7", "n8"} <= {node.name for node in await nodes.read()}
+
+
+async def test_without_it_the_own_node_is_read_also_where_no_pod_names_it(cluster: Cluster) -> None:
+    for name in ("n7", "n8"):
+        cluster.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    cluster.api.withheld = lambda request: "no right" if request.path == NODES else ""
+    nodes = AgentsNodes(cluster.api, own="n7", namespace="careen", daemonset="careen")
+    assert not nodes.may_be_listed
+    assert [node.name for node in await nodes.read()] == ["n7"]
