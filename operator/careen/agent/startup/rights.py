@@ -100,7 +100,11 @@ class Rights:
         return missing if may_update else tuple(_needed_after_all(right, patch) for right in missing)
 
     def _switch_off(self) -> None:
-        off = [right for right in self._missing or () if right.part is not None and right.part not in self._kept]
+        missing = self._missing or ()
+        # A role that is not bound yet gives the rest too, and a window may stand in the ConfigMap.
+        is_unbound = any(right.part is None for right in missing)
+        kept = frozenset(Part) - {Part.PATCH} if is_unbound else self._kept
+        off = [right for right in missing if right.part is not None and right.part not in kept]
         self.without = frozenset(right.part for right in off if right.part is not None)
 
         def why(request: Request) -> str:
@@ -122,8 +126,8 @@ class Rights:
             head = (
                 f"a right is missing: {titles}; without it" if is_one else f"rights are missing: {titles}; without them"
             )
-            if part in self._kept:
-                _LOG.error("%s nothing is begun, because its setting was given: add %s", head, rules(rights))
+            if part not in self.without:
+                _LOG.error("%s nothing is begun: add %s", head, rules(rights))
             else:
                 _LOG.warning("%s %s. To have it, add %s", head, _DOES_WITHOUT[part], rules(rights))
 

@@ -99,7 +99,7 @@ class Start:
                 if claim is not None:
                     self._do_without_lock(claim, f"whose lock {named} carries cannot be told: {error}")
                     return
-                await self._name_missing_rights(error)
+                await self._review_rights_after(error)
                 tries += 1
                 await self.clock.sleep(_pause_seconds(error, tries))
                 continue
@@ -156,9 +156,12 @@ class Start:
                 _LOG.warning("settings are not known yet, so nothing is done: %s", error)
                 if claim := await self._claim_after_patience(began):
                     return self._stand_in(claim, None, f"ConfigMap {name} cannot be read: {error}")
+                await self._review_rights_after(error)
                 tries += 1
                 await self.clock.sleep(_pause_seconds(error, tries))
                 continue
+            if tries and not self.rights.is_whole:
+                await self.review_rights()
             self.show_settings(live)
             for note in live.resolved.notes:
                 _LOG.warning("%s", note)
@@ -170,8 +173,9 @@ class Start:
         await self.rights.review()
         self.rights.tell(besides=(Part.FORECAST,))
 
-    async def _name_missing_rights(self, error: ClusterError) -> None:
-        if isinstance(error, Forbidden) and not self.rights.is_known:
+    async def _review_rights_after(self, error: ClusterError) -> None:
+        """A role may be bound only now."""
+        if isinstance(error, Forbidden):
             await self.review_rights()
 
     async def _settings_or_last_good(self) -> LiveSettings:

@@ -19,11 +19,13 @@ from careen.cluster.wire.errors import Forbidden, Unclear
 from careen.cluster.wire.transport import Request
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
+from careen.core.facts.policy import ForecastPolicy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.settings.live import Given, LiveSettings
 from careen.settings.sources import BadSettings, resolve
 from drydock.server.testing import RunningServer, running_server
 from tests.careen.virtual_shell import Meddling, VirtualClock, api_on
+from tests.patience import until
 
 CLAIM = Progress(phase=Phase.VERIFYING.value, claim="c1", lock="uid/example.com/lock", boot_left="b0")
 KEPT = json.dumps({"version": 1, "settings": {"concurrency": ["3"]}})
@@ -289,3 +291,78 @@ async def test_a_refused_lock_and_a_node_that_cannot_be_read_end_in_no_traceback
     start = world.start(is_place_given=False)
     await start.make_sure_of_the_lock()
     assert "does not exist" in start.lock_problem
+
+
+# ---- rights ----
+
+
+@pytest.mark.parametrize(("error", "least", "most"), [(forbidden, 300.0, 700.0), (lost, 1.0, 250.0)])
+async def test_a_right_that_is_missing_is_asked_for_less_and_less_often_and_a_silent_server_as_before(
+    world: World, error: Callable[[], Exception], least: float, most: float
+) -> None:
+    world.put_node()
+    world.wire.before = failing("configmaps", error, times=12)
+    start, began = world.start(), world.clock.monotonic()
+    await start.first_settings()
+    assert least <= world.clock.monotonic() - began <= most
+
+
+def kureds_rights(user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
+    return (verb, resource) in {
+        ("get", "nodes"),
+        ("patch", "nodes"),
+        ("get", "pods"),
+        ("list", "pods"),
+        ("create", "pods/eviction"),
+        ("get", "daemonsets"),
+        ("update", "daemonsets"),
+    }
+
+
+async def test_without_the_right_to_the_config_map_flags_are_all_the_settings(world: World) -> None:
+    world.put_node()
+    world.put_config("concurrency: 3")
+    world.server.api.authorizer = kureds_rights
+    start = world.start(concurrency="2")
+    await start.review_rights()
+    live = await start.first_settings()
+    assert live.settings.concurrency == 2
+    assert (live.policy.forecast, start.policy_of(live).forecast) == (ForecastPolicy.REFUSE, ForecastPolicy.OFF)
+    assert [each.resource for each in world.server.api.requests if each.code == 403] == []
+
+
+async def test_a_forecast_that_somebody_has_asked_for_stays(world: World) -> None:
+    world.put_node()
+    world.server.api.authorizer = kureds_rights
+    start = world.start(forecast="refuse")
+    await start.review_rights()
+    assert start.policy_of(await start.first_settings()).forecast is ForecastPolicy.REFUSE
+
+
+async def test_a_config_map_that_somebody_has_named_is_waited_for(world: World) -> None:
+    """A window may stand in it. The right comes, and the settings with it."""
+    world.put_node()
+    world.put_config("concurrency: 3")
+    world.server.api.authorizer = kureds_rights
+    start = world.start(config_map="careen")
+    await start.review_rights()
+    asked = asyncio.ensure_future(start.first_settings())
+    refused = lambda: [each for each in world.server.api.requests if each.code == 403]  # noqa: E731
+    await until(lambda: len(refused()) >= 2)
+    world.server.api.authorizer = lambda *_: True
+    assert (await asked).settings.concurrency == 3
+
+
+async def test_a_role_that_is_bound_late_is_waited_for_and_switches_nothing_off(world: World) -> None:
+    """Of careen's two roles the one with lock and ConfigMap comes last: what stands in the ConfigMap must hold."""
+    world.put_node()
+    world.put_config("concurrency: 3")
+    world.server.api.authorizer = lambda *asked: kureds_rights(*asked) and "daemonsets" not in asked[3]
+    start = world.start()
+    await start.review_rights()
+    asked = asyncio.ensure_future(start.first_settings())
+    refused = lambda: [each for each in world.server.api.requests if each.code == 403]  # noqa: E731
+    await until(lambda: len(refused()) >= 2)
+    world.server.api.authorizer = lambda *_: True
+    assert (await asked).settings.concurrency == 3
+    assert start.rights.is_whole

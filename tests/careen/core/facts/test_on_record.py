@@ -37,6 +37,10 @@ def test_since_when_a_phase_stands_is_what_the_node_says_of_this_phase(
         ('{"version":1,"phase":"Waiting","need_since":"2026-03-04T12:00:00Z"}', NOON),
         ('{"version":1,"phase":"Waiting"}', None),
         ('{"version":1,"need_since":"soon"}', None),
+        # No patch of ours writes these, so they are not ours: a claim without its boot, a phase of another release.
+        ('{"version":1,"phase":"Draining","need_since":"2026-03-04T12:00:00Z"}', None),
+        ('{"version":1,"phase":"Levitating","need_since":"2026-03-04T12:00:00Z"}', None),
+        ('{"version":1,"claim":"c1","need_since":"2026-03-04T12:00:00Z"}', None),
         ("garbage", None),
         (None, None),
     ],

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from careen.core import cordons
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
@@ -51,6 +52,20 @@ def test_the_reason_says_who_cordoned_the_node_and_the_node_is_not_ready_to_go()
         decision.reason.sentence
         == "the node is cordoned by kubectl-cordon, not by careen, and --reboot-cordoned is false"
     )
+
+
+@pytest.mark.parametrize(
+    ("record", "is_foreign"),
+    [
+        (a_progress(Phase.DRAINING, is_cordoned_by_us=True), False),
+        (a_progress(Phase.DRAINING, claim="", is_cordoned_by_us=True), True),
+        (a_progress(Phase.DRAINING, boot_left="", is_cordoned_by_us=True), True),
+        (a_progress(Phase.DRAINING, is_cordoned_by_us=False), True),
+    ],
+    ids=["our record", "a phase under a claim without one", "a claim without its boot", "a record without a cordon"],
+)
+def test_a_record_that_no_agent_writes_proves_no_cordon(record: Any, is_foreign: bool) -> None:
+    assert cordons.is_foreign(a_marked_node(record, **CORDONED)) is is_foreign
 
 
 OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordoned_by_us=True), name="n2")
