@@ -10,13 +10,13 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import apprise
 import pytest
 
 import scheduler_core
 from drydock.server.testing import server_in_thread, write_kubeconfig
 from scheduler_core.snapshot.dump import Header, write_dump
 from tests.image.conftest import BASE, ROOT, Container, buildah, printed
+from tests.patience import run
 
 pytestmark = pytest.mark.image
 
@@ -74,7 +74,7 @@ def test_the_commands_for_people_read_a_kubeconfig_and_ask_the_cluster(container
     assert re.search(r"^n1 +Idle", done.stdout, re.MULTILINE)
     done = container.run("forecast", "n1", "--output", "json", volumes=volumes, env=env)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["forecasts"][0]["node"] == "n1"
+    assert json.loads(done.stdout)["node"] == "n1"
     plan = container.run("plan", volumes=volumes, env=env)
     assert plan.returncode == 0, plan.stderr
 
@@ -142,8 +142,9 @@ def test_messages_reach_every_service_that_apprise_knows(container: Container) -
     """No notify URL of a user breaks because the image is small."""
     program = "import apprise; print(*sorted(apprise.plugins.N_MGR.schemas()))"
     inside = set(container.ok("python", "-c", program).split())
-    assert inside == set(apprise.plugins.N_MGR.schemas())
-    assert {"slack", "mailto", "discord", "msteams"} <= inside
+    here = run([sys.executable, "-W", "ignore", "-c", program])
+    assert inside == set(here.stdout.split()), here.stderr
+    assert {"slack", "mailto", "discord", "workflows"} <= inside
     sends = "import apprise; print(apprise.Apprise().add('slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ'))"
     assert container.ok("python", "-c", sends) == "True\n"
 
@@ -175,8 +176,10 @@ print(len(sources) > 1000, missing[:5], orphans[:5])
 
 
 def test_nothing_of_the_computer_that_built_it_is_left_in_it(container: Container) -> None:
-    found = container.program("ls", "/etc/pip.conf", "/source", "/tmp/wheel", "/opt/build")
+    found = container.program("ls", "-d", "/source", "/tmp/wheel", "/opt/build")
     assert found.stdout == ""
+    # mk/image/build mounts a pip.conf where the computer has one; the place where it was is left, and empty.
+    assert container.program("cat", "/etc/pip.conf").stdout == ""
     assert container.ok("ls", "/opt/careen/bin").split() == sorted(
         {"python", "python3", "python3.11", *PROJECT["scripts"]}
     )
