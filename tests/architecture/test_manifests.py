@@ -267,6 +267,8 @@ def test_kustomize_builds_the_base() -> None:
     built = kustomize(MANIFESTS)
     assert sorted(each["kind"] for each in built) == [
         "ClusterRole",
+        "ClusterRole",
+        "ClusterRole",
         "ClusterRoleBinding",
         "ConfigMap",
         "DaemonSet",

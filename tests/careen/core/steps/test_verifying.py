@@ -76,6 +76,7 @@ def test_the_reboot_is_reported_with_both_boots_its_length_and_the_lead_time() -
         "moves": 4,
         "seconds": 60,
         "leadSeconds": 60,
+        "labels": {"checked": {"was": None, "to": "yes"}},
     }
 
 

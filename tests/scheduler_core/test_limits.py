@@ -1,0 +1,36 @@
+"""The limits that README.md names are where it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.snapshot.loading import load_objects
+
+
+def a_node(name: str, memory: int) -> dict[str, Any]:
+    allocatable = {"cpu": "4", "memory": str(memory), "pods": "9"}
+    return {"kind": "Node", "metadata": {"name": name, "uid": name}, "status": {"allocatable": allocatable}}
+
+
+def judged(memory: int, *nodes: dict[str, Any]) -> Any:
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "shop", "uid": "p"},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"memory": str(memory)}}}]},
+    }
+    snapshot = load_objects([*nodes, pod])
+    return Scheduler().schedule(snapshot, snapshot.pod("shop/p"))
+
+
+@pytest.mark.parametrize(("has", "fits"), [(2**61, False), (2**62 - 1, False), (2**62, True)])
+def test_amounts_are_exact_below_two_to_the_62(has: int, fits: bool) -> None:
+    assert (judged(has + 1, a_node("n1", has)).node is not None) is fits
+
+
+@pytest.mark.parametrize(("petabytes", "is_judged"), [(92, True), (93, False)])
+def test_scores_overflow_from_92_petabytes_on(petabytes: int, is_judged: bool) -> None:
+    result = judged(2**30, a_node("n1", petabytes * 10**15), a_node("n2", 2**33))
+    assert (result.node is not None) is is_judged
