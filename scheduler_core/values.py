@@ -26,6 +26,8 @@ class _Fields:
         return self._made[owner]
 
 
+__all__ = ("Value", "replace_value")
+
 if TYPE_CHECKING:
     from dataclasses import replace as replace_value
 else:

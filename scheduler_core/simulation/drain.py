@@ -167,7 +167,7 @@ def _first_course(
     stays: StaysBecause,
     *,
     with_pending: bool,
-    with_details: bool,
+    with_details: bool = True,
 ) -> Course:
     world = snapshot
     for name in node_names:
