@@ -25,6 +25,7 @@ OWN_ANNOTATIONS = (
     keys.WARNING,
     keys.FORECAST,
     keys.MOVES,
+    keys.PREPARED,
     keys.READY_SINCE,
     keys.LAST_REBOOT,
     keys.KURED_IN_PROGRESS,

@@ -107,7 +107,8 @@ def test_the_next_claim_follows_a_release_faster_than_a_forecast_takes() -> None
     seen = run_virtually(a_roll_out(Shape(nodes=4)))
     verdict(seen)
     assert len(seen.gaps()) == 3
-    assert max(seen.gaps()) < SLOW_FORECAST_SECONDS / 2, seen.gaps()
+    assert max(seen.gaps()) < SLOW_FORECAST_SECONDS, seen.gaps()
+    assert sorted(seen.gaps())[1] < SLOW_FORECAST_SECONDS / 2, seen.gaps()
     assert all("were used" in sentence for sentence in seen.everything_said()), seen.said
     assert len(seen.forecasts.begun) <= 4 + 1, "one for each node; the first of all may be made twice"
 

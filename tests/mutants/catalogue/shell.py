@@ -174,8 +174,8 @@ MUTANTS = (
     Mutant(
         "add: evidence is gathered in any order, the holders before the lock",
         _OBSERVE + "Observer.add",
-        "sorted(wanted, key=list(Evidence).index)",
-        "sorted(wanted, key=list(Evidence).index, reverse=True)",
+        "else set()), key=list(Evidence).index)",
+        "else set()), key=list(Evidence).index, reverse=True)",
     ),
     Mutant(
         "add: the turn's instant is from before the evidence",
@@ -204,8 +204,8 @@ MUTANTS = (
     Mutant(
         "_peers: failed nodes are not among those at work",
         _OBSERVE + "Observer._peers",
-        '("in-progress", "failed")',
-        '("in-progress",)',
+        "reboot_label=_OF_PEERS",
+        "reboot_label=_OF_PEERS[:1]",
     ),
     Mutant(
         "_holders: a lock that cannot be understood has no holders",
