@@ -103,3 +103,23 @@ def test_help_lists_every_target_that_the_readme_names() -> None:
     done = run(["make", "--no-print-directory", "help"], cwd=ROOT)
     listed = {line.split()[0] for line in done.stdout.splitlines()[1:]}
     assert {"help", "install", "demo", "test", "test-cluster", "check", "bench", "image"} <= listed
+
+
+@pytest.mark.parametrize(
+    ("user", "code"),
+    [
+        pytest.param(1000, 0, id="without root's rights"),
+        pytest.param(0, 1, id="root on Debian: nothing excuses a skip"),
+    ],
+)
+def test_real_nodes_are_skipped_with_one_sentence(tmp_path: Path, user: int, code: int) -> None:
+    if not Path("/etc/debian_version").exists():
+        pytest.skip("needs Debian")
+    for name, body in (("id", f"echo {user}"), ("unshare", "exit 1"), ("apt-get", "exit 1")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    script = ROOT / "tests" / "nodes" / "run-stories"
+    done = run([str(script), ".venv", "tests/nodes"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert done.returncode == code, done.stdout + done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("SKIPPED: ")
