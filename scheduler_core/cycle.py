@@ -176,13 +176,10 @@ class Scheduler:
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
         """As `nodes_wanted`, for the pods of one profile; one is enough where nobody scores and no extender filters."""
-        if not (self.scores(profile.scheduler_name) or self.extenders.has_filters):
+        runner = self._runners[profile.scheduler_name]
+        if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
             return min(1, searched)
         return nodes_to_find(searched, self.configuration.nodes_percentage(profile))
-
-    def scores(self, scheduler_name: str) -> bool:
-        """Whether anybody scores nodes for pods of this schedulerName."""
-        return self._runners[scheduler_name].has_scores or self.extenders.has_prioritizers
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
         """Whether the pod's nominated node, asked first and alone, lets it in; an extender that fails here only
@@ -256,8 +253,7 @@ class _Cycle:
         self._nominated = nominated
         self._passed = diagnosis.passed
         self._wanted = scheduler.nodes_wanted(pod, len(diagnosis.searched))
-        is_sampled = len(self._passed) > self._wanted
-        self._sample = Sample(self._wanted, len(self._passed)) if is_sampled else None
+        self._sample = Sample(self._wanted, len(self._passed)) if len(self._passed) > self._wanted else None
         self._tables: dict[bytes, ScoreTable] = {}
         self._given_up: CycleResult | None = None
 

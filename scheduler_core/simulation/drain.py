@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from msgspec import field
 
-from scheduler_core.batching import batches
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Sample, Scheduler
 from scheduler_core.model.pod import Pod
@@ -36,6 +35,7 @@ from scheduler_core.simulation.evicted.returning import who_returns
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, RunnerUp
 from scheduler_core.simulation.landings import CONFIDENCE, Landing, landings
 from scheduler_core.simulation.remedies import remedies
+from scheduler_core.simulation.sampled_notes import batch_notes, counted, sample_notes
 from scheduler_core.simulation.searches import MOST_SEARCHES, Likely, possible_searches
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
@@ -371,39 +371,13 @@ class _Told(Value):
             )
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):
             yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} ending already"
-        yield from self._sample_notes()
-        displaced = self.courses[0].displaced.values()
-        kinds = Counter(each.kind for each in displaced if batches(self.scheduler, each.pod))
-        if batched := sum(number for number in kinds.values() if number > 1):
-            yield (
-                f"the scheduler's profile places alike pods in batches: of {counted(batched, 'pod')}, one that does "
-                f"not fit beside another of its kind may go to the next node of that one's list, which is not followed"
-            )
+        yield from sample_notes(tuple(self.landings.values()))
+        yield from batch_notes(self.scheduler, self.courses[0].displaced.values())
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):
             yield (
                 f"there are more courses than the {len(self.courses)} that were followed: "
                 f"{counted(cut, 'pod')} may land on nodes that are not named"
             )
-
-    def _sample_notes(self) -> Iterable[str]:
-        mine = [landing for landing in self.landings.values() if not landing.main.waited]
-        samples = [landing.sample for landing in mine if landing.sample]
-        if not samples:
-            return
-        looked_at, feasible = min(each.looked_at for each in samples), max(each.feasible for each in samples)
-        open_ones = sum(1 for landing in mine if landing.depends_on_the_start)
-        depend = f"{counted(open_ones, 'landing')} of {len(mine)} {'depends' if open_ones == 1 else 'depend'} on it"
-        if looked_at == 1:
-            yield (
-                f"nothing scores nodes in this profile: kube-scheduler takes the first of up to {feasible} nodes that "
-                f"fit, and where it begins nobody can tell: {depend}"
-            )
-            return
-        yield (
-            f"kube-scheduler looks at {looked_at} of up to {feasible} nodes that fit, and where it begins nobody can "
-            f"tell: {depend}, and the nodes named take the pod in 95 of 100 cases; with percentageOfNodesToScore: 100 "
-            f"it looks at all of them, and the forecast is exact"
-        )
 
 
 def _is_ailing_daemon(pod: Pod) -> bool:
@@ -451,11 +425,6 @@ def listed(names: Sequence[str], word: str) -> str:
 def shortened(names: Sequence[str], most: int = 3) -> str:
     """ "a, b, c and 4 more"."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def counted(number: int, noun: str) -> str:
-    """ "1 pod", "2 pods"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _scores(each: Displaced) -> dict[str, object]:

@@ -1,0 +1,48 @@
+"""What a forecast notes where the scheduler does not look at every node for every pod."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from scheduler_core.batching import batches
+from scheduler_core.cycle import Scheduler
+from scheduler_core.simulation.courses import Displaced
+from scheduler_core.simulation.landings import Landing
+
+
+def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
+    """How many nodes the scheduler looks at, and how many landings depend on where it begins."""
+    mine = [landing for landing in landings if not landing.main.waited]
+    samples = [landing.sample for landing in mine if landing.sample]
+    if not samples:
+        return
+    looked_at, feasible = min(each.looked_at for each in samples), max(each.feasible for each in samples)
+    open_ones = sum(1 for landing in mine if landing.depends_on_the_start)
+    depend = f"{counted(open_ones, 'landing')} of {len(mine)} {'depends' if open_ones == 1 else 'depend'} on it"
+    if looked_at == 1:
+        yield (
+            f"nothing scores nodes in this profile: kube-scheduler takes the first of up to {feasible} nodes that "
+            f"fit, and where it begins nobody can tell: {depend}"
+        )
+        return
+    yield (
+        f"kube-scheduler looks at {looked_at} of up to {feasible} nodes that fit, and where it begins nobody can "
+        f"tell: {depend}, and the nodes named take the pod in 95 of 100 cases; with percentageOfNodesToScore: 100 "
+        f"it looks at all of them, and the forecast is exact"
+    )
+
+
+def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterable[str]:
+    """That the profile places alike pods in batches, where two or more of these are alike."""
+    kinds = Counter(each.kind for each in displaced if batches(scheduler, each.pod))
+    if batched := sum(number for number in kinds.values() if number > 1):
+        yield (
+            f"the scheduler's profile places alike pods in batches: of {counted(batched, 'pod')}, one that does "
+            f"not fit beside another of its kind may go to the next node of that one's list, which is not followed"
+        )
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 pod", "2 pods"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
