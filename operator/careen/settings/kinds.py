@@ -464,7 +464,7 @@ TIME = Kind(metavar="TIME", parse=time_of_day, show=time.isoformat)
 ZONE = Kind(metavar="ZONE", parse=time_zone)
 SELECTOR = Kind(metavar="SELECTOR", parse=selector, show=lambda value: str(value.text))
 TEMPLATE = Kind(metavar="TEXT", parse=template, may_begin_with_a_quote=True)
-AT_ONCE = Kind(metavar="NUMBER", parse=at_once)
+AT_ONCE = Kind(metavar="NUMBER", parse=at_once, bounds=(1, 2**31 - 1))
 DAYS = Kind(metavar="DAYS", parse=weekday, many=True, split=comma_separated, show=lambda value: _DAYS[value][:2])
 LABELS = Kind(
     metavar="KEY=VALUE,…", parse=kureds_label, many=True, split=comma_separated, show="=".join, remark=second_equals
