@@ -25,18 +25,22 @@ from scheduler_core.values import Value
 NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
 FIRST_LOOK_SECONDS = 0.5  # the first in line looks no more often
 FIRST_LOOK_SHARE = 0.125  # of what the holder has taken so far: so much longer a roll-out gets by its looks, or less
-ROUND_SECONDS = 5.0  # no node is drained, rebooted and back in less
+ROUND_SECONDS = (
+    10.0  # no node is drained, rebooted and back in less; where one is, a roll-out waits three seconds longer
+)
+SPARE_LOOK_SECONDS = 5.0  # whoever comes after those that the next release can call, and is first if one of them leaves
 NAMED_LOOK_SECONDS = (
     10.0,
     25.0,
 )  # farther down the line: whoever cannot come leaves it, so it may move sooner than by reboots
+NAMED_ROUND_SECONDS = 5.0  # for each place to go; shorter than a round, for the same reason
 PASSED_OVER_SECONDS = 60.0  # a named node that has not come by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
 LONGEST_LOOK_SECONDS = 1200.0  # however many wait: a person's wish on the Node is seen by then
 LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
 COUNT_SECONDS = 120.0  # how long the count of a hand-over holds; a roll-out that moves counts at each of them
 SPARE_NAMES = 12  # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
-SPARE_LOOKERS = 1  # of those who look every three seconds: more than there can be places at once
+SPARE_LOOKERS = 1  # who look nearly as often as those that the next release can call
 GATHER_LOOKS_PER_SECOND = 100  # over all nodes that gather; 300 of them look as often as those next in line
 GATHER_SECONDS = 3.0  # hosts are looked at every two seconds; taint, count and label take their agents one more
 
@@ -333,12 +337,10 @@ def look_again_seconds(
         return min(_first_look_seconds(entry, now) for entry in content.entries)
     if name in content.next:
         at_once = lock.limit(content, policy.concurrency)
-        places_to_go = content.next.index(name) + 1 - (at_once + SPARE_LOOKERS)
-        return (
-            _named_look_seconds(policy, rounds=math.ceil(places_to_go / at_once))
-            if places_to_go > 0
-            else NEXT_LOOK_SECONDS
-        )
+        places_to_go = content.next.index(name) + 1 - at_once
+        if places_to_go <= SPARE_LOOKERS:
+            return NEXT_LOOK_SECONDS if places_to_go <= 0 else SPARE_LOOK_SECONDS
+        return _named_look_seconds(policy, rounds=math.ceil((places_to_go - SPARE_LOOKERS) / at_once))
     return paced(OTHERS_LOOK_SECONDS * (0.75 + 0.5 * jitter), content.waiting if waiting is None else waiting, jitter)
 
 
@@ -355,4 +357,4 @@ def _named_look_seconds(policy: Policy, rounds: int) -> float:
     shortest, longest = NAMED_LOOK_SECONDS
     # Another order, or a budget that is free again, may call anybody of the line next.
     keeps_places = policy.order is Order.OLDEST and not policy.budgets
-    return min(max(shortest, rounds * ROUND_SECONDS), longest) if keeps_places else shortest
+    return min(max(shortest, rounds * NAMED_ROUND_SECONDS), longest) if keeps_places else shortest

@@ -8,6 +8,7 @@ from datetime import timedelta
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision
 from careen.core.drain import baseline
+from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NeedAnswer, OwnerHealth
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
@@ -18,6 +19,7 @@ from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
+from careen.core.steps import idle
 from careen.core.steps.shared import failing, giving_back, working
 from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint, write_lock
 
@@ -134,6 +136,7 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision:
     """The claim is out of the lock, or goes out first; then it leaves the Node with everything else of ours."""
     if situation.seen.need.answer is NeedAnswer.NO:
+        situation = replace(situation, memory=_having_looked(situation))
         return go_home(situation, Code.RELEASED, "rebooted; the claim is given back", first=first)
     taints, owned = (
         with_our_taint(situation)
@@ -152,3 +155,18 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision
         change=NodeChange(taints=taints),
         first=first,
     )
+
+
+def _having_looked(situation: Situation) -> Memory:
+    """Whoever has counted the line for the hand-over, and leaves no other holder behind, has just seen all that an
+    idle node looks at the lock for."""
+    memory, content = situation.memory, situation.lock
+    is_counted = isinstance(situation.seen.waiters, tuple)
+    if (
+        not isinstance(content, LockContent)
+        or not is_counted
+        or memory.lock_due is not None
+        or {*content.holders} - {situation.node.name}
+    ):
+        return memory
+    return replace(memory, is_reconciled=True, lock_due=idle.next_lock_look(situation))

@@ -407,14 +407,15 @@ LINE = LockContent(next=tuple(f"n{number}" for number in range(1, 14)), waiting=
     ("name", "concurrency", "seconds"),
     [
         ("n1", 1, 3.0),
-        ("n2", 1, 3.0),
+        ("n2", 1, 5.0),
         ("n3", 1, 10.0),
         ("n4", 1, 10.0),
         ("n5", 1, 15.0),
         ("n6", 1, 20.0),
         ("n7", 1, 25.0),
         ("n13", 1, 25.0),
-        ("n5", 4, 3.0),
+        ("n4", 4, 3.0),
+        ("n5", 4, 5.0),
         ("n6", 4, 10.0),
         ("n13", 4, 10.0),
         ("n5", 2, 10.0),
@@ -449,9 +450,9 @@ def due(in_seconds: float) -> Entry:
     ("holders", "seconds"),
     [
         pytest.param((claimed(0),), 3.0, id="nobody is back so soon"),
-        pytest.param((claimed(3),), 2.0, id="from five seconds on it may be"),
-        pytest.param((claimed(5),), 0.625, id="then soon"),
-        pytest.param((claimed(8),), 1.0, id="an eighth of what it has taken"),
+        pytest.param((claimed(7.5),), 2.5, id="from ten seconds on it may be"),
+        pytest.param((claimed(9.8),), 1.225, id="an eighth of what it has taken"),
+        pytest.param((claimed(12),), 1.5, id="and so on"),
         pytest.param((claimed(60),), 3.0, id="a long one, as before"),
         pytest.param((claimed(-60),), 3.0, id="another clock"),
         pytest.param((claimed(0, created="soon"),), 3.0, id="no instant"),
@@ -459,13 +460,13 @@ def due(in_seconds: float) -> Entry:
         pytest.param((due(1),), 1.0, id="in a second"),
         pytest.param((due(0),), 0.5, id="now"),
         pytest.param((due(-16),), 2.0, id="it takes longer than it thought"),
-        pytest.param((claimed(60), claimed(8)), 1.0, id="the one of two that may come back first"),
+        pytest.param((claimed(60), claimed(12)), 1.5, id="the one of two that may come back first"),
     ],
 )
 def test_the_first_in_line_looks_in_step_with_the_holder(holders: tuple[Entry, ...], seconds: float) -> None:
     content = held(*holders, next=FIRST.next)
     assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) == pytest.approx(seconds)
-    assert order.look_again_seconds("n2", content, a_policy(), 0.5, now=NOW) == 3.0
+    assert order.look_again_seconds("n2", content, a_policy(), 0.5, now=NOW) == 5.0
     assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, "nobody can tell from outside"
 
 
@@ -474,7 +475,13 @@ def test_a_reboot_of_a_minute_costs_the_first_in_line_about_one_look_every_two_s
     while at < 60:
         content = held(claimed(at), next=FIRST.next)
         at, looks = at + order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW), looks + 1
-    assert 20 <= looks <= 30
+    assert 20 <= looks <= 26
+
+
+def test_a_claim_that_comes_back_sooner_than_anybody_thinks_is_seen_within_three_seconds() -> None:
+    for tenths in range(150):
+        content = held(claimed(tenths / 10), next=FIRST.next)
+        assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) <= order.NEXT_LOOK_SECONDS
 
 
 RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
@@ -515,7 +522,7 @@ def test_who_is_named_never_sleeps_as_long_as_who_is_not(concurrency: int, place
 )
 def test_where_places_change_with_each_hand_over_nobody_of_the_line_sleeps_long(changes: dict[str, Any]) -> None:
     assert order.look_again_seconds("n13", LINE, a_policy(**changes), 0.0) == 10.0
-    assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 3.0
+    assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 5.0
 
 
 def test_while_an_older_entry_lives_its_smaller_limit_says_how_many_can_be_called() -> None:

@@ -32,6 +32,7 @@ from tests.careen.core.builders import (
     decided,
     held,
     kinds,
+    remembering,
     the_lock,
     the_patch,
     the_record,
@@ -57,6 +58,30 @@ def test_the_claim_leaves_the_lock_then_the_node_and_the_next_are_named() -> Non
     content = the_lock(decision)
     assert (content.holders, content.next, content.waiting, content.next_at) == ((), ("n2",), 2, "2026-03-04T12:00:00Z")
     assert the_patch(decision).annotations[keys.PROGRESS] is None
+
+
+N2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
+BESIDE = held(an_entry(), an_entry("n9"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "looks_again"),
+    [
+        pytest.param({"waiters": (N2,)}, False, id="counted a moment ago"),
+        pytest.param({"waiters": Unknown("503")}, True, id="nobody knows who waits"),
+        pytest.param({"waiters": (N2,), "lock": BESIDE}, True, id="another holder may be stuck"),
+    ],
+)
+def test_whoever_released_looks_at_the_lock_again_only_for_what_it_has_not_seen(
+    changes: dict[str, Any], looks_again: bool
+) -> None:
+    """By the process that began after the reboot: it has not been idle before."""
+    home = settling(memory=remembering(is_reconciled=False), **changes)
+    assert home.phase is Phase.IDLE
+    idle = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 2)
+    assert idle.wants == ({Evidence.LOCK} if looks_again else frozenset())
+    much_later = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 10_000)
+    assert much_later.wants == {Evidence.LOCK}, "one day it looks all the same"
 
 
 def test_a_list_that_is_a_little_old_does_not_name_the_released_node() -> None:

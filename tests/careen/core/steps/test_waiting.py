@@ -470,7 +470,7 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 
 
 @pytest.mark.parametrize(
-    ("named", "look"), [((), 3), (("n2",), 3), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
+    ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
 def test_whoever_was_refused_sees_the_release_that_may_name_it(named: tuple[str, ...], look: float) -> None:
     """It has left the line; where the line has room, whoever releases next names it again, and the next start
