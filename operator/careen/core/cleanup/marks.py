@@ -22,6 +22,7 @@ RECORDS = (
     keys.SETTINGS,
     keys.WARNING,
     keys.FORECAST,
+    keys.PREPARED,
     keys.MOVES,
     keys.READY_SINCE,
     keys.LAST_REBOOT,
