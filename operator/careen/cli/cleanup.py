@@ -203,8 +203,8 @@ async def _clean_node(cluster: Cluster, scene: Scene, signed: SignedNode, *, eve
 
 
 async def _clean_lock(cluster: Cluster, scene: Scene, keep: Collection[str]) -> Cleaned:
-    """As `_clean_node`, for the annotation of the DaemonSet. A claim that came after the Nodes were looked at stays: its
-    node is at work by now, and nobody has cleaned it."""
+    """As `_clean_node`, for the annotation of the DaemonSet. A claim that came after the Nodes were looked at stays:
+    its node is at work by now, and nobody has cleaned it."""
     known = _claims(scene.lock)
     for _ in range(TRIES):
         cleaned, reading, content = _of_lock(scene, keep=keep), scene.reading, scene.lock
