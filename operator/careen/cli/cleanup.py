@@ -203,7 +203,9 @@ async def _clean_node(cluster: Cluster, scene: Scene, signed: SignedNode, *, eve
 
 
 async def _clean_lock(cluster: Cluster, scene: Scene, keep: Collection[str]) -> Cleaned:
-    """As `_clean_node`, for the annotation of the DaemonSet."""
+    """As `_clean_node`, for the annotation of the DaemonSet. A claim that came after the Nodes were looked at stays:
+    its node is at work by now, and nobody has cleaned it."""
+    known = _claims(scene.lock)
     for _ in range(TRIES):
         cleaned, reading, content = _of_lock(scene, keep=keep), scene.reading, scene.lock
         if cleaned.trouble or not cleaned.goes or reading is None or isinstance(content, Garbage):
@@ -227,4 +229,14 @@ async def _clean_lock(cluster: Cluster, scene: Scene, keep: Collection[str]) -> 
             return Cleaned(name=scene.title, is_done=True)
         except ClusterError as error:
             return replace(cleaned, trouble=f"it changed, and reading it again failed: {error}")
+        keep = {*keep, *(node for node, _ in _claims(scene.lock) - known)}
     return replace(cleaned, trouble=f"it changed {TRIES} times while it was being written; try again")
+
+
+def _claims(content: LockContent | Garbage) -> frozenset[tuple[str, str]]:
+    """Node and id of each."""
+    return (
+        frozenset((entry.node, entry.id) for entry in content.entries)
+        if isinstance(content, LockContent)
+        else frozenset()
+    )

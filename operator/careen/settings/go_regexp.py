@@ -45,7 +45,7 @@ _POSIX = {
 _FLAGS = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
 _GROUP = re.compile(r"\((?:\?(?:P?<(?![=!])|:|P=|[=!>#(]|<[=!]))?")
 _ONE_CLASS = re.compile(r"\\([dswDSW])|\\([pP])(?:\{(\^?)([^}]*)\}|(.))|\[:(\^?)(\w*):\]")
-_HEX = re.compile(r"\\x\{([0-9A-Fa-f]{1,6})\}")
+_CODE = re.compile(r"\\x\{([0-9A-Fa-f]{1,6})\}|\\x([0-9A-Fa-f]{2})|\\([1-7][0-7]{1,2}|0[0-7]{0,2})")
 _REPEAT = re.compile(r"\{\d+(,\d*)?\}")
 
 
@@ -99,8 +99,8 @@ class _Translation:
         return self._cased(character) if character not in "*+?|()" else character
 
     def _escape(self) -> str:
-        if found := self._take(_HEX):
-            return self._cased(re.escape(_character(found[1])))
+        if found := self._take(_CODE):
+            return self._cased(re.escape(_character(found)))
         if found := self._take(_ONE_CLASS):
             return self._cased(f"[{_members(found)}]")
         pair = self._text[self._at : self._at + 2]
@@ -142,8 +142,8 @@ class _Translation:
     def _member(self) -> str:
         if found := self._take(_ONE_CLASS):
             return _members(found)
-        if found := self._take(_HEX):
-            return re.escape(_character(found[1]))
+        if found := self._take(_CODE):
+            return re.escape(_character(found))
         length = 2 if self._is_next("\\") else 1
         member, self._at = self._text[self._at : self._at + length], self._at + length
         return f"\\{member}" if member in ("[", "]", "&", "|", "~") else member
@@ -161,10 +161,12 @@ class _Translation:
         return found
 
 
-def _character(digits: str) -> str:
-    if int(digits, 16) > sys.maxunicode:
-        raise ValueError(f"expected a regular expression: there is no character \\x{{{digits}}}")
-    return chr(int(digits, 16))
+def _character(found: re.Match[str]) -> str:
+    long, short, octal = found.groups()
+    code = int(octal, 8) if octal else int(long or short, 16)
+    if code > sys.maxunicode:
+        raise ValueError(f"expected a regular expression: there is no character {found[0]}")
+    return chr(code)
 
 
 def _members(found: re.Match[str]) -> str:

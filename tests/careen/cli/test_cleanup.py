@@ -233,6 +233,21 @@ def test_a_node_that_began_to_reboot_meanwhile_is_left_alone(desk: Desk, interru
     assert interrupted
 
 
+def test_a_claim_that_is_taken_meanwhile_stays(desk: Desk, interrupted: dict[str, Any]) -> None:
+    """An agent that still runs has cordoned its node since the Nodes were cleaned: the claim keeps the others away."""
+    rounds = iter([True])
+
+    def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
+        if getattr(info, "verb", "") == "patch" and info.name == "careen" and next(rounds, False):
+            desk.lock(json.dumps({"nodeID": "n4", "id": "c4", "created": "2026-03-04T12:00:00Z"}))
+        return None
+
+    desk.server.api.plan = plan
+    assert "the claim leads back to it" in desk.ok("cleanup", "--yes")
+    assert desk.lock_content().holders == ("n4",)
+    assert interrupted
+
+
 def test_a_lock_that_cannot_be_understood_is_left_and_told(desk: Desk) -> None:
     desk.lock("what?")
     before = seed_node(desk, "n1", taints=[SOFT])

@@ -1,14 +1,15 @@
 """Which rights the agent has: asked at its start, before the first of them is missed, and told once.
 
-What kured's own roles do not give is switched off, because kured does without it: its requests are not sent any more,
-and each reader has another way. All else is tried all the same, so that a right which is granted later is found. A
-setting that a person has given is never switched off: without its right the node waits, and says why."""
+Under kured's own roles, what they do not give is switched off, because kured does without it: its requests are not
+sent any more, and each reader has another way. Under all other roles a gap is a mistake, and what protects is never
+switched off: it is tried all the same, so that a right which is granted later is found, and the node waits. So it
+does for a setting that a person has given."""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from careen.agent.telemetry.metrics import Metrics
@@ -16,6 +17,7 @@ from careen.cluster.access import Part, Right, missing_rights
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.transport import Clock, Request
+from careen.settings.sources import Given, Source
 
 _LOG = logging.getLogger("careen.rights")
 
@@ -32,6 +34,19 @@ _DOES_WITHOUT: dict[Part, str] = {
     Part.EVENTS: "no Events are posted there; the log tells the same",
     Part.FORECAST: "no drain is forecast; evictions are still tried with a dry run before anything moves",
 }
+
+_PROTECTS_NOTHING = frozenset({Part.EVENTS, Part.FOLLOWING})
+"""Switched off under any roles."""
+
+_BY_SETTING = {"forecast": Part.FORECAST, "settle_policy": Part.OWNERS, "budget": Part.NODES}
+"""What a person asks for who gives one of these settings."""
+
+
+def asked_for_by(origins: Mapping[str, Given]) -> frozenset[Part]:
+    """The parts that somebody has asked for, whichever source the settings came from."""
+    return frozenset(
+        part for name, part in _BY_SETTING.items() if name in origins and origins[name].source is not Source.DEFAULT
+    )
 
 
 class Rights:
@@ -55,6 +70,7 @@ class Rights:
         self._needed = needed
         self._kept = frozenset(kept)
         self._missing: tuple[Right, ...] | None = None
+        self._are_kureds = False
         self._told: frozenset[Right] = frozenset()
         self.without: frozenset[Part] = frozenset()
         """What is switched off."""
@@ -78,9 +94,9 @@ class Rights:
             return
         self._switch_off()
 
-    def keep(self, part: Part) -> None:
-        """A person has asked for it."""
-        self._kept |= {part}
+    def keep(self, parts: Collection[Part]) -> None:
+        """A person has asked for them."""
+        self._kept |= {*parts}
         self._switch_off()
 
     def tell(self, *, besides: Collection[Part] = ()) -> None:
@@ -93,17 +109,16 @@ class Rights:
 
     async def _ask(self) -> tuple[Right, ...]:
         missing = await missing_rights(self._api, self._needed)
-        patch = next((right for right in missing if right.part is Part.PATCH), None)
-        if patch is None:
+        if all(right.part is None for right in missing):
             return missing
-        may_update = not await missing_rights(self._api, (replace(patch, verb="update"),))
-        return missing if may_update else tuple(_needed_after_all(right, patch) for right in missing)
+        # kured's Role lets the lock be updated, and ours only patched: so they are told apart.
+        patch = next(right for right in self._needed if right.part is Part.PATCH)
+        self._are_kureds = not await missing_rights(self._api, (replace(patch, verb="update"),))
+        return missing if self._are_kureds else tuple(_needed_after_all(right, patch) for right in missing)
 
     def _switch_off(self) -> None:
         missing = self._missing or ()
-        # A role that is not bound yet gives the rest too, and a window may stand in the ConfigMap.
-        is_unbound = any(right.part is None for right in missing)
-        kept = frozenset(Part) - {Part.PATCH} if is_unbound else self._kept
+        kept = self._kept | self._kept_by_the_roles(missing)
         off = [right for right in missing if right.part is not None and right.part not in kept]
         self.without = frozenset(right.part for right in off if right.part is not None)
 
@@ -112,6 +127,12 @@ class Rights:
             return f"the right to {right.title} is missing" if right else ""
 
         self._api.withheld = why
+
+    def _kept_by_the_roles(self, missing: Iterable[Right]) -> frozenset[Part]:
+        # A role that is not bound yet gives the rest too, and a window may stand in the ConfigMap.
+        if any(right.part is None for right in missing):
+            return frozenset(Part) - {Part.PATCH}
+        return frozenset() if self._are_kureds else frozenset(Part) - _PROTECTS_NOTHING
 
     def _log(self, missing: Iterable[Right]) -> None:
         parts: dict[Part | None, list[Right]] = defaultdict(list)

@@ -16,7 +16,7 @@ from typing import Any
 
 from careen.agent.startup import lock_place
 from careen.agent.startup.recorded_claim import RecordedClaim, claim_of, own_node
-from careen.agent.startup.rights import Rights
+from careen.agent.startup.rights import Rights, asked_for_by
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.metrics import Metrics
 from careen.cluster import objects
@@ -30,7 +30,7 @@ from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.reasons import Code, event_reason
 from careen.settings import last_good
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
-from careen.settings.sources import BadSettings, Source, is_written
+from careen.settings.sources import BadSettings, is_written
 from careen.settings.tree import Settings
 
 _LOG = logging.getLogger("careen.agent")
@@ -251,7 +251,7 @@ class Start:
         asked for is not made without its rights.
         """
         policy = live.policy
-        if Part.FORECAST in self.rights.without and not is_forecast_asked_for(live):
+        if Part.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):
             policy = replace(policy, forecast=ForecastPolicy.OFF)
         if not self.lock_problem:
             return policy
@@ -301,11 +301,6 @@ class Start:
                 once=once,
             )
         )
-
-
-def is_forecast_asked_for(live: LiveSettings) -> bool:
-    """Whether a person has said how much a forecast counts."""
-    return live.resolved.origins["forecast"].source is not Source.DEFAULT
 
 
 def _pause_seconds(error: ClusterError, tries: int) -> float:

@@ -27,8 +27,8 @@ from careen.agent.messages import Messenger
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
-from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS
-from careen.agent.startup.start import Start, is_forecast_asked_for
+from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
+from careen.agent.startup.start import Start
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from careen.agent.telemetry.metrics import Metrics
@@ -263,8 +263,7 @@ class Agent:
             await tests.read()
 
     def _tell_rights(self, live: LiveSettings) -> None:
-        if is_forecast_asked_for(live):
-            self._rights.keep(Part.FORECAST)
+        self._rights.keep(asked_for_by(live.resolved.origins))
         self._rights.tell(besides=() if live.settings.forecast != "off" else (Part.FORECAST,))
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:

@@ -57,7 +57,7 @@ def _of_entry(entry: Entry, extent: Extent, keep: Collection[str]) -> Mark:
 
 def _stays_because(entry: Entry, extent: Extent, keep: Collection[str]) -> str:
     if entry.node in keep:
-        return "its Node could not be cleaned, and the claim leads back to it"
+        return "its Node was not cleaned, and the claim leads back to it"
     if entry.unread and not extent.with_unknown:
         return "it cannot be read whole; --unknown removes it"
     if not entry.unread and not entry.id and not extent.with_kureds:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from careen.agent.startup.rights import Rights, rules
+from careen.agent.startup.rights import Rights, asked_for_by, rules
 from careen.agent.telemetry.metrics import Metrics
 from careen.cluster.access import Part, Right, needed_rights
 from careen.cluster.agents_nodes import AgentsNodes
@@ -22,6 +22,7 @@ from careen.cluster.wire.client import connect
 from careen.cluster.wire.errors import Unclear, Withheld
 from careen.cluster.wire.writes import Landed, Rejected, Stale
 from careen.core.actions import WriteLock
+from careen.settings.sources import resolve
 from drydock.server.testing import RunningServer, running_server
 from tests.architecture.source_tree import ROOT
 from tests.careen.virtual_shell import Meddling, VirtualClock, api_on
@@ -31,9 +32,13 @@ NEEDED = needed_rights(node="n1", namespace="kube-system", daemonset="kured", co
 
 def kureds_grants() -> set[tuple[str, str, str, str]]:
     """verb, group, resource, name – of kured's own two roles."""
+    return grants_of("tests/cluster/kured/kured-rbac.yaml")
+
+
+def grants_of(path: str) -> set[tuple[str, str, str, str]]:
     roles = [
         each
-        for each in yaml.safe_load_all((ROOT / "tests/cluster/kured/kured-rbac.yaml").read_text())
+        for each in yaml.safe_load_all((ROOT / path).read_text())
         if each and each["kind"] in {"ClusterRole", "Role"}
     ]
     return {
@@ -202,12 +207,42 @@ async def test_what_a_person_has_asked_for_is_never_switched_off(
 ) -> None:
     rights = world.of(Part.SETTINGS)
     await rights.review()
-    rights.keep(Part.FORECAST)
+    rights.keep({Part.FORECAST})
     rights.tell()
     assert rights.without == set(Part) - {Part.SETTINGS, Part.FORECAST}
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 2
     assert all("nothing is begun: add " in error for error in errors)
+
+
+async def test_under_our_own_roles_a_gap_switches_off_nothing_that_protects(world: World) -> None:
+    """Whoever thins out our Role may not reboot nodes outside of the window in the ConfigMap by it."""
+    ours = {(verb, group, resource, "") for verb, group, resource, _ in grants_of("manifests/rbac.yaml")}
+    parts = {
+        (each.verb, each.group, each.resource, ""): each.part for each in NEEDED if each.part and not each.subresource
+    }
+    for right, part in parts.items():
+        world.grants = ours - {right}
+        rights = world.of()
+        await rights.review()
+        assert not rights.is_whole
+        assert rights.without <= {Part.EVENTS, Part.FOLLOWING}, (right, part)
+
+
+async def test_kureds_roles_with_the_right_to_patch_the_lock_are_still_kureds(world: World) -> None:
+    world.grants |= {("patch", "apps", "daemonsets", "kured")}
+    await world.rights.review()
+    assert world.rights.without == set(Part) - {Part.PATCH}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "part"),
+    [("forecast", "refuse", Part.FORECAST), ("settle_policy", "halt", Part.OWNERS), ("budget", "zone=1", Part.NODES)],
+)
+def test_whoever_gives_a_setting_asks_for_what_it_needs(name: str, value: str, part: Part) -> None:
+    given = {"node_id": ("n1",), "kubeconfig": ("k",)}
+    assert asked_for_by(resolve(flags=given, environment={}).origins) == frozenset()
+    assert asked_for_by(resolve(flags={**given, name: (value,)}, environment={}).origins) == {part}
 
 
 async def test_what_the_settings_do_not_want_is_not_counted_as_missing(world: World) -> None:
