@@ -42,7 +42,6 @@ RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
       numpy/doc \
       numpy/f2py \
       numpy/fft \
-      numpy/ma \
       numpy/polynomial \
       numpy/random \
       numpy/testing \

@@ -13,6 +13,7 @@ test-nodes: $(INSTALLED) ## the image and the manifests on real kubelets, with r
 .PHONY: bench-nodes
 bench-nodes: $(INSTALLED) ## on real nodes: seconds from touch to hand-back, the idle agent's memory and CPU, image size (root, Debian)
 	@tests/nodes/run-stories $(VENV) tests/nodes/figures.py
+	@$(MAKE) --no-print-directory image-size BASE=debian
 
 .PHONY: nodes-programs
 nodes-programs: $(NODES_CACHE)/store $(NODES_CACHE)/machine/etc/os-release $(NODES_CACHE)/bin/kubelet $(CONTROLPLANE)
@@ -43,14 +44,24 @@ $(NODES_CACHE)/images/pause: tests/nodes/images/pause/main.go | $(INSTALLED)
 	@mkdir -p $(@D)
 	cd tests/nodes/images/pause && CGO_ENABLED=0 $(GO_BUILD) -o ../../../../$@ -ldflags "-s -w" .
 
-$(NODES_CACHE)/machine/etc/os-release $(NODES_CACHE)/images/base.tar: | $(INSTALLED)
-	@tests/nodes/make-root $(firstword $(subst /etc/os-release, ,$@))
+$(NODES_CACHE)/machine/etc/os-release: | $(INSTALLED)
+	@tests/nodes/make-root $(NODES_CACHE)/machine
 
-# buildah's own cache says what of it has to be built again.
-$(NODES_CACHE)/images/careen.tar: Dockerfile .dockerignore requirements.lock requirements-build.lock pyproject.toml README.md LICENSE \
-		$(shell find operator scheduler_core -name '*.py') $(NODES_CACHE)/images/base.tar $(NODES_CACHE)/images/pause
-	@tests/nodes/build-images $(@D)
+# $(call archive,IMAGE): out of the store of mk/image/buildah, as a docker archive.
+archive = rm -f $@ && mk/image/buildah push --quiet $(1) docker-archive:$@:$(1)
 
-$(NODES_CACHE)/store: $(NODES_CACHE)/images/careen.tar $(NODES_CACHE)/bin/containerd tests/nodes/fill-store
-	@tests/nodes/fill-store $@ $(@D)/images/pause.tar $< example.com/app:1=localhost/careen/pause:1 careen.invalid/careen:0.2.0=careen.invalid/careen:0.1.0
+$(NODES_CACHE)/images/pause.tar: tests/nodes/images/pause.Dockerfile $(NODES_CACHE)/images/pause
+	@mk/image/buildah build --quiet --isolation chroot --file $< --tag localhost/careen/pause:1 $(@D) > /dev/null
+	@$(call archive,localhost/careen/pause:1)
+
+# On the same base and in the same store as `make test-image`, whose layers serve here. buildah says what has to be built again.
+$(NODES_CACHE)/images/careen.tar: Dockerfile .dockerignore mk/image/build mk/image/strip.py requirements.lock requirements-build.lock \
+		pyproject.toml README.md LICENSE $(shell find operator scheduler_core -name '*.py') | $(NODES_CACHE)/images/pause.tar
+	@echo "building careen's image from the Dockerfile (two minutes of processor time the first time)"
+	@mk/image/build careen.invalid/careen:0.1.0 debian > $(@D)/build.log 2>&1 || { tail -n 30 $(@D)/build.log >&2; exit 1; }
+	@$(call archive,careen.invalid/careen:0.1.0)
+
+# Of careen's image a second tag, for upgrades.
+$(NODES_CACHE)/store: $(NODES_CACHE)/images/pause.tar $(NODES_CACHE)/images/careen.tar $(NODES_CACHE)/bin/containerd tests/nodes/fill-store
+	@tests/nodes/fill-store $@ $(filter %.tar,$^) example.com/app:1=localhost/careen/pause:1 careen.invalid/careen:0.2.0=careen.invalid/careen:0.1.0
 	@touch $@

@@ -115,6 +115,13 @@ OF_THE_TOOLS = {"pip", "pip-*.dist-info", "pkg_resources", "setuptools", "setupt
 }
 
 
+def test_the_sets_that_the_forecast_makes_work_without_what_the_image_leaves_out(slim: Path) -> None:
+    """numpy imports some of its parts only when a function is called: `unique` and `isin` want numpy.ma."""
+    program = "import numpy as np; a = np.arange(99) * 10**12; print(np.isin(a, np.unique(a[::2])).sum())"
+    done = run_in_the_image(slim, program)
+    assert (done.stdout, done.stderr) == ("50\n", "")
+
+
 @pytest.mark.parametrize("pattern", sorted(set(removals()) - OF_THE_TOOLS))
 def test_what_the_image_leaves_out_is_there_to_be_left_out(pattern: str) -> None:
     """A library that moves its folders would come back into the image, and nobody would notice."""

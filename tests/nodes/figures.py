@@ -1,4 +1,6 @@
-"""What `make bench-nodes` prints: how long a node takes from touch to hand-back, and what an idle agent costs."""
+"""What `make bench-nodes` prints: how long a node takes from touch to hand-back, and what an idle agent costs.
+
+What the image weighs is said by `make image-size`, which that target runs too."""
 
 from __future__ import annotations
 
@@ -7,7 +9,6 @@ import time
 import pytest
 
 from tests.nodes.harness.machine import Machine
-from tests.nodes.harness.paths import CACHE
 from tests.nodes.harness.story import Story
 
 pytestmark = pytest.mark.cluster
@@ -27,7 +28,6 @@ def test_figures(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
         for machine in story.machines
     ]
     rows += idle(story.machines[0])
-    rows += image()
     with capsys.disabled():
         print("\n" + "\n".join(rows))
 
@@ -59,9 +59,3 @@ def idle(machine: Machine) -> list[str]:
 def _group(groups: dict[str, str], controller: str) -> str:
     """Controllers may be mounted together, under a name with commas."""
     return next(path for names, path in groups.items() if controller in names.split(","))
-
-
-def image() -> list[str]:
-    """Uncompressed, as a docker archive."""
-    whole, base = ((CACHE / "images" / name).stat().st_size / 1e6 for name in ("careen.tar", "base.tar"))
-    return [f"image: {whole:.0f} MB, of which the base {base:.0f} and our own layers {whole - base:.0f}"]

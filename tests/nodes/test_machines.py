@@ -103,7 +103,7 @@ def kubelets_wait_at_shutdown(story: Story) -> Story:
 
 
 def inhibitors(machine: Machine) -> str:
-    return machine.run("sh", "-c", "cat /run/systemd/inhibit/* 2> /dev/null", check=False)
+    return machine.run("systemd-inhibit", "--list", "--no-legend", "--no-pager", check=False)
 
 
 @pytest.fixture

@@ -1,0 +1,123 @@
+"""The judge of the stories on real nodes finds what it is there to find. Needs no machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.harness.observer import NodeSeen, PodLife, Seen
+from tests.cluster.harness.workloads import SHOP
+from tests.nodes.harness.rules import budget_was_kept, left_without_eviction, rebooted_often
+
+
+def node(at: float, *, boot: str = "first", cordoned: bool = False, name: str = "n1") -> NodeSeen:
+    return NodeSeen(
+        at=at,
+        name=name,
+        uid="u",
+        exists=True,
+        unschedulable=cordoned,
+        ready=True,
+        boot_id=boot,
+        taints=(),
+        labels={},
+        annotations={},
+    )
+
+
+def pod(name: str, **more: Any) -> PodLife:
+    values: dict[str, Any] = {
+        "namespace": SHOP,
+        "owner": "ReplicaSet/web",
+        "created_at": 1.0,
+        "labels": {"app": "web"},
+        "node": "n1",
+        "ready_at": 2.0,
+    }
+    return PodLife(uid=name, name=name, **{**values, **more})
+
+
+def a_good_story() -> Seen:
+    """The node is cordoned at 10 and reboots; one of two pods is evicted at 12 and has a successor at 14."""
+    return Seen(
+        nodes=[node(0), node(10, cordoned=True), node(20, cordoned=True, boot="second"), node(22, boot="second")],
+        pods={
+            life.uid: life
+            for life in (
+                pod("web-1", deleting_at=12.0, gone_at=13.0, evicted=True),
+                pod("web-2", node="n2"),
+                pod("web-3", node="n2", created_at=12.0, ready_at=14.0),
+            )
+        },
+    )
+
+
+def sentences(seen: Seen, *, replicas: int = 2, unavailable: int = 1, boots: int = 1) -> list[str]:
+    return [
+        *left_without_eviction(seen),
+        *budget_was_kept(seen, "web", replicas=replicas, unavailable=unavailable),
+        *rebooted_often(seen, {"n1": boots}),
+    ]
+
+
+def with_pod(**more: Any) -> Seen:
+    seen = a_good_story()
+    seen.pods["one-more"] = pod("one-more", **more)
+    return seen
+
+
+def test_a_story_in_which_every_rule_held_has_no_sentences() -> None:
+    assert sentences(a_good_story()) == []
+
+
+def test_a_pod_that_leaves_a_cordoned_node_without_an_eviction_is_found() -> None:
+    assert left_without_eviction(with_pod(deleting_at=12.0)) == ["one-more left n1 without an eviction"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"evicted": True}, id="evicted"),
+        pytest.param({"owner": "DaemonSet/log"}, id="of a DaemonSet"),
+        pytest.param({"owner": "Node/n1"}, id="static"),
+        pytest.param({"namespace": "kube-system"}, id="not of the shop"),
+        pytest.param({"node": "n2"}, id="on another node"),
+        pytest.param({"deleting_at": 8.0}, id="before the cordon"),
+        pytest.param({"deleting_at": 23.0}, id="after the cordon"),
+        pytest.param({"deleting_at": 10.2}, id="together with the cordon: the watches have no order"),
+        pytest.param({"deleting_at": None}, id="stays"),
+    ],
+)
+def test_only_what_a_drain_removes_has_to_be_evicted(more: dict[str, Any]) -> None:
+    assert left_without_eviction(with_pod(**{"deleting_at": 12.0, **more})) == []
+
+
+def test_fewer_pods_in_service_than_the_budget_allows_are_found() -> None:
+    seen = a_good_story()
+    assert budget_was_kept(seen, "web", replicas=2, unavailable=0) == ["only 1 of 2 pods of web were in service"]
+    seen.pods["web-2"] = pod("web-2", node="n2", deleting_at=13.0, evicted=True)
+    assert budget_was_kept(seen, "web", replicas=2, unavailable=1) == ["only 0 of 2 pods of web were in service"]
+
+
+def test_a_budget_counts_from_when_all_pods_were_in_service() -> None:
+    starting = Seen(pods={"web-1": pod("web-1"), "web-2": pod("web-2", ready_at=9.0)})
+    assert budget_was_kept(starting, "web", replicas=2, unavailable=0) == []
+    never_ready = with_pod(ready_at=None, deleting_at=12.5, evicted=True)
+    assert budget_was_kept(never_ready, "web", replicas=2, unavailable=1) == []
+
+
+def test_pods_of_another_application_do_not_stand_in_for_those_of_the_budget() -> None:
+    seen = with_pod(labels={"app": "db"}, ready_at=11.0)
+    assert budget_was_kept(seen, "web", replicas=2, unavailable=0) == ["only 1 of 2 pods of web were in service"]
+
+
+@pytest.mark.parametrize(
+    ("boots", "found"), [([], 0), (["second", "third"], 2), (["second", "first"], 2), (["", "second"], 1)]
+)
+def test_a_node_that_boots_another_number_of_times_is_found(boots: list[str], found: int) -> None:
+    seen = Seen(
+        nodes=[node(0), *(node(10.0 + number, boot=boot) for number, boot in enumerate(boots)), node(1, name="n2")]
+    )
+    assert rebooted_often(seen, {"n1": found, "n2": 0}) == []
+    assert rebooted_often(seen, {"n1": found + 1}) == [f"n1 booted {found} times, not {found + 1}"]
