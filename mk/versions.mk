@@ -23,7 +23,7 @@ test-cluster-versions: $(INSTALLED) $(KWOK) $(VERSIONS:%=.cache/bin/v%/controlpl
 	@echo "building the control plane $(call release,$*) (3 to 4 minutes the first time)"
 	$(call controlplane,$(call release,$*),v$*.mod,main.go)
 
-tests/controlplane/v%.mod:
+tests/controlplane/v%.mod tests/controlplane/v%.sum:
 	@echo "no module files for Kubernetes $*: tests/controlplane/pin $*.0 writes them, or the newest patch release instead of 0" >&2; exit 2
 
 # `make test-python PYTHON3=python3.13`: the tests on another Python than the image's, in an environment of its own.
