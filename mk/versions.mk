@@ -10,7 +10,7 @@ release = $(shell sed -nE 's/^\tk8s.io.kubernetes (v[0-9.]+)$$/\1/p' tests/contr
 .PHONY: test-cluster-versions
 test-cluster-versions: $(INSTALLED) $(KWOK) $(VERSIONS:%=.cache/bin/v%/controlplane) ## a roll-out and the admission policies on VERSIONS='1.33 1.37' of the control plane
 	@failed=; for version in $(VERSIONS); do \
-		echo "== Kubernetes $$version"; \
+		echo "== $$(.cache/bin/v$$version/controlplane apiserver --version)"; \
 		CLUSTER_KUBERNETES=$$version PATH="$(CURDIR)/$(VENV)/bin:$$PATH" \
 			$(PYTHON) -m pytest -m cluster -p no:cacheprovider -n $(CLUSTER_WORKERS) --dist worksteal -ra --durations=3 $(VERSION_STORIES) \
 			|| failed="$$failed $$version"; \
