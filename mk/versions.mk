@@ -2,7 +2,7 @@
 
 VERSIONS ?= 1.33 1.37
 # What differs between releases: who may write what, policies in CEL, and a roll-out from the need to the hand-back.
-VERSION_STORIES ?= tests/cluster/test_rollout.py tests/cluster/test_admission.py
+VERSION_STORIES ?= $(addprefix tests/cluster/test_,rollout.py admission.py exploits.py exploit_stories.py rights.py own_rights.py people.py)
 
 # The release that a module file names.
 release = $(shell sed -nE 's/^\tk8s.io.kubernetes (v[0-9.]+)$$/\1/p' tests/controlplane/v$1.mod)
