@@ -35,16 +35,16 @@ cluster-programs: $(INSTALLED) $(CONTROLPLANE) $(KWOK)
 	@tests/cluster/install-programs $(VENV) prometheus
 
 # The server answers with the version that the linker writes into it; a server that is v0.0.0 confuses its clients.
-# $(call controlplane,v1.36.3,go.mod) is the command that builds it.
+# $(call controlplane,v1.36.3,go.mod,.) is the command that builds it from the sources of the third word.
 controlplane = cd tests/controlplane && PATH="$(CURDIR)/$(VENV)/bin:$$PATH" nice go build -p 2 -trimpath -modfile $2 -o ../../$@ -ldflags "-s -w \
 	-X k8s.io/component-base/version.gitVersion=$1 \
 	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(1:v%=%))) \
-	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$1))" .
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$1))" $3
 
 $(CONTROLPLANE): $(wildcard tests/controlplane/*.go) tests/controlplane/go.mod tests/controlplane/go.sum | $(INSTALLED)
 	@tests/cluster/install-programs $(VENV) go
 	@echo "building the control plane $(KUBERNETES_RELEASE) (3 to 4 minutes the first time)"
-	$(call controlplane,$(KUBERNETES_RELEASE),go.mod)
+	$(call controlplane,$(KUBERNETES_RELEASE),go.mod,.)
 
 $(KWOK): | $(INSTALLED)
 	@tests/cluster/install-programs $(VENV) go

@@ -22,6 +22,10 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
+// plugins are our own plugins of the scheduler, for profiles that enable them; none does by itself.
+// Other releases are built from this file alone and have none: the plugins' interface differs between releases.
+var plugins []scheduler.Option
+
 func main() {
 	if len(os.Args) < 2 {
 		fail("usage: controlplane etcd|apiserver|kcm|scheduler [flags]")
@@ -38,8 +42,7 @@ func main() {
 	case "kcm":
 		run(controllers.NewControllerManagerCommand(), arguments)
 	case "scheduler":
-		// The plugin is there for profiles that enable it; none does by itself.
-		run(scheduler.NewSchedulerCommand(withYielding()), arguments)
+		run(scheduler.NewSchedulerCommand(plugins...), arguments)
 	default:
 		fail("controlplane: no program named " + program + ": etcd, apiserver, kcm or scheduler")
 	}

@@ -25,8 +25,8 @@ func (yielding) Filter(context.Context, fwk.CycleState, *v1.Pod, fwk.NodeInfo) *
 	return nil
 }
 
-func withYielding() scheduler.Option {
-	return scheduler.WithPlugin(Yielding, func(context.Context, apiruntime.Object, fwk.Handle) (fwk.Plugin, error) {
+func init() {
+	plugins = append(plugins, scheduler.WithPlugin(Yielding, func(context.Context, apiruntime.Object, fwk.Handle) (fwk.Plugin, error) {
 		return yielding{}, nil
-	})
+	}))
 }
