@@ -221,7 +221,7 @@ class Scheduler:
         """
         if result.node is None or result.state is None:
             raise ValueError(f"pod {result.pod.key} has no node to be placed on")
-        for plugin in self.runner(result.pod).plugins.at("reserve"):
+        for plugin in self.runner(result.pod).reserves:
             plugin.reserve(result.state, result.pod, result.node)
         plan = result.state.find(VolumePlan)
         placed = snapshot.with_pod_placed(result.pod, result.node)

@@ -79,6 +79,7 @@ class Runner:
         self._filters_all = {p.name: p for p in self._filters if isinstance(p, FilterAllPlugin)}
         self._extensions = tuple(p for p in self._pre_filters if isinstance(p, PreFilterExtensions))
         self._post_filters = plugins.at("postFilter")
+        self.reserves = plugins.at("reserve")
         self._pre_scores = plugins.at("preScore")
         self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
         self._scores_all = {p.name: p for p in self._scores if isinstance(p, ScoreAllPlugin)}
@@ -118,10 +119,12 @@ class Runner:
         asked: list[str] = []
         for plugin in self._pre_filters:
             result = plugin.pre_filter(state, pod, nodes)
-            verdict = result.verdict.by(plugin.name)
-            if verdict.is_skip:
+            code = result.verdict.code
+            if code is Code.SKIP:
                 skipped.add(plugin.name)
-            elif verdict.code is Code.UNSCHEDULABLE:
+                continue
+            verdict = result.verdict.by(plugin.name)
+            if code is Code.UNSCHEDULABLE:
                 refusal = verdict
             elif verdict.is_rejection:
                 refusal = verdict
@@ -303,13 +306,14 @@ class Runner:
         normalizer = self._normalizers.get(plugin.name)
         if normalizer is not None:
             scores = normalizer.normalize(state, pod, nodes, scores)
-        if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
+        if len(scores) and (np.minimum.reduce(scores) < 0 or np.maximum.reduce(scores) > MAX_NODE_SCORE):
             raise CycleError(
                 plugin.name,
                 f'plugin "{plugin.name}" returns an invalid score, it should in the range of [0, '
                 f"{MAX_NODE_SCORE}] after normalizing",
             )
-        return scores * self.plugins.weights[plugin.name]
+        weight = self.plugins.weights[plugin.name]
+        return scores if weight == 1 else scores * weight
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:
         if any(plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores):

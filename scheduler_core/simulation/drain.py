@@ -114,16 +114,16 @@ def run_drain(
 ) -> FinishedDrain:
     """As `simulate_drain`, for callers that go on from there.
 
-    `with_details`: what would place a pending pod, which costs more than the drain itself to try, and the scores of
-    the nodes taken. `with_pending`: the pods of the snapshot that have no node look for one beside those that the
-    drain displaces.
+    `with_details`: notes, what would place a pending pod, which costs more than the drain itself to try, and the
+    scores of the nodes taken. `with_pending`: the pods of the snapshot that have no node look for one beside those
+    that the drain displaces.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details)
     first.searches = searches
     courses = follow(first, most_courses)
     told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), with_details, stays)
-    notes, main = tuple(told.notes()), courses[0]
+    notes, main = tuple(told.notes()) if with_details else (), courses[0]
     forecasts = tuple(
         Forecast(
             node=name,

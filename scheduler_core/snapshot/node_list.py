@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.model.requests import CURRENT_RULES, RequestRules
+from scheduler_core.snapshot import kept_columns
 from scheduler_core.snapshot.kept_columns import Column
 from scheduler_core.snapshot.node_info import NodeInfo
 
@@ -52,7 +53,9 @@ class NodeList(Sequence[NodeInfo]):
     def kept(self, key: Hashable, work_out: Callable[[NodeList], Column]) -> Column:
         """A column for these nodes whose value for a node depends on the key, the node and its pods alone: what a
         plugin touches that looks at each node by itself. `work_out` gives it for some nodes; it is asked again only
-        for nodes that have changed."""
+        for nodes that have changed, or, in a small cluster, for these nodes every time."""
+        if len(self.snapshot.columns) < kept_columns.FEWEST_ROWS:
+            return work_out(self)
         snapshot, rules = self.snapshot, self.rules
         return self.take(snapshot.kept_column((key, rules), lambda rows: work_out(NodeList(snapshot, rows, rules))))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot import kept_columns
 from scheduler_core.snapshot.kept_columns import KeptColumns, Rows, first_stamps, stamped
 from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 from tests.scheduler_core.drawn_clusters import clusters, pods
 
@@ -26,6 +27,13 @@ SHAPES = [
     a_pod("small").requesting(cpu="100m", memory="64Mi").build(),
     a_pod("large").requesting(cpu="1", memory="1Gi").build(),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_clusters_keep_columns() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept_columns, "FEWEST_ROWS", 0)
+        yield
 
 
 def said(snapshot: Snapshot, pod: Pod) -> Any:
@@ -109,6 +117,23 @@ def test_the_columns_asked_for_longest_ago_are_forgotten(monkeypatch: pytest.Mon
         ask(key)
     assert len(kept) == 2
     assert worked_out == ["a", "b", "c", "b"], "a was asked for between, so b had to go, and then c"
+
+
+@pytest.mark.parametrize(("fewest", "asked_for"), [(3, [3, 1]), (4, [3, 3])], ids=["large", "small"])
+def test_only_clusters_that_are_large_enough_keep_columns(
+    fewest: int, asked_for: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_columns, "FEWEST_ROWS", fewest)
+    before = load_objects(manifests([a_node("a"), a_node("b"), a_node("c")]))
+    asked: list[int] = []
+
+    def work_out(nodes: NodeList) -> Any:
+        asked.append(len(nodes))
+        return np.zeros(len(nodes), dtype=np.int64)
+
+    for snapshot in (before, before.with_node_cordoned("b")):
+        NodeList(snapshot).kept("key", work_out)
+    assert asked == asked_for
 
 
 def test_what_a_drain_changes_in_budgets_and_jobs_forgets_nothing_that_schedulers_read() -> None:
