@@ -66,10 +66,7 @@ class NodeResourcesBalancedAllocation(Value):
         return _HALF + (_HALF + with_pod - _balance([(used, whole) for _, used, whole in shares])) // 2
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        shares, compares = state.read(BalancedShares), self.kube_version.balanced_allocation_compares_without_pod
-        return nodes.kept((self.name, compares, shares), lambda some: self._scores(shares, some))
-
-    def _scores(self, shares: BalancedShares, nodes: NodeList) -> Scores:
+        shares = state.read(BalancedShares)
         columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
         lines = [(columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources]
         whole = [nodes.take(columns.allocatable[line]) for line, _ in lines]

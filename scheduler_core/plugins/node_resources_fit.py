@@ -95,8 +95,7 @@ class NodeResourcesFit(Value):
         demand = state.read(PodDemand)
         if demand.from_devices or len(demand.amounts) > 60:
             return None
-        codes = nodes.kept((self.name, "filter", demand), lambda some: self._codes(demand, some))
-        return Refusals(codes, lambda code: self._decode(demand, code))
+        return Refusals(self._codes(demand, nodes), lambda code: self._decode(demand, code))
 
     def _codes(self, demand: PodDemand, nodes: NodeList) -> Scores:
         columns = nodes.snapshot.columns
@@ -131,11 +130,7 @@ class NodeResourcesFit(Value):
         return score_of_node(strategy_of(self.args), state.read(FitShares).shares, node_info)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        shares = state.read(FitShares).shares
-        return nodes.kept(
-            (self.name, "score", self.args, shares),
-            lambda some: scores_of_nodes(strategy_of(self.args), shares, some),
-        )
+        return scores_of_nodes(strategy_of(self.args), state.read(FitShares).shares, nodes)
 
 
 class FitShares(Value):

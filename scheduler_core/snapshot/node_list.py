@@ -5,15 +5,13 @@ snapshot's columns instead."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.model.requests import CURRENT_RULES, RequestRules
-from scheduler_core.snapshot import kept_columns
-from scheduler_core.snapshot.kept_columns import Column
 from scheduler_core.snapshot.node_info import NodeInfo
 
 if TYPE_CHECKING:
@@ -49,15 +47,6 @@ class NodeList(Sequence[NodeInfo]):
     def take(self, column: NDArray[Element]) -> NDArray[Element]:
         """The column's values for these nodes; the column itself when these are all nodes."""
         return column if self.is_all else column.take(self.rows)
-
-    def kept(self, key: Hashable, work_out: Callable[[NodeList], Column]) -> Column:
-        """A column for these nodes whose value for a node depends on the key, the node and its pods alone: what a
-        plugin touches that looks at each node by itself. `work_out` gives it for some nodes; it is asked again only
-        for nodes that have changed, or, in a small cluster, for these nodes every time."""
-        if len(self.snapshot.columns) < kept_columns.FEWEST_ROWS:
-            return work_out(self)
-        snapshot, rules = self.snapshot, self.rules
-        return self.take(snapshot.kept_column((key, rules), lambda rows: work_out(NodeList(snapshot, rows, rules))))
 
     @property
     def names(self) -> list[str]:

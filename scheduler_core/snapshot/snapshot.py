@@ -16,7 +16,6 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import CURRENT_RULES, RequestRules
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.columns import Columns
-from scheduler_core.snapshot.kept_columns import Column, KeptColumns, Rows, Stamps, first_stamps, stamped
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.pods.placements import Placements, Tally
 from scheduler_core.values import replace_value
@@ -54,9 +53,7 @@ class Snapshot:
 
     __slots__ = (
         "_infos",
-        "_kept",
         "_remembered",
-        "_stamps",
         "columns",
         "ghosts",
         "objects",
@@ -76,8 +73,6 @@ class Snapshot:
         problems: tuple[ManifestError, ...] = (),
         remembered: dict[Hashable, Any] | None = None,
         infos: _Infos | None = None,
-        stamps: Stamps | None = None,
-        kept: KeptColumns | None = None,
     ) -> None:
         self.columns = columns
         self.placements = placements
@@ -87,8 +82,6 @@ class Snapshot:
         self.problems = problems
         self._remembered = {} if remembered is None else remembered
         self._infos = {} if infos is None else infos
-        self._stamps = first_stamps(len(columns)) if stamps is None else stamps
-        self._kept = KeptColumns(len(columns)) if kept is None else kept
 
     # ---- making one ----
 
@@ -128,8 +121,6 @@ class Snapshot:
             "problems": self.problems,
             "remembered": self._remembered,
             "infos": self._infos,
-            "stamps": self._stamps,
-            "kept": self._kept,
         }
         return Snapshot(**{**mine, **parts})
 
@@ -191,11 +182,6 @@ class Snapshot:
         """A count over the placed pods; made once and carried along by the snapshots derived from this one."""
         return self.placements.tally(tally, self.columns)
 
-    def kept_column(self, key: Hashable, work_out: Callable[[Rows | None], Column]) -> Column:
-        """A column whose value in a row depends on the key, on that node and on its pods alone. `work_out` is asked
-        for the rows that no snapshot derived from the same one has told yet; None: for all."""
-        return self._kept.column(key, self._stamps, work_out)
-
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
         """The names of the namespaces whose labels the selector chooses."""
         return self.remember(
@@ -222,7 +208,6 @@ class Snapshot:
         return self._changed(
             placements=self.placements.after(((1, row, placed),), self.columns),
             pending=pending,
-            stamps=stamped(self._stamps, (row,)),
         )
 
     def without_pod(self, key: str) -> Snapshot:
@@ -245,10 +230,7 @@ class Snapshot:
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
         """Pods that came to (1) or left (-1) the node that they name."""
         changes = [(sign, self.row(pod.node_name), pod) for sign, pod in moves]
-        return self._changed(
-            placements=self.placements.after(changes, self.columns),
-            stamps=stamped(self._stamps, {row for _, row, _ in changes}),
-        )
+        return self._changed(placements=self.placements.after(changes, self.columns))
 
     def _placed(self, key: str) -> Pod:
         pod = self.placements.find(key)
@@ -289,7 +271,6 @@ class Snapshot:
             columns=columns,
             placements=self.placements if counts_alike else self.placements.moved_to(columns),
             infos=self._infos if columns.images is self.columns.images else {},
-            stamps=stamped(self._stamps, (row,)),
         )
 
     def with_objects(self, **parts: Any) -> Snapshot:
