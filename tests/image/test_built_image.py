@@ -149,9 +149,9 @@ def test_messages_reach_every_service_that_apprise_knows(container: Container) -
     assert container.ok("python", "-c", sends) == "True\n"
 
 
-def test_it_runs_as_nobody_in_particular(container: Container) -> None:
-    assert container.config["User"] == "65532:65532"
-    assert container.ok("id", "-u") == "65532\n"
+def test_it_runs_as_root_because_kureds_manifests_name_no_user(container: Container) -> None:
+    assert not container.config.get("User")
+    assert container.ok("id", "-u") == "0\n"
 
 
 def test_every_start_finds_its_bytecode(container: Container) -> None:

@@ -34,6 +34,9 @@ SLOW_SECONDS = {Fault.SLOW: 12.0, **FROZEN_SECONDS}
 FOR_PEOPLE_ONLY = {
     CallSite("cli/support/agents_settings.py", "launch_of_agents", "get", 1): "commands ask how the agents run",
     CallSite("cli/support/agents_settings.py", "config_map_data", "get", 1): "commands ask for the agents' settings",
+    CallSite("cluster/nodes.py", "list_signed_nodes", "items", 1): "`careen cleanup` asks whose each mark is",
+    CallSite("cluster/nodes.py", "read_signed_node", "get", 1): "`careen cleanup` asks once more after a conflict",
+    CallSite("cluster/foreign.py", "pods_of", "get", 1): "`careen cleanup` asks whether agents run",
 }
 """No agent asks this, and the package `cli` is none that an agent imports: there is no roll-out to be spoilt."""
 OF_LARGE_FLEETS = {

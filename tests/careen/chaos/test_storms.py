@@ -82,12 +82,15 @@ def play_of(acts: object) -> Tally:
 
 
 def test_a_storm_that_breaks_a_law_shrinks_to_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: the lock has nine places, whatever the settings say. Of dozens of events one need too many is left."""
+    """Planted: the lock has nine places, whatever the settings say. Of dozens of events one need too many is left, and
+    at most one that makes it meet the others."""
     monkeypatch.setattr(content, "limit", lambda _content, _concurrency: 9)
     first = play(story_of(0))
     assert (first.laws, first.story.concurrency) == ({"claims"}, 2)
     assert len(first.story.events) > 40
     short = shrink(first)
     assert "claims" in short.laws
-    assert [event.what for event in short.story.events] == ["need", "need", "need"], short.story.told()
+    left = [event.what for event in short.story.events]
+    assert left.count("need") == 3, short.story.told()
+    assert len(left) <= 4, short.story.told()
     assert short.story.told() in report.failure(first, short)

@@ -246,8 +246,14 @@ MUTANTS = (
     Mutant(
         "watch: a Node made anew frees its predecessor's claim at once",
         _GHOSTS + "watch",
-        "if node is not None and entry.uid == node.uid:",
-        "if node is not None:",
+        "if node is not None and entry.uid == node.uid and",
+        "if node is not None and",
+    ),
+    Mutant(
+        "watch: a removed record frees the claim although careen's cordon stands",
+        _GHOSTS + "watch",
+        " and not _may_be_on_its_way(node):",
+        ":",
     ),
     Mutant(
         "watch: a claim is freed as soon as its Node is gone",

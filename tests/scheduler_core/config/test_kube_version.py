@@ -15,6 +15,8 @@ FIRST_RELEASE_WITH = {
     "dynamic_resources": 34,
     "pod_level_resources": 34,
     "dynamic_resources_score": 35,
+    "shuffles_first_nodes": 35,
+    "opportunistic_batching": 35,
     "balanced_allocation_compares_without_pod": 36,
     "image_volumes_count": 36,
     "extended_resources_by_device_class": 36,

@@ -2,15 +2,17 @@
 
 The proof is a consistent read of the holder's Node made after the lock was read: a claim id is written on the
 Node before it enters the lock and leaves the lock before it leaves the Node, so an entry whose Node carries no
-such id has nobody behind it. A Node that is gone or was recreated proves nothing by itself (its host may be on
-its way through the reboot) until it has been so for longer than the reboot deadline: watched on our own clock,
-or marked in the lock by whoever noticed first, by the API server's clock. The mark lets the watch outlive its
-process; it never reaches back beyond the claim."""
+such id has nobody behind it. A Node that is gone or was recreated, or whose record was removed while careen's cordon
+stands on it, proves nothing by itself (its host may be on its way through the reboot) until it has been so for
+longer than the reboot deadline: watched on our own clock, or, for a Node that is gone, marked in the lock by whoever
+noticed first, by the API server's clock. The mark lets the watch outlive its process; it never reaches back beyond
+the claim."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from careen.core.facts import keys
 from careen.core.facts.observation import Holders, NodeView, Unknown
 from careen.core.facts.progress import UnreadableProgress, record_of
 from careen.core.facts.times import from_rfc3339
@@ -20,7 +22,8 @@ from scheduler_core.values import Value
 
 
 class GhostWatch(Value, kw_only=True):
-    """The entries that are proven ghosts now, and since when (uptime) others have been without their Node, by entry."""
+    """The entries that are proven ghosts now, and since when (uptime) others have been without their Node or its
+    record, by entry."""
 
     proven: tuple[Entry, ...]
     since: Mapping[str, float]
@@ -70,7 +73,7 @@ def watch(
             continue
         if node is not None and _may_hold(node, entry):
             continue
-        if node is not None and entry.uid == node.uid:
+        if node is not None and entry.uid == node.uid and not _may_be_on_its_way(node):
             proven.append(entry)
             continue
         watched[watch_key(entry)] = since.get(watch_key(entry), uptime)
@@ -84,3 +87,11 @@ def _may_hold(node: NodeView, entry: Entry) -> bool:
         return True  # kured's entry: its holder keeps no record on the Node; or one of which not all is known
     progress = record_of(node)
     return isinstance(progress, UnreadableProgress) or progress.claim == entry.id
+
+
+def _may_be_on_its_way(node: NodeView) -> bool:
+    """Whether careen's cordon stands on it without a record. A cordon whose author is not told may be careen's."""
+    return keys.PROGRESS not in node.annotations and node.unschedulable and node.cordoned_by in _MAY_BE_OURS
+
+
+_MAY_BE_OURS = ((), (keys.FIELD_MANAGER,))

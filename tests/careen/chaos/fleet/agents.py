@@ -267,6 +267,10 @@ class Agents:
         """A stream for each node, so that one more event moves no other node's requests."""
         return self._chances.setdefault(node, random.Random(f"{self._seed} {node}"))
 
+    def withheld(self, request: Request) -> str:
+        """Why an agent's roles do not let it send a request; empty: they do."""
+        return ""
+
     # Processes -----------------------------------------------------------------------------------------------
 
     def start(self, node: str) -> Process:
@@ -277,6 +281,7 @@ class Agents:
         clock = ProcessClock(self.clocks.setdefault(node, Clock(self._loop)), process)
         metrics = self._metrics.setdefault(node, Metrics(node))
         api = ApiServer(Wire(self, process), clock, chance=chance)
+        api.withheld = self.withheld
         lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
         need = NeedWatch(host, clock, is_command=False, period_seconds=lambda: 60.0)
         mind = Mind(

@@ -76,13 +76,13 @@ class SmallServer:
         if info.verb == "list":
             return 200, self._list(info, request)
         body: dict[str, Any] = json.loads(request.body or b"{}")
-        if info.verb == "patch":
+        if info.verb in ("patch", "update"):
             manager = request.query.get("fieldManager", "careen")
             changed = self.verbs.change(
                 info.resource,
                 info.namespace,
                 info.name,
-                _managed(lambda old: merge_patch(old, body), manager),
+                _managed(lambda old: merge_patch(old, body) if info.verb == "patch" else body, manager),
                 actor=actor,
             )
             return 200, changed.whole

@@ -80,8 +80,7 @@ def _furnish(world: World) -> None:
             "data": {"config.yaml": text},
         }
     )
-    for name in world.shape.names:
-        world.server.put(_agents_pod(name))
+    _put_agents_pods(world)
     world.fleet.workloads.add_apps([App(name="cache", replicas=1), App(name="mayfly", replicas=1)], ["n1"])
     _give_device(world, "cache")
     world.fleet.add_job("n1", "completes")
@@ -108,6 +107,27 @@ def _agents_pod(node: str) -> dict[str, Any]:
         "spec": {"nodeName": node, "containers": [{"name": "c", "image": "careen:1"}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
+
+
+# kured's roles ---------------------------------------------------------------------------------------------------
+
+
+class UnderKuredsRoles(Agents):
+    """As kured's manifests have it: Nodes are read one by one, DaemonSets too, and the lock is written by `update`."""
+
+    def withheld(self, request: Request) -> str:
+        is_withheld = (request.method, request.path.rpartition("/")[2]) in _WITHHELD or (
+            request.method == "PATCH" and "/daemonsets/" in request.path
+        )
+        return "kured's roles do not have it" if is_withheld else ""
+
+
+_WITHHELD = {("GET", "nodes"), ("GET", "daemonsets")}
+
+
+def _put_agents_pods(world: World) -> None:
+    for name in world.shape.names:
+        world.server.put(_agents_pod(name))
 
 
 def _pod_goes_before_its_eviction(world: World) -> Plan:
@@ -174,6 +194,7 @@ STORIES = {
         troubles=_pod_goes_before_its_eviction,
         surroundings=on_virtual_hosts,
     ),
+    "under kured's roles": Story(shape=Shape(nodes=3), agents=UnderKuredsRoles, prepare=_put_agents_pods),
     "two answers are lost": Story(shape=Shape(nodes=2), troubles=_answers_are_lost),
     "turns break for a while": Story(shape=Shape(nodes=2), surroundings=_turns_break, tolerated=("broken-turns",)),
 }

@@ -24,6 +24,7 @@ from tests.careen.core.builders import (
 
 HOLDING = a_marked_node(a_progress(Phase.DRAINING))
 FREE = a_node()
+CORDONED = a_node(unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
 RECREATED = a_node(uid="uid-other")
 RESTORED = a_marked_node(a_progress(Phase.DRAINING), uid="uid-other")
 OTHER_CLAIM = a_marked_node(a_progress(Phase.DRAINING, claim="c2"))
@@ -50,6 +51,11 @@ def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None =
             an_entry(), ELSEWHERE, False, id="its Node's record names a phase that this release does not know"
         ),
         pytest.param(an_entry(), HALF, False, id="its Node's record contradicts itself"),
+        pytest.param(an_entry(), CORDONED, False, id="careen's cordon stands on its Node, without a record"),
+        pytest.param(an_entry(), a_node(unschedulable=True), False, id="nobody tells whose cordon stands on its Node"),
+        pytest.param(
+            an_entry(), a_node(unschedulable=True, cordoned_by=("kubectl",)), True, id="a person's cordon stands on it"
+        ),
         pytest.param(an_entry(), RECREATED, False, id="its Node was recreated just now"),
         pytest.param(an_entry(), None, False, id="its Node is gone just now"),
         pytest.param(an_entry(claim=""), FREE, False, id="kured's entry, which leaves no record on the Node"),
