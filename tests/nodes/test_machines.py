@@ -124,7 +124,9 @@ def test_a_kubelet_with_a_shutdown_grace_ends_what_is_left_before_the_reboot(
     story.finishes(machine)
     story.judge(machine)
     log = machine.run("journalctl", "--unit=kubelet", "--boot=-1", "--no-pager", check=False)
-    assert "log-shipper" in log.partition("Shutdown manager")[2], log[-3000:]
+    # The kubelet ended the DaemonSets' pods, and refused those that came after them.
+    assert "Pod was rejected as the node is shutting down" in log, log[-3000:]
+    assert "log-shipper" in log, log[-3000:]
 
 
 def test_the_signal_method_says_that_such_a_kubelet_does_not_see_the_shutdown(
