@@ -191,21 +191,7 @@ def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
     """What a node carries only while it wants a reboot: removed when it comes home, an earlier agent's leftover
     on an idle one."""
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
-    return (
-        keys.PHASE,
-        keys.REASON,
-        keys.SINCE,
-        keys.REFUSALS,
-        keys.PROGRESS,
-        keys.SETTINGS,
-        keys.WARNING,
-        keys.FORECAST,
-        keys.PREPARED,
-        keys.MOVES,
-        keys.READY_SINCE,
-        keys.RETRY,
-        *kured,
-    )
+    return (*keys.OF_A_NEED, keys.RETRY, *kured)
 
 
 def go_home(

@@ -13,20 +13,7 @@ from scheduler_core.values import Value
 
 LABELS = (keys.REBOOT_LABEL,)
 
-RECORDS = (
-    keys.PHASE,
-    keys.REASON,
-    keys.SINCE,
-    keys.REFUSALS,
-    keys.PROGRESS,
-    keys.SETTINGS,
-    keys.WARNING,
-    keys.FORECAST,
-    keys.PREPARED,
-    keys.MOVES,
-    keys.READY_SINCE,
-    keys.LAST_REBOOT,
-)
+RECORDS = (*keys.OF_A_NEED, keys.LAST_REBOOT)
 """Annotations of a Node that its agent writes."""
 
 WORDS = (keys.HOLD, keys.REBOOT_NOW, keys.RETRY)

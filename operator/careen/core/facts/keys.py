@@ -55,3 +55,18 @@ FIELD_MANAGER = "careen-agent"
 
 # The one under which it adds its soft taint, and changes no other taints. Not to be renamed either.
 TAINT_MANAGER = "careen-taint"
+
+OF_A_NEED = (
+    PHASE,
+    REASON,
+    SINCE,
+    REFUSALS,
+    PROGRESS,
+    SETTINGS,
+    WARNING,
+    FORECAST,
+    PREPARED,
+    MOVES,
+    READY_SINCE,
+)
+"""Annotations that an agent writes while its node wants a reboot."""
