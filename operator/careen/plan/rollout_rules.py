@@ -181,7 +181,7 @@ class RolloutRules:
             node=node,
             boot_id="boot",
             need=Need(answer=NeedAnswer.YES),
-            lock=LockReading(content=lock.render(self._content), resource_version="", daemonset_uid=""),
+            lock=LockReading(content=self._content, text=None, resource_version="", daemonset_uid=""),
             fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0),
             forecast=forecast or NOT_ASKED,
             pods=pods,
