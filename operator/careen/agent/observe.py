@@ -43,7 +43,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import Progress
 from careen.core.lock.content import LockContent
 from careen.host.node_host import Host
 from careen.services.prometheus import AlertSource
@@ -282,7 +282,7 @@ class Observer:
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """Before the claim the owners that may bind a pod to this node, before the drain those of the pods that
         would be evicted; from then on those in the record, if any."""
-        record = from_annotation(seen.node.annotations.get(keys.PROGRESS)) if isinstance(seen.node, NodeView) else None
+        record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
             return {"owners": await _known(read_owners(self._senses.api, recorded))}
@@ -316,7 +316,7 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
     """The phase that stands on the Node. Where it cannot be read nothing more is asked for; the core will say why."""
-    record = from_annotation(node.annotations.get(keys.PROGRESS)) if isinstance(node, NodeView) else None
+    record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE
     except ValueError:

@@ -26,7 +26,7 @@ from careen.core.drain.drain_plan import rule_of
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
@@ -357,7 +357,7 @@ def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[
         return world, []
     snapshot, views = world.snapshot, list(world.views)
     for place, view in enumerate(views):
-        progress = from_annotation(view.annotations.get(keys.PROGRESS))
+        progress = view.written
         if view.name in busy and isinstance(progress, Progress) and progress.is_cordoned_by_us:
             views[place] = replace(view, unschedulable=progress.prior_unschedulable)
             if not progress.prior_unschedulable:

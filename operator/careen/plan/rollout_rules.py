@@ -24,11 +24,10 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     Observation,
-    OwnerHealth,
     PodView,
 )
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.progress import OwnerHealth, Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.gates import foreseen, maintenance_window
 from careen.core.gates.hold import until_of

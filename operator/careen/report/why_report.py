@@ -16,7 +16,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress, record_of
+from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.facts.reasons import REASONS, Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import GATES, halt
@@ -72,7 +72,7 @@ class NodeStory(Value, kw_only=True):
     @property
     def progress(self) -> Progress | UnreadableProgress:
         """The record on the Node."""
-        return record_of(self.node)
+        return self.node.record
 
 
 def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:

@@ -13,10 +13,12 @@ from enum import StrEnum
 from typing import Any, TypeVar, Union
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Evidence
+from careen.core.facts.progress import OwnerHealth, Progress, UnreadableProgress, believed, from_annotation
 from careen.core.lock import content as lock
 from careen.core.lock.content import Garbage, LockContent
 from scheduler_core.simulation.forecast import Forecast
@@ -38,6 +40,7 @@ class Gone(Value):
 
 
 NOT_ASKED = NotAsked()
+_NO_RECORD = from_annotation(None)
 
 _T = TypeVar("_T")
 Asked = Union[_T, Unknown, NotAsked]  # noqa: UP007 - a generic alias needs Union before Python 3.12
@@ -66,6 +69,16 @@ class NodeView(Value, kw_only=True):
     boot_id: str = ""
     cordoned_by: tuple[str, ...] = ()  # field managers that set `spec.unschedulable` as it stands; empty: not told
     tainted_by: tuple[str, ...] = ()  # field managers that set `spec.taints` as it stands; empty: not told
+    written: Progress | UnreadableProgress = _NO_RECORD  # the record as the annotations have it, whatever is given
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "written", from_annotation(self.annotations.get(keys.PROGRESS)))
+
+    @property
+    def record(self) -> Progress | UnreadableProgress:
+        """The record, or why it cannot be one that this release wrote. Whoever judges another node by its record
+        asks this: what the node's own agent takes for unreadable proves nothing to others."""
+        return believed(self.written)
 
     @property
     def zone(self) -> str:
@@ -206,25 +219,6 @@ class DryRunAnswer(Value, kw_only=True):
 
     answer: Evictable
     detail: str = ""
-
-
-class OwnerHealth(Value, kw_only=True):
-    """A controller that owns displaced pods: how many replicas it wants and how many are ready. A missing one
-    is left out of the list."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    generation: int
-    replicas: int
-    ready: int
-    bound_to: str = ""  # the node that its pod template names, empty as a rule; no part of the record
-
-    @property
-    def title(self) -> str:
-        """Kind namespace/name, for sentences."""
-        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class Chance(Value, kw_only=True):

@@ -13,8 +13,9 @@ import pytest
 from careen.core.actions import Notify, Occasion, PatchNode
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import OwnerHealth, Taint, Unknown
+from careen.core.facts.observation import Taint, Unknown
 from careen.core.facts.phases import Phase
+from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
