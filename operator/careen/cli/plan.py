@@ -32,8 +32,8 @@ from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
 from careen.plan.rollout_rules import RolloutRules
-from careen.report.html import plan_html
-from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
+from careen.report.page.plan_page import plan_html
+from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
 from careen.settings import yaml_text
 from careen.settings.kinds import duration
@@ -99,6 +99,7 @@ class _World(Value, kw_only=True):
     taken_at: datetime
     agents: Agents
     notes: tuple[str, ...]
+    origin: Origin
     named: tuple[str, ...] = ()  # who stands in the agents' line now
 
 
@@ -245,13 +246,17 @@ def plan(
 
     wanted = Order(line) if line else policy.order
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
+    timeline = simulate(wanted)
     made = Plan(
-        timeline=simulate(wanted),
+        timeline=timeline,
         line=wanted,
         agents_line=policy_of(_with(world.agents.settings, {})).order,
         concurrency=policy.concurrency,
         zone=policy.window.zone,
         others=others,
+        origin=replace(world.origin, settings=_followed(_with(world.agents.settings, changed))),
+        closes=RolloutRules(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
+        zone_of={view.name: view.zone for view in world.views},
         notes=(*assumed, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
     )
     not_written = _write_report(report, made) if report else ""
@@ -275,7 +280,8 @@ def _write_report(path: Path, made: Plan) -> str:
 
 
 async def _from_cluster(cluster: Cluster) -> _World:
-    version, note = supported(await server_version(cluster.api))
+    release = await server_version(cluster.api)
+    version, note = supported(release)
     taken_at = cluster.clock.now()
     snapshot = await read_cluster(cluster.api)
     views = {view.name: view for view in await list_nodes(cluster.api) if view.name in snapshot.columns.row_of}
@@ -290,6 +296,7 @@ async def _from_cluster(cluster: Cluster) -> _World:
         taken_at=taken_at,
         agents=await agents_of(cluster),
         notes=(*notes, *_unread(snapshot)),
+        origin=Origin(server=cluster.server, context=cluster.context_in_use, kubernetes=release, taken_at=taken_at),
         named=lock.next if isinstance(lock, LockContent) else (),
     )
 
@@ -302,12 +309,14 @@ def _from_dump(path: Path) -> _World:
         *([note] if note else []),
         *_unread(dump.snapshot),
     ]
+    taken_at = from_rfc3339(dump.header.taken_at) or SystemClock().now()
     return _World(
         snapshot=dump.snapshot,
         views=tuple(_view(node) for node in dump.snapshot.nodes),
         version=version,
-        taken_at=from_rfc3339(dump.header.taken_at) or SystemClock().now(),
+        taken_at=taken_at,
         agents=Agents(),
+        origin=Origin(dump=str(path), kubernetes=dump.header.kube_version, taken_at=taken_at),
         notes=tuple(notes),
     )
 
@@ -382,6 +391,11 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
     except BadSettings as error:
         raise click.UsageError(str(error)) from error
     return {name: getattr(settings, name) for name in given}
+
+
+def _followed(settings: Settings) -> dict[str, str]:
+    """What the plan obeys, by the names of the flags."""
+    return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
 
 
 def _with(settings: Settings | None, changed: dict[str, Any]) -> Settings:

@@ -20,7 +20,7 @@ from careen.cli.support import lock_place
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, patch_node, read_node
 from careen.cluster.wire.api import ApiServer
-from careen.cluster.wire.client import CannotReachCluster, ClientTransport, connect
+from careen.cluster.wire.client import CannotReachCluster, ClientTransport, connect, current_context
 from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
 from careen.cluster.wire.writes import Landed, Stale, StillUnclear
 from careen.core.actions import PatchNode
@@ -50,6 +50,13 @@ class Cluster(Value, kw_only=True):
     namespace: str
     name: str
     annotation: str
+    server: str = ""
+    """The API server's address."""
+
+    @property
+    def context_in_use(self) -> str:
+        """The kubeconfig's context, by name; empty where there is no kubeconfig, or it names none."""
+        return self.context or (current_context(Path(self.kubeconfig)) if self.kubeconfig else "")
 
     @property
     def lock(self) -> LockStore:
@@ -90,6 +97,7 @@ def ask(
                 namespace=found[0],
                 name=found[1],
                 annotation=annotation,
+                server=transport.credentials().server,
             )
         )
 
