@@ -16,7 +16,7 @@ def escape(text: str) -> str:
 
 def paragraph(text: str, css: str = "") -> str:
     """One paragraph of text."""
-    return f"<p{f' class={css}' if css else ''}>{escape(text)}</p>"
+    return f'<p class="{css}">{escape(text)}</p>' if css else f"<p>{escape(text)}</p>"
 
 
 def section(name: str, title: str, inside: str) -> str:
@@ -34,7 +34,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
     def cell(tag: str, value: object, column: int) -> str:
         is_number = bool(rows) and isinstance(rows[0][column], int)
-        return f"<{tag}{' class=n' if is_number else ''}>{escape(str(value))}</{tag}>"
+        css = ' class="n"' if is_number else ""
+        return f"<{tag}{css}>{escape(str(value))}</{tag}>"
 
     head = "".join(cell("th", name, column) for column, name in enumerate(header))
     body = "\n".join(

@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 
 from careen.report.page.axis import Axis
 from careen.report.page.markup import escape
-from careen.report.tables import count_of
+from careen.report.tables import count_of, duration
 from scheduler_core.simulation.timeline import Timeline
 
 FROM_NODES = 50
@@ -40,7 +40,9 @@ def overview(timeline: Timeline, axis: Axis, zone_of: Mapping[str, str], clock: 
         *_closings(timeline, axis),
         *_ticks(axis, clock, height),
         _text(4, 14, f"nodes done, of {len(timeline.nodes)}"),
-        _text(4, _DONE + _GAP - 6, f"pods moving, at most {max(moves, default=0)} in a {BINS}th of the time"),
+        _text(
+            4, _DONE + _GAP - 6, f"pods moving, at most {max(moves, default=0)} within {duration(axis.length / BINS)}"
+        ),
         "</svg>",
     ]
     return f'{_legend(done)}\n<div class="whole">{"".join(parts)}</div>'

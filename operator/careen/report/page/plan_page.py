@@ -173,7 +173,8 @@ def _moves(plan: Plan) -> str:
         for node, own in by_node.items()
         if own
     )
-    return section("moves", "Moves", often + details)
+    shown = folded("The moves of each node", details) if len(plan.timeline.nodes) >= FROM_NODES else details
+    return section("moves", "Moves", often + shown)
 
 
 def _notes(plan: Plan) -> str:

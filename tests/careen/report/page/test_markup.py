@@ -15,8 +15,8 @@ def test_backticks_mark_commands_and_nothing_else_does() -> None:
 
 def test_columns_of_whole_numbers_stand_to_the_right() -> None:
     text = table(["Pod", "Moves"], [["<a>", 2]])
-    assert "<th class=n>Moves</th>" in text
-    assert "<td>&lt;a&gt;</td><td class=n>2</td>" in text
+    assert '<th class="n">Moves</th>' in text
+    assert '<td>&lt;a&gt;</td><td class="n">2</td>' in text
 
 
 def test_a_folded_part_escapes_its_title_and_not_its_inside() -> None:
