@@ -203,7 +203,7 @@ class Applier:
             reading: LockReading = await self._hands.lock.read()
         except ClusterError as error:
             return Stop(f"the claim cannot be confirmed: {error}")
-        if not lock.confirms(reading, claim.node, claim.claim):
+        if not lock.confirms(reading.content, claim.node, claim.claim):
             return Stop("the claim does not stand in the lock any more, or the lock is paused")
         self._confirmed_at = asked_at
         return None

@@ -44,7 +44,7 @@ from careen.core.facts.observation import (
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, from_annotation
-from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
 from careen.host.node_host import Host
 from careen.services.prometheus import AlertSource
 from scheduler_core.simulation.forecast import Forecast
@@ -211,8 +211,8 @@ class Observer:
         would be none."""
         if isinstance(seen.lock, NotAsked):
             seen = replace(seen, **await self._lock(seen, policy))
-        content = lock.parse(seen.lock.content) if isinstance(seen.lock, LockReading) else None
-        if not isinstance(content, lock.LockContent):
+        content = seen.lock.content if isinstance(seen.lock, LockReading) else None
+        if not isinstance(content, LockContent):
             return {"lock": seen.lock, "holders": Unknown("the lock is not known, so its holders are not either")}
         return {"lock": seen.lock, "holders": await _known(self._read_holders(content.nodes))}
 

@@ -28,6 +28,7 @@ from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import Progress, from_annotation
 from careen.core.facts.times import from_rfc3339
+from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
@@ -257,7 +258,13 @@ def plan(
         origin=replace(world.origin, settings=_followed(_with(world.agents.settings, changed))),
         closes=RolloutRules(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
         zone_of={view.name: view.zone for view in world.views},
-        notes=(*assumed, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
+        notes=(
+            *assumed,
+            *notes,
+            *world.notes,
+            *_agents_note(world.agents, given_config=scheduler_config is not None),
+            *_not_foreseen(policy),
+        ),
     )
     not_written = _write_report(report, made) if report else ""
     show(output, text=lambda width: plan_text(made, width=width), value=lambda: plan_json(made))
@@ -438,6 +445,12 @@ def _configuration(text: str, where: str, *, may_name_files: bool) -> Configurat
         return Configuration.from_mapping(yaml_text.load(text), may_name_files=may_name_files)
     except (ConfigurationError, yaml_text.BadYaml) as error:
         raise click.UsageError(f"{where}: {error}") from error
+
+
+def _not_foreseen(policy: Policy) -> list[str]:
+    """What counts as a yes of a gate, although an agent would ask it."""
+    found = unforeseen(policy)
+    return [f"the plan does not foresee {', '.join(found)}"] if found else []
 
 
 def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:

@@ -345,3 +345,11 @@ def test_a_scheduler_s_configuration_that_cannot_be_read_is_refused_with_exit_co
     nonsense.write_text("kind: Nothing")
     result = shop.run("plan", "--scheduler-config", str(nonsense))
     assert (result.exit_code, str(nonsense) in result.output) == (2, True), result.output
+
+
+def test_a_plan_says_what_the_agents_ask_and_it_cannot_foresee(shop: Desk) -> None:
+    (note,) = [each for each in shop.json("plan", *START)["notes"] if "foresee" in each]
+    assert note.startswith("the plan does not foresee nodes that fail, ")
+    assert "alerts" not in note
+    shop.lock(flags=["--prometheus-url=http://prometheus.monitoring"])
+    assert "alerts" in shop.json("plan", *START)["notes"][-1]

@@ -25,7 +25,6 @@ from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, NotSen
 from careen.cluster.wire.writes import Landed, Stale, StillUnclear
 from careen.core.actions import PatchNode
 from careen.core.facts.observation import Gone, LockReading, NodeView, Unknown
-from careen.core.lock import content as lock
 from careen.report.lock_report import LockState
 from careen.report.tables import count_of, listed
 from scheduler_core.values import Value
@@ -184,7 +183,7 @@ async def look_at_lock(cluster: Cluster) -> SeenLock:
         )
     except ClusterError as error:
         return SeenLock(state=Unknown(str(error)))
-    return SeenLock(state=lock.parse(reading.content), raw=reading.content, agents=reading.agents)
+    return SeenLock(state=reading.content, raw=reading.text, agents=reading.agents)
 
 
 async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:

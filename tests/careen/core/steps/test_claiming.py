@@ -372,5 +372,5 @@ def test_holders_of_this_lock_and_the_node_itself_are_no_surplus() -> None:
 
 
 def test_the_reading_of_the_lock_belongs_to_one_object() -> None:
-    reading = LockReading(content=None, resource_version="1", daemonset_uid="u", annotation="key")
+    reading = LockReading.of(None, resource_version="1", daemonset_uid="u", annotation="key")
     assert reading.object_id == "u/key"
