@@ -152,6 +152,10 @@ SENTENCES = [
         "{resources: {limits: {memory: 1Gi}}, configuration: {forecastMemory: 1Gi}}",
         "less than the 1184Mi",
     ),
+    case("too little as an exponent", "resources: {limits: {memory: '6e8'}}", "6e8 is less than the 672Mi"),
+    case("too little in thousandths", "resources: {limits: {memory: 1073741824m}}", "1073741824m is less than"),
+    case("no quantity", "resources: {limits: {memory: 2GB}}", "2GB is no quantity of memory", "write for example 1Gi"),
+    case("less than nothing", "resources: {limits: {memory: -1Gi}}", "-1Gi is no quantity of memory"),
 ]
 
 
@@ -180,6 +184,10 @@ def test_all_of_them_are_told_at_once(tmp_path: Path) -> None:
         ),
         pytest.param({"resources": {"limits": {"memory": 1073741824}}}, id="bytes"),
         pytest.param({"resources": {"limits": {"memory": "0.8G"}}}, id="a part"),
+        *(
+            pytest.param({"resources": {"limits": {"memory": text}}}, id=f"memory {text}")
+            for text in ("1e9", "1E9", "1.e+9", "1Pi", "1Ei", "1E", "2P", "+1Gi", ".7Gi", "1073741824000m", 1e9)
+        ),
         pytest.param({"containerSecurityContext": {"capabilities": {"add": ["ALL"]}}}, id="all capabilities"),
         pytest.param({"tolerateAllTaints": False, "tolerations": [{"operator": "Exists"}]}, id="own tolerations"),
         pytest.param(
