@@ -99,6 +99,21 @@ SENTENCES = [
         "{extraArgs: {drain-timeout: 5m}, extraEnvVars: [{name: CAREEN_DRAIN_TIMEOUT, value: 6m}]}",
         "CAREEN_DRAIN_TIMEOUT and extraArgs.drain-timeout are both given",
     ),
+    case(
+        "twice: a value like the default",
+        "{configuration: {drainTimeout: 0}, extraEnvVars: [{name: KURED_DRAIN_TIMEOUT, value: 6m}]}",
+        "KURED_DRAIN_TIMEOUT and configuration.drainTimeout are both given",
+    ),
+    case(
+        "a variable twice",
+        "extraEnvVars: [{name: A, value: '1'}, {name: B, value: '1'}, {name: A, value: '1'}]",
+        "extraEnvVars: A is given twice; keep one of them",
+    ),
+    case(
+        "a variable of both names",
+        "extraEnvVars: [{name: KURED_PERIOD, value: 1h}, {name: CAREEN_PERIOD, value: 1h}]",
+        "CAREEN_PERIOD and KURED_PERIOD are both given",
+    ),
     case("a variable that is none", "extraEnvVars: [{name: KURED_DRAIN_TIMEOUTS, value: 6m}]", "is no setting"),
     case("whose agent", "extraEnvVars: [{name: KURED_NODE_ID, value: x}]", "what the chart itself tells"),
     case(
@@ -125,6 +140,11 @@ SENTENCES = [
     ),
     case("an address of its own", "configuration: {metricsHost: 127.0.0.1}", "the kubelet asks the pod's own address"),
     case("any port", "configuration: {metricsPort: 0}", "0 is any free port"),
+    case(
+        "a command beside the signal",
+        "{components: {signal: true}, configuration: {rebootMethod: command}}",
+        "it reboots by a signal, and rebootMethod says command",
+    ),
     case("both ends", "components: {signal: true, privileged: true}", "choose one"),
     case(
         "a command without a way",

@@ -42,7 +42,8 @@ image.repository: {{ .Values.image.repository }} is kured's own image, which is 
 {{- end }}
 {{- $effective := include "careen.effective" . | fromJson }}
 {{- $looks := and (eq (toString .Values.configuration.useRebootSentinelHostPath) "false") (not (get $effective "reboot-sentinel-command")) (not (hasKey $effective "host-root")) }}
-{{- if and $looks .Values.volumeMounts (hasKey $effective "reboot-sentinel") }}
+{{- $usual := get (.Files.Get "files/settings.yaml" | fromYaml).rebootSentinel "default" }}
+{{- if and $looks .Values.volumeMounts (ne (get $effective "reboot-sentinel" | default (list $usual) | first) $usual) }}
 configuration.useRebootSentinelHostPath: without it kured looks for rebootSentinel in its container, and careen looks on the host; give the path on the host, or configuration.hostRoot: "" to look in the container
 {{- end }}
 {{- end }}
@@ -60,8 +61,16 @@ extraArgs.{{ $flag }}: configuration.{{ .key }} is given as well; keep one of th
 {{- range $key, $about := .Files.Get "files/settings.yaml" | fromYaml }}
 {{- range $about.variables }}{{- $_ := set $variables . (dict "flag" $about.flag "place" $about.place "key" $key) }}{{ end }}
 {{- end }}
+{{- $seen := dict }}
 {{- range .Values.extraEnvVars }}
 {{- $about := get $variables .name }}
+{{- if hasKey $seen .name }}
+extraEnvVars: {{ .name }} is given twice; keep one of them
+{{- else if and $about (hasKey $seen $about.flag) }}
+extraEnvVars: {{ .name }} and {{ get $seen $about.flag }} are both given; keep one of them
+{{- end }}
+{{- $_ := set $seen .name .name }}
+{{- if $about }}{{- $_ := set $seen $about.flag .name }}{{ end }}
 {{- if $about }}
 {{- if eq $about.place "chart" }}
 extraEnvVars: {{ .name }} is what the chart itself tells the agents; remove it
