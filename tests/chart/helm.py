@@ -3,6 +3,7 @@ build it."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -41,7 +42,7 @@ def template(
 ) -> subprocess.CompletedProcess[str]:
     """`helm template` with these values."""
     file = home / "values.yaml"
-    file.write_text(yaml.safe_dump(values or {}))
+    file.write_text(json.dumps(values or {}))  # as YAML, Helm would read the text 1e9 as a number
     return helm(home, "template", release, str(CHART), "--namespace", namespace, "--values", str(file), *words)
 
 

@@ -217,6 +217,7 @@ class Agent:
         if self._basics.config_map and not {Part.SETTINGS, Part.FOLLOWING} & self._rights.without:
             self._follow_config_map(live, loop)
         self._in_background(self._review_rights(live, mind))
+        self._start.check_keys(live)
 
     def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
         ours = asyncio.get_running_loop()
@@ -232,6 +233,7 @@ class Agent:
         self._start.show_settings(live, problems)
         if not problems:
             loop.wake()
+            self._start.check_keys(live)
             if stood_in:
                 self._leave_older_settings(live)
             return
