@@ -99,6 +99,7 @@ class Observer:
         self._node: NodeView | None = None
         self._node_read_at = 0.0
         self._is_answer = False
+        self._lock_answer: tuple[LockReading, float] | None = None
         self._gather: dict[Evidence, Callable[[Observation, Policy], Awaitable[dict[str, Any]]]] = {
             Evidence.NODE: self._fresh_node,
             Evidence.BOOT_ID: self._boot_id,
@@ -141,7 +142,10 @@ class Observer:
             boot_id=senses.host.read_boot_id(),
             need=need,
         )
-        return await self.add(seen, ROW[_recorded_phase(node)].evidence - _GIVEN, policy)
+        kinds, answered = ROW[_recorded_phase(node)].evidence - _GIVEN, self._answered_lock()
+        if answered is not None and Evidence.LOCK in kinds:
+            kinds, seen = kinds - {Evidence.LOCK}, replace(seen, lock=answered)
+        return await self.add(seen, kinds, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
         """The observation with this evidence read anew, in the order of the enumeration: the lock before those
@@ -164,6 +168,18 @@ class Observer:
     def saw_node(self, node: NodeView | None, written_at: float) -> None:
         """The Node as an own write's answer shows it, and when that write began; None if it must be read again."""
         self._node, self._node_read_at, self._is_answer = node, written_at, node is not None
+
+    def saw_lock(self, reading: LockReading, written_at: float) -> None:
+        """The lock as an own write's answer shows it, and when that write began. The turn that wrote nothing else
+        leaves an answer about the Node as good for the next one as it was."""
+        self._lock_answer, self._is_answer = (reading, written_at), self._node is not None
+
+    def _answered_lock(self) -> LockReading | None:
+        """What the last turn's write was answered; it passes once, and nothing that is wanted later rests on it."""
+        answer, self._lock_answer = self._lock_answer, None
+        if answer is None or self._senses.api.clock.monotonic() - answer[1] >= _ANSWER_SECONDS:
+            return None
+        return answer[0]
 
     def _node_max_age_seconds(self, phase: Phase) -> float:
         """As the phase allows; the answer of the last turn's write, which is as good as a read made then,
