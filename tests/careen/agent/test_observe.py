@@ -172,6 +172,7 @@ async def test_the_answer_of_a_write_of_the_lock_serves_the_next_turn_and_leaves
     seen = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
     assert isinstance(seen.lock, LockReading)
     observer.saw_lock(replace(seen.lock, resource_version="78"), shell.clock.monotonic())
+    observer.moves_on()
     for number, later in enumerate(seconds_later):
         shell.clock.seconds = 50.0 + later
         again = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
@@ -187,6 +188,7 @@ async def test_what_is_wanted_under_the_claim_is_read_although_the_answer_of_a_w
     seen = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
     assert isinstance(seen.lock, LockReading)
     observer.saw_lock(replace(seen.lock, resource_version="78"), shell.clock.monotonic())
+    observer.moves_on()
     again = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
     fresh = await observer.add(again, {Evidence.LOCK}, POLICY)
     assert isinstance(fresh.lock, LockReading)
