@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from careen.cli.support.screen import errors_fit_to_show, say
+from careen.cli.support.screen import SuggestingGroup, errors_fit_to_show, say
 
 
 class Entry(NamedTuple):
@@ -49,7 +49,7 @@ COMMANDS: tuple[Entry, ...] = (
 _BY_NAME = {entry.name: entry for entry in COMMANDS}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """Imports a command's module when the command is called, not to list its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature

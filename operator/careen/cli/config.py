@@ -22,10 +22,11 @@ from careen.cli.support.agents_settings import (
     settings_of,
     title_of,
 )
+from careen.cli.support.connection import no_such_context
 from careen.cli.support.options import output_option, show
-from careen.cli.support.screen import SeveralProblems
+from careen.cli.support.screen import BadInput, SeveralProblems
 from careen.cluster.wire.api import ApiServer
-from careen.cluster.wire.client import CannotReachCluster, connect
+from careen.cluster.wire.client import CannotReachCluster, NoSuchContext, connect
 from careen.cluster.wire.errors import ClusterError
 from careen.report.tables import paragraph, table
 from careen.settings.sources import BadSettings, Resolved, Source, resolve
@@ -55,8 +56,10 @@ def config(*, here: bool, output: str, **values: Any) -> None:
         resolved, notes = asyncio.run(_resolved(flags, here=here or bool(set(flags) - _WHERE)))
     except BadSettings as error:
         raise SeveralProblems(error.problems) from error
+    except NoSuchContext as error:
+        raise BadInput(f"{no_such_context(error)}; or give --here") from error
     except CannotReachCluster as error:
-        raise click.UsageError(f"{error}; or give --here") from error
+        raise BadInput(f"{error}; or give --here") from error
     except ClusterError as error:
         raise click.ClickException(
             f"the cluster's settings cannot be read: {error}; with --here no cluster is asked"

@@ -7,7 +7,6 @@ Exit codes: 2 for what the caller wrote wrongly, 1 for what the cluster refused 
 from __future__ import annotations
 
 import asyncio
-import difflib
 import errno
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,17 +16,18 @@ import click
 
 from careen.agent.clock import SystemClock
 from careen.cli.support import lock_place
+from careen.cli.support.screen import BadInput, did_you_mean, no_such_node
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, patch_node, read_node
 from careen.cluster.wire.api import ApiServer
-from careen.cluster.wire.client import CannotReachCluster, ClientTransport, connect
+from careen.cluster.wire.client import CannotReachCluster, ClientTransport, NoSuchContext, connect
 from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
 from careen.cluster.wire.writes import Landed, Stale, StillUnclear
 from careen.core.actions import PatchNode
 from careen.core.facts.observation import Gone, LockReading, NodeView, Unknown
 from careen.core.lock import content as lock
 from careen.report.lock_report import LockState
-from careen.report.tables import count_of, listed
+from careen.report.tables import listed
 from scheduler_core.values import Value
 
 T = TypeVar("T")
@@ -102,8 +102,18 @@ def ask(
 def _connect(kubeconfig: Path | None, context: str | None) -> ClientTransport:
     try:
         return connect(kubeconfig, part="cli", context=context)
+    except NoSuchContext as error:
+        raise BadInput(no_such_context(error)) from error
     except CannotReachCluster as error:
-        raise click.UsageError(str(error)) from error
+        raise BadInput(str(error)) from error
+
+
+def no_such_context(error: NoSuchContext) -> str:
+    """The contexts that there are, with the one that was probably meant."""
+    there_are = f"it has {listed(error.names, most=9)}"
+    if not error.name:
+        return f"{error}: choose one with --context; {there_are}"
+    return f"{error}{did_you_mean(error.name, error.names, otherwise=';')} {there_are}"
 
 
 def _kubeconfig(given: str | None) -> Path | None:
@@ -116,7 +126,7 @@ def _kubeconfig(given: str | None) -> Path | None:
         return own
     if SERVICE_ACCOUNT.exists():
         return None
-    raise click.UsageError(
+    raise BadInput(
         f"no cluster to ask: {own} does not exist and this is no pod; give --kubeconfig FILE or set KUBECONFIG"
     )
 
@@ -185,10 +195,7 @@ async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
     node = await read_node(cluster.api, name)
     if not isinstance(node, Gone):
         return node
-    names = [each.name for each in await list_nodes(cluster.api)]
-    close = difflib.get_close_matches(name, names, n=3)
-    hint = f"; did you mean {listed(close)}?" if close else f" among the {count_of(len(names), 'Node')} of this cluster"
-    raise click.UsageError(f"there is no Node {name!r}{hint}")
+    raise no_such_node(name, [each.name for each in await list_nodes(cluster.api)])
 
 
 async def annotate_node(
