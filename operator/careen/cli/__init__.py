@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,7 +59,7 @@ class LazyGroup(SuggestingGroup):
         entry = _BY_NAME.get(cmd_name)
         if entry is None:
             return None
-        with _lean() if cmd_name == "agent" else nullcontext():
+        with _lean():
             command = getattr(import_module(entry.module), entry.attribute)
         assert isinstance(command, click.Command)
         return command

@@ -1,6 +1,6 @@
 """The machine-readable form of a report as YAML: the values of the JSON form, in block style.
 
-A text that a reader could take for anything else, or that a terminal could obey, is written as in JSON: that is YAML."""
+A text that a reader could take for anything else, or that a terminal could obey, is written as in JSON."""
 
 from __future__ import annotations
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -20,8 +22,8 @@ from careen.cli.support.screen import BadInput, did_you_mean, no_such_node
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, patch_node, read_node
 from careen.cluster.wire.api import ApiServer
-from careen.cluster.wire.client import CannotReachCluster, ClientTransport, NoSuchContext, connect
 from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
+from careen.cluster.wire.lean_imports import load_lean_client
 from careen.cluster.wire.writes import Landed, Stale, StillUnclear
 from careen.core.actions import PatchNode
 from careen.core.facts.observation import Gone, LockReading, NodeView, Unknown
@@ -29,6 +31,9 @@ from careen.core.lock import content as lock
 from careen.report.lock_report import LockState
 from careen.report.tables import listed
 from scheduler_core.values import Value
+
+if TYPE_CHECKING:
+    from careen.cluster.wire.client import ClientTransport, NoSuchContext
 
 T = TypeVar("T")
 
@@ -74,7 +79,7 @@ def ask(
     """The answer of one question to the cluster. Without namespace and name, the DaemonSet with the lock is
     looked for."""
     file = _kubeconfig(kubeconfig)
-    transport = _connect(file, context)
+    transport = transport_to(file, context)
     clock = SystemClock()
     # One person's command needs no jitter.
     api = ApiServer(transport, clock, chance=lambda: 0.0)
@@ -99,16 +104,31 @@ def ask(
         transport.close()
 
 
-def _connect(kubeconfig: Path | None, context: str | None) -> ClientTransport:
+def transport_to(kubeconfig: Path | None, context: str | None) -> ClientTransport:
+    """A transport to the cluster of this kubeconfig, or of the pod that we are in. Ends the command with exit code 2
+    where that cannot be read."""
+    if not _asks_for_oauth(kubeconfig):
+        load_lean_client()
+    from careen.cluster.wire.client import CannotReachCluster, NoSuchContext, connect
+
     try:
         return connect(kubeconfig, part="cli", context=context)
     except NoSuchContext as error:
-        raise BadInput(no_such_context(error)) from error
+        raise BadInput(_no_such_context(error)) from error
     except CannotReachCluster as error:
         raise BadInput(str(error)) from error
 
 
-def no_such_context(error: NoSuchContext) -> str:
+def _asks_for_oauth(kubeconfig: Path | None) -> bool:
+    """Whether the kubeconfig may need what the lean client leaves out: only users with an auth-provider do."""
+    for name in str(kubeconfig or "").split(os.pathsep):
+        with suppress(OSError, ValueError):
+            if b"auth-provider" in Path(name).read_bytes():
+                return True
+    return False
+
+
+def _no_such_context(error: NoSuchContext) -> str:
     """The contexts that there are, with the one that was probably meant."""
     there_are = f"it has {listed(error.names, most=9)}"
     if not error.name:
