@@ -20,6 +20,14 @@ from scheduler_core.snapshot.node_images import NodeImages
 from scheduler_core.snapshot.node_labels import NodeLabels
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_OF_ALLOCATABLE: Final = (
+    "resources",
+    "allocatable",
+    "allowed_pods",
+    "everywhere",
+    "allocatable_floats",
+    "is_exact_in_floats",
+)
 LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
 
 
@@ -35,6 +43,7 @@ class Columns:
         self.images = images or NodeImages(nodes)
         self.all_rows = np.arange(len(nodes), dtype=np.intp)
         self._tolerated: dict[tuple[Toleration, ...], NDArray[np.bool_]] = {}
+        self._untolerated: dict[tuple[Toleration, ...], tuple[NDArray[np.intp], Mapping[int, Taint]]] = {}
         self._unpreferred: dict[tuple[Toleration, ...], NDArray[np.int64]] = {}
 
     def with_node(self, row: int, node: Node) -> Self:
@@ -50,7 +59,7 @@ class Columns:
         if same_labels:
             new._take_over(self, "tree_order", "tree_orders", "_shuffled")
         if old.allocatable == node.allocatable:
-            new._take_over(self, "resources", "allocatable", "allowed_pods")
+            new._take_over(self, *_OF_ALLOCATABLE)
         if "taint_sets" in self.__dict__:
             new.__dict__["taint_sets"] = _with_taints(self.taint_sets, row, node.taints)
         if "unschedulable" in self.__dict__:
@@ -145,6 +154,23 @@ class Columns:
         return table
 
     @cached_property
+    def everywhere(self) -> tuple[bool, ...]:
+        """By line of `allocatable`: whether every node has some of the resource."""
+        return tuple((self.allocatable > 0).all(axis=1).tolist())
+
+    @cached_property
+    def allocatable_floats(self) -> NDArray[np.float64]:
+        """`allocatable` for divisions. Only exact where `is_exact_in_floats` says so."""
+        return self.allocatable.astype(np.float64)
+
+    @cached_property
+    def is_exact_in_floats(self) -> tuple[bool, ...]:
+        """By line of `allocatable`: whether a hundred times each amount is a whole number in floating point too. Then a
+        quotient of two such numbers, cut to an integer, is the same as an integer division: a remainder is too large
+        to be lost in rounding."""
+        return tuple((self.allocatable.max(axis=1, initial=0) < 2**53 // 100).tolist())
+
+    @cached_property
     def allowed_pods(self) -> NDArray[np.int64]:
         return self._int_column(PODS)
 
@@ -165,6 +191,18 @@ class Columns:
             (known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes)
         )
         return tuple(known), codes
+
+    def untolerated(self, tolerations: tuple[Toleration, ...]) -> tuple[NDArray[np.intp], Mapping[int, Taint]]:
+        """Per node, the number of the first NoSchedule or NoExecute taint that these tolerations leave uncovered, 0
+        for none; and the taints by their numbers."""
+        known = self._untolerated.get(tolerations)
+        if known is None:
+            sets, codes = self.taint_sets
+            found = [first_untolerated(taints, tolerations) for taints in sets]
+            numbers = [0 if taint is None else number for number, taint in enumerate(found, start=1)]
+            named = {number: taint for number, taint in enumerate(found, start=1) if taint is not None}
+            known = self._untolerated[tolerations] = np.array(numbers, dtype=np.intp)[codes], named
+        return known
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.bool_]:
         """Nodes without a NoSchedule or NoExecute taint that these tolerations leave uncovered."""
