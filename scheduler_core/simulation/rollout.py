@@ -184,13 +184,15 @@ class _Rollout:
 
     def __post_init__(self) -> None:
         self.nodes = tuple(self.waiting)
-        for name in self.waiting:
-            self.as_it_was[name] = node = self.world.node(name)
-            if self.taint_key is not None:
-                taint = Taint(self.taint_key, "", PREFER_NO_SCHEDULE)
-                self.as_it_was[name] = replace(node, taints=tuple(t for t in node.taints if t != taint))
-                if taint not in node.taints:
-                    self.world = self.world.with_node_replaced(replace(node, taints=(*node.taints, taint)))
+        self.as_it_was = {name: self.world.node(name) for name in self.nodes}
+        if self.taint_key is not None:
+            taint = Taint(self.taint_key, "", PREFER_NO_SCHEDULE)
+            untainted = [node for node in self.as_it_was.values() if taint not in node.taints]
+            self.world = self.world.with_nodes_replaced(
+                replace(node, taints=(*node.taints, taint)) for node in untainted
+            )
+            for name, node in self.as_it_was.items():
+                self.as_it_was[name] = replace(node, taints=tuple(each for each in node.taints if each != taint))
 
     # ---- the clock ----
 
@@ -225,7 +227,7 @@ class _Rollout:
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
         while True:
-            candidates = [name for name in self.waiting if name not in asked]
+            candidates = [name for name in self.waiting if name not in asked] if asked else self.waiting
             line = self._line(candidates)
             if not line:
                 return in_the_way if self._line(self.waiting) else []  # no place was left unused
