@@ -145,7 +145,10 @@ def settled(found: Objects) -> Any:
 GIVEN: dict[str, Any] = {
     "configMapMayRunCommands": True,
     "configMapMayNameFiles": True,
-    "rebootSentinel": "/run/x",
+    "rebootProbes": ["sentinel", "uptime"],
+    "rebootSentinel": ["/run/x", "/run/y"],
+    "rebootPackages": "^linux-",
+    "rebootMaxUptime": "720h",
     "rebootSentinelCommand": "test -e '/a b'",
     "period": "90s",
     "sentinelTimeout": "1.5h",
