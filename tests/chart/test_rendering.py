@@ -171,6 +171,8 @@ GIVEN: dict[str, Any] = {
     "rebootCordoned": "false",
     "lockAnnotation": "example.org/lock",
     "lockTtl": "5m",
+    "protectFromAutoscalers": False,
+    "loadBalancerSettle": "30s",
     "lockReleaseDelay": "1m",
     "preferNoScheduleTaint": "",
     "minimumInterval": "1h",

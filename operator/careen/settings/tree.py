@@ -242,6 +242,20 @@ class Settings:
     )
     minimum_interval: float = _ours(0.0, kinds.DURATION, "Least time between two reboots of a node; 0: none.")
 
+    # Whoever else looks after nodes
+    protect_from_autoscalers: bool = _ours(
+        True,
+        kinds.SWITCH,
+        "From its claim to its return to service a node carries scale-down-disabled of the cluster autoscaler and "
+        "do-not-disrupt of Karpenter; false: their annotations are left alone.",
+    )
+    load_balancer_settle: float = _ours(
+        0.0,
+        kinds.DURATION,
+        "How long load balancers have between the cordon and the first eviction: with it the node carries the label "
+        "node.kubernetes.io/exclude-from-external-load-balancers; 0: neither.",
+    )
+
     # Draining
     drain_delay: float = _kured(0.0, kinds.DURATION, "Pause between the claim and the cordon.")
     drain_timeout: float = _kured(0.0, kinds.DURATION, "How long a drain may take before it is undone; 0: no limit.")

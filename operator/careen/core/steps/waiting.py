@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.facts import keys
@@ -40,7 +41,9 @@ def decide(situation: Situation) -> Decision:
     if situation.progress.is_giving_back or situation.progress.claim:
         return giving_back.decide(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
-        return _go_home(situation)
+        return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+    if leaving := autoscalers.left_alone(situation.node):
+        return _go_home(situation, Code.BEING_REMOVED, leaving)
     if situation.wants_retry:
         return _forgive(situation)
     if (mended := _mend_taint(situation)) is not None:
@@ -106,13 +109,13 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
     return min(usual, opening + (OPENING_SECONDS + taint_spread.longest_seconds(situation.memory.agents)) * jitter)
 
 
-def _go_home(situation: Situation) -> Decision:
+def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
     """The Node first, then the line. An idle node looks at the lock once more, because that write may fail, or
     the lock be unreadable."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
     situation = line.with_memory(situation, memory if is_due else replace(memory, lock_due=soon))
-    return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot", then=leave_line(situation))
+    return go_home(situation, code, sentence, then=leave_line(situation))
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
