@@ -138,8 +138,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.DRAINING,
         Phase.WAITING,
-    ): "need gone, hold, pause, a person uncordoned, an autoscaler removes the node, or a late refusal: undone, then the "
-    "claim is given back",
+    ): "need gone, hold, pause, a person uncordoned, an autoscaler removes the node, or a late refusal: undone, then "
+    "the claim is given back",
     (
         Phase.DRAINING,
         Phase.FAILED,

@@ -40,10 +40,8 @@ def decide(situation: Situation) -> Decision:
     """Home, or refused, or waiting for our turn, or on to the claim."""
     if situation.progress.is_giving_back or situation.progress.claim:
         return giving_back.decide(situation)
-    if situation.seen.need.answer is NeedAnswer.NO:
-        return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
-    if leaving := autoscalers.left_alone(situation.node):
-        return _go_home(situation, Code.BEING_REMOVED, leaving)
+    if (over := _is_over(situation)) is not None:
+        return over
     if situation.wants_retry:
         return _forgive(situation)
     if (mended := _mend_taint(situation)) is not None:
@@ -65,6 +63,14 @@ def decide(situation: Situation) -> Decision:
         return _refused(situation, refused)
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
     return _halted(situation, refused[0]) if refused else line.ready(situation, content)
+
+
+def _is_over(situation: Situation) -> Decision | None:
+    """Home: nobody asks for the reboot any more, or somebody removes the node."""
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+    leaving = autoscalers.left_alone(situation.node)
+    return _go_home(situation, Code.BEING_REMOVED, leaving) if leaving else None
 
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:

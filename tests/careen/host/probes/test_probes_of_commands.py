@@ -11,7 +11,7 @@ from careen.host.probes import PROBES, Reach, running
 YES, NO, UNKNOWN = NeedAnswer.YES, NeedAnswer.NO, NeedAnswer.UNKNOWN
 
 # rpm-software-management/dnf-plugins-core, plugins/needs_restarting.py: NeedsRestartingCommand.run. DNF 5 prints the
-# same: rpm-software-management/dnf5, dnf5-plugins/needs_restarting_plugin/needs_restarting.cpp, system_needs_restarting.
+# same: rpm-software-management/dnf5, dnf5-plugins/needs_restarting_plugin/needs_restarting.cpp.
 DNF_YES = """\
 Core libraries or services have been updated since boot-up:
   * glibc
