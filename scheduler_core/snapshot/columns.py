@@ -173,7 +173,7 @@ class Columns:
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
         """By line of `allocatable`: whether every node has some of the resource."""
-        return tuple((self.allocatable > 0).all(axis=1).tolist())
+        return tuple(bool(each) for each in (self.allocatable > 0).all(axis=1))
 
     @cached_property
     def allocatable_floats(self) -> NDArray[np.float64]:

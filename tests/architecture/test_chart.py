@@ -245,6 +245,7 @@ SAMPLES = [
     "!",
     "nsenter",
     "direct",
+    "kernel",
     "oldest-first",
 ]
 

@@ -479,7 +479,7 @@ def _durations(
         notes.append(f"durations are assumed, not measured; give {listed(assumed)} to plan with yours")
     durations = Durations(
         held_back=policy.drain.delay_seconds,
-        drain=drained + policy.reboot_delay_seconds,
+        drain=drained + policy.balancer_settle_seconds + policy.reboot_delay_seconds,
         settle=max(settled, policy.lock_release_delay_seconds),
         handover=handover,
         boot=measured.others if boot is None else boot,
