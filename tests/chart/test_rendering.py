@@ -189,6 +189,10 @@ GIVEN: dict[str, Any] = {
     "startTime": 22,
     "endTime": "5:30am",
     "timeZone": "Europe/Berlin",
+    "windows": [
+        {"name": "a", "cron": "0 2 * * SUN", "duration": "4h", "nodes": "pool=batch", "exclude": ["2026-12-24"]},
+        {"name": "b", "days": ["mo"], "start": "22:00", "end": "04:00"},
+    ],
     "blockingPodSelector": ["app=a,tier=b", "x"],
     "prometheusUrl": "https://p:9090",
     "prometheusTimeout": "11s",

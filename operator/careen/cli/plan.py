@@ -33,6 +33,7 @@ from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
 from careen.plan.rollout_rules import RolloutRules
 from careen.report.html import plan_html
+from careen.report.openings import shut_at
 from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
 from careen.settings import yaml_text
@@ -244,6 +245,7 @@ def plan(
             )
 
     wanted = Order(line) if line else policy.order
+    shut = shut_at(policy, [each for each in world.views if each.name in set(chosen)], begins or world.taken_at)
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
     made = Plan(
         timeline=simulate(wanted),
@@ -252,7 +254,13 @@ def plan(
         concurrency=policy.concurrency,
         zone=policy.window.zone,
         others=others,
-        notes=(*assumed, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
+        notes=(
+            *assumed,
+            *shut,
+            *notes,
+            *world.notes,
+            *_agents_note(world.agents, given_config=scheduler_config is not None),
+        ),
     )
     not_written = _write_report(report, made) if report else ""
     show(output, text=lambda width: plan_text(made, width=width), value=lambda: plan_json(made))

@@ -38,6 +38,8 @@ class Kind(Value, kw_only=True):
     many: bool = False
     split: Callable[[str], list[str]] = lambda text: [text]
     is_switch: bool = False
+    is_mapping: bool = False
+    """Each value is a mapping; the ConfigMap holds a list of them."""
     choices: tuple[str, ...] = ()
     """The words, where only these are taken."""
     bounds: tuple[int, int] | None = None

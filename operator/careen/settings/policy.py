@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from careen.core.facts.policy import (
     AlertPolicy,
     BoundPods,
@@ -13,6 +15,7 @@ from careen.core.facts.policy import (
     SettlePolicy,
     Window,
 )
+from careen.core.windows.values import NamedWindow
 from careen.settings.tree import Settings
 
 
@@ -32,6 +35,7 @@ def policy_of(settings: Settings) -> Policy:
             end=settings.end_time,
             zone=settings.time_zone,
         ),
+        windows=_windows(settings),
         minimum_interval_seconds=settings.minimum_interval,
         count_cordoned=settings.count_cordoned,
         reboot_cordoned=settings.reboot_cordoned,
@@ -56,6 +60,15 @@ def policy_of(settings: Settings) -> Policy:
         post_reboot_labels=dict(settings.post_reboot_node_labels),
         failure_backoff_seconds=settings.failure_backoff,
         unknown_patience_seconds=settings.unknown_patience,
+    )
+
+
+def _windows(settings: Settings) -> tuple[NamedWindow, ...]:
+    return tuple(
+        each.window
+        if each.has_zone
+        else replace(each.window, opens=replace(each.window.opens, zone=settings.time_zone))
+        for each in settings.windows
     )
 
 

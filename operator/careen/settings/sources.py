@@ -6,6 +6,7 @@ remedy: a gate that vanishes because of a typing error reboots nodes."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -13,7 +14,8 @@ from typing import Any
 
 from careen.services.prometheus import without_login
 from careen.settings import config_map_limits
-from careen.settings.kinds import unquoted
+from careen.settings.kinds import Kind, unquoted
+from careen.settings.lists.item import Item
 from careen.settings.tree import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
 from scheduler_core.values import Value
 
@@ -160,6 +162,11 @@ def _twice(settings: Settings) -> list[str]:
             f"--{flag(name)} sets {key} twice: keep one of them"
             for key in sorted({key for key in given if given.count(key) > 1})
         ]
+    names = [each.window.name for each in settings.windows]
+    found += [
+        f"--windows has two windows named {name}: give each its own name"
+        for name in sorted({name for name in names if names.count(name) > 1})
+    ]
     groups = [(each.kind, each.selector.text if each.selector else "") for each in settings.budget]
     if len(set(groups)) < len(groups):
         found.append("--budget names the same group twice: keep one of them")
@@ -275,7 +282,11 @@ def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: 
             )
             problems.append(f"{where} {reason}")
             continue
-        texts = _texts(value)
+        is_mapping = SETTINGS[known[key]].kind.is_mapping
+        texts = _mapping_texts(value) if is_mapping else _texts(value)
+        if texts is None and is_mapping:
+            problems.append(f"{where} is no list of mappings")
+            continue
         if texts is None:
             problems.append(f"{where} has a value that is neither a text, a number, true, false nor a list of those")
             continue
@@ -303,12 +314,23 @@ def _texts(value: Any) -> tuple[str, ...] | None:
             return None
 
 
+def _mapping_texts(value: Any) -> tuple[str, ...] | None:
+    """A list of mappings as texts; None if it is something else."""
+    if value is None or isinstance(value, str):
+        return (value or "",)
+    if not isinstance(value, list) or not all(isinstance(each, str | dict) for each in value):
+        return None
+    return tuple(each if isinstance(each, str) else json.dumps(each, default=str) for each in value)
+
+
 _BAD = object()
 
 
 def _parsed(name: str, setting: Setting, given: Given, problems: list[str]) -> Any:
     """The value, or `_BAD` after adding to the problems."""
     kind = setting.kind
+    if kind.is_mapping:
+        return _mappings(name, kind, given, problems)
     texts = [unquoted(text.strip(), kind) for text in given.texts]
     try:
         if kind.many:
@@ -322,6 +344,25 @@ def _parsed(name: str, setting: Setting, given: Given, problems: list[str]) -> A
             else f"{given.where} is {shown}: {error} (setting {flag(name)})"
         )
         return _BAD
+
+
+def _mappings(name: str, kind: Kind, given: Given, problems: list[str]) -> Any:
+    """The values of a list of mappings, or `_BAD` after adding what is wrong with each: its line and its field."""
+    values: list[Any] = []
+    try:
+        parts = [part for text in given.texts if text.strip() or isinstance(text, Item) for part in kind.split(text)]
+    except ValueError as error:
+        problems.append(f"{given.where} is no YAML: {error}")
+        return _BAD
+    for number, part in enumerate(parts):
+        try:
+            values.append(kind.parse(part))
+        except ValueError as error:
+            field, lines = getattr(error, "field", ""), getattr(part, "lines", {})
+            line = lines.get(field, lines.get(""))
+            at = f", line {line}" if line and len(parts) == len(given.texts) else ""
+            problems.append(f"{given.where}{at}: `{flag(name)}[{number}]{f'.{field}' if field else ''}` {error}")
+    return tuple(values) if len(values) == len(parts) else _BAD
 
 
 def _only(texts: Sequence[str]) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, time, tzinfo
 from enum import StrEnum
 
 from msgspec import field
 
 from careen.core.facts import keys
 from careen.core.facts.selectors import Selector
+from careen.core.windows.values import NamedWindow
+from careen.core.windows.values import Window as Window  # noqa: PLC0414 - a part of the policy, named from here too
 from scheduler_core.values import Value
 
 
@@ -81,15 +82,6 @@ class Budget(Value, kw_only=True):
         return f"selector:{self.selector.text}" if self.selector.matches(labels) else None
 
 
-class Window(Value, kw_only=True):
-    """kured's maintenance window: weekdays (Monday is 0), start and end of day, in one time zone."""
-
-    days: frozenset[int] = frozenset(range(7))
-    start: time = time(0, 0)
-    end: time = time(23, 59, 59)
-    zone: tzinfo = UTC
-
-
 class AlertPolicy(Value, kw_only=True):
     """Which active alerts block. kured's three flags; all of them off means any pending or firing alert blocks."""
 
@@ -126,6 +118,7 @@ class Policy(Value, kw_only=True):
     taint_key: str | None = keys.DEFAULT_TAINT_KEY  # None: no taint
     annotate_nodes: bool = False
     window: Window = field(default_factory=Window)
+    windows: tuple[NamedWindow, ...] = ()  # beside these, `window` is for the nodes that none of them selects
     minimum_interval_seconds: float = 0.0
     count_cordoned: bool = True  # a node that somebody else cordoned counts as down
     reboot_cordoned: bool = True  # and is itself rebooted in its turn

@@ -48,6 +48,7 @@ class Code(StrEnum):
     SETTINGS_UNUSABLE = "settings-unusable"
     LOOP_LIMIT = "loop-limit"
     OUTSIDE_WINDOW = "outside-window"
+    NO_WINDOW = "no-window"
     MINIMUM_INTERVAL = "minimum-interval"
     CORDONED = "cordoned"
     LIMIT_REACHED = "limit-reached"
@@ -192,8 +193,13 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
-        "Now is outside the maintenance window.",
-        "Wait, change --reboot-days, --start-time or --end-time, or set careen.dev/reboot-now.",
+        "Now is outside the maintenance windows of this node.",
+        "Wait, change --reboot-days, --start-time, --end-time or --windows, or set careen.dev/reboot-now.",
+    ),
+    Code.NO_WINDOW: ReasonText(
+        "--windows has windows for other nodes, and none that selects this one: it will not reboot.",
+        "Add a window to --windows whose `nodes` select NODE, or one without `nodes`; or set careen.dev/reboot-now.",
+        is_warning=True,
     ),
     Code.MINIMUM_INTERVAL: ReasonText(
         "The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."
