@@ -202,6 +202,12 @@ GIVEN: dict[str, Any] = {
     "prometheusCaFile": "/ca",
     "prometheusClientCertificateFile": "/c",
     "prometheusClientKeyFile": "/k",
+    "alertmanagerUrl": "https://a:9093",
+    "alertmanagerTokenFile": "/t",
+    "alertmanagerCaFile": "/ca",
+    "healthQueries": [
+        {"name": "ceph", "query": "ceph_health_status", "holds": "== 0", "fresh": "2m", "labels": ["job=ceph"]}
+    ],
     "alertFilterRegexp": "^a\\d<&>{{ b }}$",
     "alertFilterMatchOnly": True,
     "alertFiringOnly": True,

@@ -298,6 +298,13 @@ def _is_host_name(text: str) -> bool:
     )
 
 
+def short_name(text: str) -> str:
+    """A name that people give to one entry of a list."""
+    if not re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", text):
+        raise ValueError("expected a name of at most 63 letters, digits, -, _ and .")
+    return text
+
+
 def needed_name(text: str) -> str:
     """The name of an object that has to be there."""
     if not text:

@@ -41,6 +41,7 @@ def policy_of(settings: Settings) -> Policy:
         reboot_cordoned=settings.reboot_cordoned,
         budgets=settings.budget,
         blocking_pod_selectors=settings.blocking_pod_selector,
+        health_queries=tuple(each.of_node(settings.node_id) for each in settings.health_queries),
         alerts=_alerts(settings),
         forecast=ForecastPolicy(settings.forecast),
         forecast_pending_allowed=settings.forecast_pending_allowed,
@@ -73,7 +74,7 @@ def _windows(settings: Settings) -> tuple[NamedWindow, ...]:
 
 
 def _alerts(settings: Settings) -> AlertPolicy | None:
-    if not settings.prometheus_url:
+    if not settings.prometheus_url and not settings.alertmanager_url:
         return None
     regexp = settings.alert_filter_regexp
     return AlertPolicy(

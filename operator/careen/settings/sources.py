@@ -136,10 +136,15 @@ def contradictions(settings: Settings) -> list[str]:
         found.append(
             "--alert-filter-match-only needs --alert-filter-regexp: without it no alert could ever forbid a reboot"
         )
-    if (settings.alert_filter_regexp or settings.alert_firing_only) and not settings.prometheus_url:
+    if (settings.alert_filter_regexp or settings.alert_firing_only) and not (
+        settings.prometheus_url or settings.alertmanager_url
+    ):
         found.append(
-            "--alert-filter-regexp and --alert-firing-only need --prometheus-url: without it no alert is looked at"
+            "--alert-filter-regexp and --alert-firing-only need --prometheus-url or --alertmanager-url: without one no "
+            "alert is looked at"
         )
+    if settings.health_queries and not settings.prometheus_url:
+        found.append("--health-queries needs --prometheus-url: without it nobody could be asked")
     found += _credentials(settings)
     if settings.scheduler_config.startswith("configmap:") and not settings.config_map:
         found.append("--scheduler-config names a key of the ConfigMap, but --config-map is empty")
@@ -162,9 +167,13 @@ def _twice(settings: Settings) -> list[str]:
             f"--{flag(name)} sets {key} twice: keep one of them"
             for key in sorted({key for key in given if given.count(key) > 1})
         ]
-    names = [each.window.name for each in settings.windows]
+    entries = {
+        "windows": [each.window.name for each in settings.windows],
+        "health_queries": [each.name for each in settings.health_queries],
+    }
     found += [
-        f"--windows has two windows named {name}: give each its own name"
+        f"--{flag(setting)} has two entries named {name}: give each its own name"
+        for setting, names in entries.items()
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
     groups = [(each.kind, each.selector.text if each.selector else "") for each in settings.budget]
@@ -185,6 +194,11 @@ def _credentials(settings: Settings) -> list[str]:
     ]
     if given and not settings.prometheus_url:
         found.append(f"--{flag(given[0])} needs --prometheus-url: without it no alert is looked at")
+    found += [
+        f"--{flag(name)} needs --alertmanager-url: without it nothing is asked"
+        for name in ("alertmanager_token_file", "alertmanager_ca_file")
+        if getattr(settings, name) and not settings.alertmanager_url
+    ]
     if settings.prometheus_token_file and settings.prometheus_username:
         found.append("--prometheus-token-file and --prometheus-username are two ways to say who asks: keep one of them")
     if bool(settings.prometheus_username) is not bool(settings.prometheus_password_file):
@@ -218,6 +232,8 @@ def remarks(settings: Settings) -> list[str]:
         found.append(
             "--prometheus-url is not encrypted: whoever can listen on the way learns the secret that goes with it"
         )
+    if settings.alertmanager_url.startswith("http://") and settings.alertmanager_token_file:
+        found.append("--alertmanager-url is not encrypted: whoever can listen on the way learns the token")
     if without_login(settings.prometheus_url) != settings.prometheus_url:
         found.append(
             "--prometheus-url holds a name and password: give them as --prometheus-username and "

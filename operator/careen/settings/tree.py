@@ -23,6 +23,7 @@ from careen.settings.lists import kinds as list_kinds
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:
+    from careen.settings.lists.health_queries import ConfiguredQuery
     from careen.settings.lists.windows import ConfiguredWindow
 
 
@@ -327,6 +328,27 @@ class Settings:
     )
     prometheus_client_key_file: str = _ours(
         "", kinds.PATH, "File with its key; empty: it stands in the certificate's file."
+    )
+    alertmanager_url: str = _ours(
+        "",
+        kinds.URL,
+        "Alertmanager (API v2) whose active alerts forbid a reboot, without those that are silenced or inhibited; "
+        "empty: not asked. No answer forbids it, too. Beside --prometheus-url both count; that one knows no silences.",
+    )
+    alertmanager_token_file: str = _ours(
+        "", kinds.PATH, "File with a bearer token for Alertmanager, read for each question; empty: none."
+    )
+    alertmanager_ca_file: str = _ours(
+        "",
+        kinds.PATH,
+        "File with the certificates that Alertmanager's own is checked against; empty: those of the image.",
+    )
+    health_queries: tuple[ConfiguredQuery, ...] = _ours(
+        (),
+        list_kinds.HEALTH_QUERIES,
+        "Questions to --prometheus-url, a list of mappings: name, query (PromQL; $NODE is the node's name), holds "
+        '(what each sample must be: "== 0", "< 0.9"), fresh (the oldest sample that counts, default 5m), labels '
+        "(matchers; other samples do not count). An error, no sample or an old one forbids the reboot, too.",
     )
     alert_filter_regexp: GoRegexp | None = _kured(
         None, kinds.REGEXP, "Alert names to ignore; careen's own, Careen…, are ignored anyway."

@@ -112,7 +112,7 @@ def test_anchors_and_merges_are_followed() -> None:
         ("  - nights", "line 13: `windows[2]` expected a mapping with the fields name, days"),
         ("  - [a]", "line 13: `windows[2]` expected a mapping"),
         ("  -", "line 13: `windows[2]` expected"),
-        ("  - {name: sunday, start: 2}", "--windows has two windows named sunday"),
+        ("  - {name: sunday, start: 2}", "--windows has two entries named sunday"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line_and_its_field(added: str, problem: str) -> None:

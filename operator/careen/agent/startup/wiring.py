@@ -28,6 +28,7 @@ from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
 from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
+from careen.agent.startup.servers import alert_source, metric_source
 from careen.agent.startup.start import Start
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
@@ -46,7 +47,6 @@ from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
 from careen.host.commands import HostExec
 from careen.host.node_host import Host, LocalHost
-from careen.services.prometheus import Access, AlertSource, Prometheus
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
@@ -296,7 +296,8 @@ class Agent:
             forecaster=ChildForecaster(
                 kubeconfig=settings.kubeconfig, limits=lambda: _limits(live), clock=self._clock, metrics=self._metrics
             ),
-            alerts=lambda: _alerts(live.settings),
+            alerts=lambda: alert_source(live.settings),
+            metrics=lambda: metric_source(live.settings),
             chance=random.random,
         )
 
@@ -401,20 +402,6 @@ def _host(settings: Settings) -> LocalHost:
 def _deadlines_of(settings: Settings) -> float:
     """How long a turn may wait for what is not the API server."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
-
-
-def _alerts(settings: Settings) -> AlertSource | None:
-    if not settings.prometheus_url:
-        return None
-    access = Access(
-        token_file=settings.prometheus_token_file,
-        username=settings.prometheus_username,
-        password_file=settings.prometheus_password_file,
-        ca_file=settings.prometheus_ca_file,
-        certificate_file=settings.prometheus_client_certificate_file,
-        key_file=settings.prometheus_client_key_file,
-    )
-    return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout, access=access)
 
 
 def _limits(live: LiveSettings) -> Limits | Unknown:

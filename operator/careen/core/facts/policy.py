@@ -5,8 +5,10 @@ Every default is the documented default of the flag of the same name, kured's wh
 
 from __future__ import annotations
 
+import math
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from msgspec import field
@@ -82,6 +84,51 @@ class Budget(Value, kw_only=True):
         return f"selector:{self.selector.text}" if self.selector.matches(labels) else None
 
 
+class Matcher(Value, kw_only=True):
+    """A condition on one label of a sample, as Prometheus has them. A label that is missing is empty."""
+
+    label: str
+    value: str
+    pattern: re.Pattern[str] | None = None  # None: the value itself
+    is_negated: bool = False
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels fulfil it."""
+        found = labels.get(self.label, "")
+        matches = found == self.value if self.pattern is None else self.pattern.fullmatch(found) is not None
+        return matches is not self.is_negated
+
+
+_COMPARED: Mapping[str, Callable[[float, float], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class HealthQuery(Value, kw_only=True):
+    """A question to Prometheus whose every sample must be fresh and fulfil the condition."""
+
+    name: str
+    query: str
+    comparison: str  # ==, !=, <, <=, > or >=
+    bound: float
+    fresh_seconds: float
+    matchers: tuple[Matcher, ...] = ()
+
+    def holds(self, value: float) -> bool:
+        """Whether one sample's value fulfils the condition; no number never does."""
+        return not math.isnan(value) and _COMPARED[self.comparison](value, self.bound)
+
+    @property
+    def condition(self) -> str:
+        """In words."""
+        return f"{self.comparison} {self.bound:g}"
+
+
 class AlertPolicy(Value, kw_only=True):
     """Which active alerts block. kured's three flags; all of them off means any pending or firing alert blocks."""
 
@@ -124,6 +171,7 @@ class Policy(Value, kw_only=True):
     reboot_cordoned: bool = True  # and is itself rebooted in its turn
     budgets: tuple[Budget, ...] = ()  # control-plane=1 holds besides, always
     blocking_pod_selectors: tuple[Selector, ...] = ()
+    health_queries: tuple[HealthQuery, ...] = ()
     alerts: AlertPolicy | None = None  # None: no alert source configured
     forecast: ForecastPolicy = ForecastPolicy.REFUSE
     forecast_pending_allowed: int = 0

@@ -60,6 +60,8 @@ class Code(StrEnum):
     BOUND_POD = "bound-pod"
     ALERT = "alert"
     ALERTS_UNKNOWN = "alerts-unknown"
+    HEALTH_QUERY = "health-query"
+    HEALTH_UNKNOWN = "health-unknown"
     FORECAST_REFUSES = "forecast-refuses"
     FORECAST_UNKNOWN = "forecast-unknown"
     EVICTION_REFUSED = "eviction-refused"
@@ -243,6 +245,14 @@ REASONS: dict[Code, ReasonText] = {
         "The alert source gave no usable answer.",
         "Make the alert source answer; unknown never means yes.",
         is_warning=True,
+    ),
+    Code.HEALTH_QUERY: ReasonText(
+        "A condition of --health-queries does not hold.", "Look at what the query measures, or change its condition."
+    ),
+    Code.HEALTH_UNKNOWN: ReasonText(
+        "A health query has no usable answer: an error, no sample, or one that is too old.",
+        "Ask Prometheus the same query; look at its targets, at --prometheus-url, and at the query's `fresh` and "
+        "`labels`.",
     ),
     Code.FORECAST_REFUSES: ReasonText(
         "Pods would not find room, or can never be evicted.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from msgspec import json
 
@@ -33,6 +33,10 @@ class Fields:
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
+
+    def refuse(self, name: str, why: str) -> NoReturn:
+        """Raises `FieldError`."""
+        raise FieldError(name, why)
 
     def one(self, name: str, parse: Callable[[str], T], default: T | None = None) -> T:
         """The value of a field that holds one text. Without a default it is needed. Raises `FieldError`."""

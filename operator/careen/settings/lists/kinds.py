@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from careen.settings.kinds import Kind
 
 if TYPE_CHECKING:
+    from careen.settings.lists.health_queries import ConfiguredQuery
     from careen.settings.lists.windows import ConfiguredWindow
 
 
@@ -26,12 +28,23 @@ def _written(value: Any) -> str:
     return str(value.text)
 
 
-WINDOWS = Kind(
-    metavar="YAML",
-    parse=_window,
-    many=True,
-    split=_items,
-    is_mapping=True,
-    show=_written,
-    may_begin_with_a_quote=True,
-)
+def _query(text: str) -> ConfiguredQuery:
+    from careen.settings.lists.health_queries import parse
+
+    return parse(text)
+
+
+def _kind(parse: Callable[[str], Any]) -> Kind:
+    return Kind(
+        metavar="YAML",
+        parse=parse,
+        many=True,
+        split=_items,
+        is_mapping=True,
+        show=_written,
+        may_begin_with_a_quote=True,
+    )
+
+
+WINDOWS = _kind(_window)
+HEALTH_QUERIES = _kind(_query)

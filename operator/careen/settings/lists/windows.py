@@ -33,7 +33,7 @@ def parse(text: str) -> ConfiguredWindow:
     utc: tzinfo = UTC
     zone = fields.one("time-zone", kinds.time_zone, utc)
     window = NamedWindow(
-        name=fields.one("name", _name),
+        name=fields.one("name", kinds.short_name),
         opens=Cron(expression=fields.one("cron", _cron), seconds=fields.one("duration", _duration), zone=zone)
         if _is_cron(fields)
         else _by_days(fields, zone),
@@ -68,12 +68,6 @@ def _excluded(fields: Fields) -> tuple[Dates, ...]:
     if len(dates) > _MOST_DATES:
         raise FieldError("exclude", f"has more than {_MOST_DATES} entries")
     return tuple(sorted(dates, key=lambda each: (each.first, each.last)))
-
-
-def _name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", text):
-        raise ValueError("expected a name of at most 63 letters, digits, -, _ and .")
-    return text
 
 
 def _days(text: str) -> tuple[int, ...]:
