@@ -13,7 +13,7 @@ from careen.core.facts.observation import NotAsked, Sample, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import HealthQuery, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, When
+from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
 
 # Between the clocks of the agent and of Prometheus. An answer that is older comes from a cache.
@@ -82,4 +82,11 @@ def _unknown(why: str) -> Refusal:
     )
 
 
-GATE = Gate(name="health-queries", ask=ask, when=ALWAYS, cost=Cost.COSTLY, needs=needs)
+GATE = Gate(
+    name="health-queries",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.COSTLY,
+    needs=needs,
+    foresight=Unforeseen(what="the health queries"),
+)

@@ -12,7 +12,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.gates.hold import until_of
-from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
 from careen.core.situation import Situation
 from careen.core.windows.openings import is_open, windows_of
 from careen.core.windows.values import Cron, Dates, NamedWindow, Window
@@ -74,4 +74,11 @@ def _dates(dates: Dates) -> str:
     return f"{dates.first}" if dates.first == dates.last else f"{dates.first}..{dates.last}"
 
 
-GATE = Gate(name="maintenance-window", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=nothing)
+GATE = Gate(
+    name="maintenance-window",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Foreseen.WITHOUT_FORECAST,
+)
