@@ -30,6 +30,8 @@ HARM: dict[str, str] = {
     "prometheus_ca_file": "/tmp/mine",
     "prometheus_client_certificate_file": "/proc/1/root/var/lib/kubelet/pki/kubelet-client-current.pem",
     "prometheus_client_key_file": "/proc/1/root/etc/shadow",
+    "alertmanager_token_file": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+    "alertmanager_ca_file": "/tmp/mine",
     "scheduler_config": "/proc/1/root/etc/shadow",
 }
 # What goes with some of them, so that they contradict nothing.
@@ -40,7 +42,8 @@ BESIDE = {
 
 
 def flags_for(name: str, **more: str) -> dict[str, tuple[str, ...]]:
-    url = {"prometheus_url": ("https://p",)} if name.startswith("prometheus") else {}
+    server = name.partition("_")[0]
+    url = {f"{server}_url": ("https://p",)} if server in ("prometheus", "alertmanager") else {}
     return {"node_id": ("n1",), **url, **BESIDE.get(name, {}), **{key: (value,) for key, value in more.items()}}
 
 
