@@ -55,6 +55,11 @@ class Taint(Value, kw_only=True):
     time_added: str | None = None
 
 
+READINESS_PREFIX = "readiness.k8s.io/"
+"""Of the taints that node-readiness-controller puts on a node while a NodeReadinessRule's conditions do not hold
+(kubernetes-sigs/node-readiness-controller, api/v1alpha1)."""
+
+
 class NodeView(Value, kw_only=True):
     """A Node, as far as careen looks at Nodes. `boot_id` is what the kubelet last reported; empty when never."""
 
@@ -79,6 +84,11 @@ class NodeView(Value, kw_only=True):
         """The record, or why it cannot be one that this release wrote. Whoever judges another node by its record
         asks this: what the node's own agent takes for unreadable proves nothing to others."""
         return believed(self.written)
+
+    @property
+    def readiness_taints(self) -> tuple[str, ...]:
+        """Keys of the taints of NodeReadinessRules, by name."""
+        return tuple(sorted({taint.key for taint in self.taints if taint.key.startswith(READINESS_PREFIX)}))
 
     @property
     def zone(self) -> str:

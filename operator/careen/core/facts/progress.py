@@ -84,6 +84,7 @@ class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unk
     prior_labels: Mapping[str, str | None] = field(
         default_factory=dict
     )  # of the keys that --pre-reboot-node-labels changed
+    prior_readiness: tuple[str, ...] = ()  # keys of taints of a NodeReadinessRule that stood before the cordon
     owners: tuple[OwnerHealth, ...] = ()  # of displaced pods, as healthy as they were before
     drain_started: Mark | None = None
     drain_started_at: str = ""  # RFC 3339, for the report of the reboot

@@ -253,6 +253,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
             for key, value in policy.pre_reboot_labels.items()
             if node.labels.get(key) != value
         },
+        prior_readiness=node.readiness_taints,
         owners=baseline.taken(situation, leaving),
         drain_started=situation.mark(),
         drain_started_at=rfc3339(situation.server_now),

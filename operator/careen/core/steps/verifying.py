@@ -85,6 +85,8 @@ def what_ails(situation: Situation) -> str:
         return "the kubelet has not reported the new boot"
     if not node.ready:
         return "the node is not ready"
+    if missing := [key for key in node.readiness_taints if key not in situation.progress.prior_readiness]:
+        return f"a NodeReadinessRule has not removed {', '.join(missing[:3])}"
     if not isinstance(pods, tuple):
         return "the pods of this node cannot be listed"
     return _not_ready(situation, pods, were_ready=True)

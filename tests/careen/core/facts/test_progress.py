@@ -43,6 +43,7 @@ by_type: dict[object, st.SearchStrategy[object]] = {
     Announcement | None: st.none() | announcements,
     Mapping[str, str | None]: st.dictionaries(st.text(), st.none() | st.text()),
     tuple[OwnerHealth, ...]: st.lists(owners, max_size=3).map(tuple),
+    tuple[str, ...]: st.lists(st.text(), max_size=3).map(tuple),
 }
 records = st.builds(Progress, **{name: by_type[hint] for name, hint in get_type_hints(Progress).items()})
 
