@@ -16,6 +16,7 @@ import yaml
 from careen.cli.support import lock_place
 from careen.cluster import evictions
 from careen.cluster.access import Right, needed_rights
+from careen.core.autoscalers import PROTECTION
 from careen.core.facts import keys
 from careen.host import inhibitors
 from careen.settings import kinds
@@ -581,7 +582,8 @@ def test_the_agent_knows_what_the_policies_say_of_its_evictions() -> None:
 def test_the_policies_know_careens_own_keys_and_those_of_people() -> None:
     (own_node,) = (each for each in POLICIES if each["metadata"]["name"] == "careen-own-node")
     said = {each["name"]: each["expression"] for each in own_node["spec"]["variables"]}
-    assert said["labels"].startswith(f"['{keys.REBOOT_LABEL}'] +")
+    assert said["labels"].startswith(f"['{keys.REBOOT_LABEL}', '{keys.EXCLUDE_FROM_BALANCERS}'] +")
+    assert said["annotations"].startswith(f"{list(PROTECTION)} +")
     assert said["taints"].startswith(f"['{keys.DEFAULT_TAINT_KEY}'] +")
     assert f"!key.startsWith('{keys.PREFIX}')" in said["foreignAnnotations"]
     assert f"key in ['{keys.HOLD}', '{keys.REBOOT_NOW}']" in said["foreignAnnotations"]
