@@ -474,6 +474,15 @@ def test_the_command_of_the_unit_follows_the_hosts_sentinel_both_ways(tmp_path: 
         theirs.touch() if wanted else theirs.unlink(missing_ok=True)
         done = run(["/bin/sh", "-c", script])
         assert (done.returncode, done.stderr, ours.exists()) == (0, "", wanted)
+    for packages, expected in ((None, ""), ("linux-image\nlibc6\n", "linux-image\nlibc6\n"), (None, "")):
+        theirs.touch()
+        lists = [file.with_name("reboot-required.pkgs") for file in (theirs, ours)]
+        lists[0].unlink(missing_ok=True) if packages is None else lists[0].write_text(packages)
+        assert run(["/bin/sh", "-c", script]).stderr == ""
+        assert lists[1].read_text() == expected
+    theirs.unlink()
+    assert run(["/bin/sh", "-c", script]).returncode == 0
+    assert list(ours.parent.iterdir()) == []
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on the PATH")
