@@ -23,6 +23,7 @@ from careen.cli.support.screen import BadInput, did_you_mean, no_such_node, say
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
+from careen.core.autoscalers import removed_by
 from careen.core.drain.drain_plan import rule_of
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint
@@ -299,6 +300,7 @@ def plan(
             *assumed,
             *shut,
             *notes,
+            *_left_alone(world),
             *world.notes,
             *_agents_note(world.agents, given_config=scheduler_config is not None),
             *_not_foreseen(policy),
@@ -389,9 +391,18 @@ def _chosen(world: _World, names: Sequence[str], *, waiting: bool) -> tuple[str,
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
         raise no_such_node(unknown[0], known)
+    stays = [view for view in world.views if not removed_by(view)]
     if waiting:
-        return tuple(view.name for view in world.views if keys.REBOOT_LABEL in view.labels)
-    return tuple(names) or tuple(known)
+        return tuple(view.name for view in stays if keys.REBOOT_LABEL in view.labels)
+    return tuple(names) or tuple(view.name for view in stays)
+
+
+def _left_alone(world: _World) -> list[str]:
+    """Nodes that the agents leave alone, because somebody removes them."""
+    names = [view.name for view in world.views if removed_by(view)]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    why = "left alone, because an autoscaler is removing the node; it is planned only by name"
+    return [f"{', '.join(names[:3])}{more}: {why}"] if names else []
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
