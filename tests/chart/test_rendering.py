@@ -77,7 +77,7 @@ def test_every_name_follows_the_release(tmp_path: Path) -> None:
         values={
             "fullnameOverride": "rb",
             "serviceAccount": {"name": "acc"},
-            "components": {"network": True, "alerts": True, "admission": True},
+            "components": {"network": True, "alerts": True, "dashboard": True, "admission": True},
             "configuration": {"notifyUrl": "discord://t@1"},
         },
         release="x",

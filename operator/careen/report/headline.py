@@ -200,7 +200,7 @@ def _opening(now: datetime, policy: Policy | None) -> str:
         return "which has opened meanwhile"
     if opening is None:
         return "which never opens"
-    return f"which opens at {opening.astimezone(policy.window.zone):%a %Y-%m-%d %H:%M}, in {age(now, opening)}"
+    return f"which opens at {opening.astimezone(policy.window.zone):%a %Y-%m-%d %H:%M %Z}, in {age(now, opening)}"
 
 
 def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:

@@ -154,7 +154,7 @@ def test_outside_the_window_the_next_opening_is_told(desk: Desk) -> None:
     desk.lock(LockContent())
     said = headline(desk)
     assert (
-        f"Nothing will start: outside the maintenance window every day, which opens at {opens:%a %Y-%m-%d %H:%M}, in "
+        f"Nothing will start: outside the maintenance window every day, which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
         in said
     )
     assert "(all 2 waiting nodes)" in said
