@@ -55,9 +55,7 @@ class Columns:
 
         same_names, same_images = keeps("name"), keeps("images")
         same_labels = same_names and keeps("labels")
-        new = type(self)(
-            tuple(nodes), self.labels if same_labels else None, self.images if same_images else None
-        )
+        new = type(self)(tuple(nodes), self.labels if same_labels else None, self.images if same_images else None)
         new._take_over(self, "all_rows")
         if same_names:
             new._take_over(self, "names", "row_of")
@@ -173,7 +171,7 @@ class Columns:
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
         """By line of `allocatable`: whether every node has some of the resource."""
-        return tuple((self.allocatable > 0).all(axis=1).tolist())
+        return tuple(bool(line.all()) for line in self.allocatable > 0)
 
     @cached_property
     def allocatable_floats(self) -> NDArray[np.float64]:

@@ -35,6 +35,7 @@ from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
+from careen.report.openings import shut_at
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
@@ -278,6 +279,7 @@ def plan(
             )
 
     wanted = Order(line) if line else policy.order
+    shut = shut_at(policy, [each for each in world.views if each.name in set(chosen)], begins or world.taken_at)
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
     first = simulate(wanted)
     others_drawn = (simulate(wanted, seed) for seed in range(1, seeds if first.is_open else 1))
@@ -295,6 +297,7 @@ def plan(
         notes=(
             *_without_effect(changed),
             *assumed,
+            *shut,
             *notes,
             *world.notes,
             *_agents_note(world.agents, given_config=scheduler_config is not None),
@@ -479,7 +482,7 @@ def _durations(
         notes.append(f"durations are assumed, not measured; give {listed(assumed)} to plan with yours")
     durations = Durations(
         held_back=policy.drain.delay_seconds,
-        drain=drained + policy.reboot_delay_seconds,
+        drain=drained + policy.balancer_settle_seconds + policy.reboot_delay_seconds,
         settle=max(settled, policy.lock_release_delay_seconds),
         handover=handover,
         boot=measured.others if boot is None else boot,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion
 from careen.core.decision import Decision
 from careen.core.drain import drain_plan
@@ -150,6 +151,8 @@ def _not_asked(situation: Situation) -> Decision:
         return undo(
             situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"
         )
+    if leaving := autoscalers.left_alone(situation.node):
+        return undo(situation, Phase.WAITING, Code.BEING_REMOVED, f"{leaving}; the drain is undone")
     if not situation.node.unschedulable:
         return failing.undone(
             situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service"
