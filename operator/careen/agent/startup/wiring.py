@@ -149,7 +149,7 @@ class Agent:
         )
         tests = SelfTests(host, self._clock)
         forecaster = self._forecaster(live)
-        observer = Observer(self._senses(live, host, lock, need, tests, forecaster))
+        observer = Observer(self._senses(live, host, lock, need=need, tests=tests, forecaster=forecaster))
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
         mind = Mind(observer, self._hands(live, host, lock))
@@ -298,6 +298,7 @@ class Agent:
         live: LiveSettings,
         host: Host,
         lock: LockStore,
+        *,
         need: NeedWatch,
         tests: SelfTests,
         forecaster: ChildForecaster,
