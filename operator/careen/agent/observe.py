@@ -58,6 +58,10 @@ T = TypeVar("T")
 # and a hold must be heard.
 _ANSWER_SECONDS = 1.0
 
+# Another coordinator takes longer to come into being: what let a node take its claim counts under the claim, if
+# that follows at once. Before the reboot it is asked anew in any case.
+_FOREIGN_SECONDS = 2.0
+
 DRY_RUNS_SECONDS = 60.0
 """No dry run begins later: 110 pods behind a webhook that takes 8 s would hold the claim for a quarter of an hour."""
 # Nothing moves, so no order has to be kept; half of the client's threads stay free.
@@ -101,6 +105,7 @@ class Observer:
         self._node_read_at = 0.0
         self._is_answer = False
         self._known_lock: tuple[LockReading, float] | None = None
+        self._known_foreign: tuple[dict[str, Any], float] | None = None
         self._passes_lock_on = False
         self._gather: dict[Evidence, Callable[[Observation, Policy], Awaitable[dict[str, Any]]]] = {
             Evidence.NODE: self._fresh_node,
@@ -284,13 +289,18 @@ class Observer:
         )
         return {"queries": {each.name: found for each, found in zip(policy.health_queries, answers, strict=True)}}
 
-    async def _foreign(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
-        senses = self._senses
-        return {
-            "foreign": await _known(
-                find_foreign(senses.api, namespace=senses.daemonset_namespace, name=senses.daemonset_name)
-            )
-        }
+    async def _foreign(self, seen: Observation, _policy: Policy) -> dict[str, Any]:
+        senses, asked_at = self._senses, self._senses.api.clock.monotonic()
+        if self._known_foreign is not None and _recorded_phase(seen.node) is Phase.CLAIMING:
+            found, known_at = self._known_foreign
+            if asked_at - known_at < _FOREIGN_SECONDS:
+                return found
+        answer = await _known(
+            find_foreign(senses.api, namespace=senses.daemonset_namespace, name=senses.daemonset_name)
+        )
+        found = {"foreign": answer}
+        self._known_foreign = None if isinstance(answer, Unknown) else (found, asked_at)
+        return found
 
     async def _forecast(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}

@@ -23,6 +23,8 @@ from careen.core.steps.shared import failing, working
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
+FIRST_LOOK_SECONDS = 0.5  # most nodes are ready by the time their agent runs, and their own pods a moment later
+_LOOK_SHARE = 0.25  # of what it has taken so far
 
 
 def begin(situation: Situation) -> Decision:
@@ -75,7 +77,8 @@ def decide(situation: Situation) -> Decision:
             f"{ailing}, {waited:.0f} s after the boot was seen",
             progress=situation.progress,
         )
-    return stay(situation, Code.VERIFYING, ailing, look=LOOK_SECONDS)
+    look = min(max(FIRST_LOOK_SECONDS, waited * _LOOK_SHARE), LOOK_SECONDS)
+    return stay(situation, Code.VERIFYING, ailing, look=look)
 
 
 def what_ails(situation: Situation) -> str:

@@ -68,6 +68,14 @@ def test_cordon_taint_and_labels_are_put_back_in_one_patch() -> None:
     assert [action.occasion for action in decision.actions if isinstance(action, Notify)] == [Occasion.UNCORDON]
 
 
+@pytest.mark.parametrize(("waited", "look"), [(0.0, 0.5), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0), (60.0, 1.0)])
+def test_a_node_that_is_almost_ready_is_looked_at_sooner(waited: float, look: float) -> None:
+    """Its own pods are often ready a moment after its agent."""
+    record = replace(RECORD, verify_started=ago(waited))
+    decision = decided(record, node={**NODE, "ready": False}, need=NO, policy=a_policy(**POLICY))
+    assert (decision.phase, decision.look_again_seconds) == (Phase.VERIFYING, look)
+
+
 def test_the_reboot_is_reported_with_both_boots_its_length_and_the_lead_time() -> None:
     report = json.loads(str(the_patch(verifying()).annotations[keys.LAST_REBOOT]))
     assert report == {
