@@ -320,7 +320,9 @@ class Runner:
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
         """Of `nodes`; an all-nodes form is asked for those of `asked`, which has them all."""
-        if self._late_scores and any(plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores):
+        if self._late_scores and any(
+            plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores
+        ):
             return np.zeros(len(nodes), dtype=np.int64)
         at_once = self._scores_all.get(plugin.name)
         try:

@@ -55,9 +55,7 @@ class Columns:
 
         same_names, same_images = keeps("name"), keeps("images")
         same_labels = same_names and keeps("labels")
-        new = type(self)(
-            tuple(nodes), self.labels if same_labels else None, self.images if same_images else None
-        )
+        new = type(self)(tuple(nodes), self.labels if same_labels else None, self.images if same_images else None)
         new._take_over(self, "all_rows")
         if same_names:
             new._take_over(self, "names", "row_of")

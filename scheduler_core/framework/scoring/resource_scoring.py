@@ -84,9 +84,7 @@ def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes
 
 
 def _all_exact(columns: Columns, lines: Sequence[int | None]) -> bool:
-    return all(
-        line is not None and columns.everywhere[line] and columns.is_exact_in_floats[line] for line in lines
-    )
+    return all(line is not None and columns.everywhere[line] and columns.is_exact_in_floats[line] for line in lines)
 
 
 def _least_allocated_everywhere(parts: Sequence[tuple[int, Ints, Floats]]) -> Scores:

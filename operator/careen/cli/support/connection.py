@@ -20,12 +20,11 @@ from careen.cli.support import lock_place
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, patch_node, read_node
 from careen.cluster.wire.api import ApiServer
-from careen.cluster.wire.client import CannotReachCluster, ClientTransport, connect
+from careen.cluster.wire.client import CannotReachCluster, ClientTransport, connect, current_context
 from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
 from careen.cluster.wire.writes import Landed, Stale, StillUnclear
 from careen.core.actions import PatchNode
 from careen.core.facts.observation import Gone, LockReading, NodeView, Unknown
-from careen.core.lock import content as lock
 from careen.report.lock_report import LockState
 from careen.report.tables import count_of, listed
 from scheduler_core.values import Value
@@ -50,6 +49,13 @@ class Cluster(Value, kw_only=True):
     namespace: str
     name: str
     annotation: str
+    server: str = ""
+    """The API server's address."""
+
+    @property
+    def context_in_use(self) -> str:
+        """The kubeconfig's context, by name; empty where there is no kubeconfig, or it names none."""
+        return self.context or (current_context(Path(self.kubeconfig)) if self.kubeconfig else "")
 
     @property
     def lock(self) -> LockStore:
@@ -90,6 +96,7 @@ def ask(
                 namespace=found[0],
                 name=found[1],
                 annotation=annotation,
+                server=transport.credentials().server,
             )
         )
 
@@ -176,7 +183,7 @@ async def look_at_lock(cluster: Cluster) -> SeenLock:
         )
     except ClusterError as error:
         return SeenLock(state=Unknown(str(error)))
-    return SeenLock(state=lock.parse(reading.content), raw=reading.content, agents=reading.agents)
+    return SeenLock(state=reading.content, raw=reading.text, agents=reading.agents)
 
 
 async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:

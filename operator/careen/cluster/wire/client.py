@@ -23,7 +23,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.incluster_config import load_incluster_config
-from kubernetes.config.kube_config import load_kube_config
+from kubernetes.config.kube_config import list_kube_config_contexts, load_kube_config
 
 from careen.cluster.wire.errors import NotSent, Unclear
 from careen.cluster.wire.transport import Request, Response
@@ -92,6 +92,15 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
         remedy = "correct the file" if kubeconfig else "run inside a pod, or give --kubeconfig FILE"
         raise CannotReachCluster(f"cannot read {where}: {_what_is_wrong(kubeconfig, error)}; {remedy}") from error
     return configuration
+
+
+def current_context(kubeconfig: Path) -> str:
+    """The name of the context that a kubeconfig stands on; empty where it cannot be told."""
+    try:
+        _, current = list_kube_config_contexts(str(kubeconfig))  # type: ignore[no-untyped-call]
+    except (ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError):
+        return ""
+    return str(current["name"])
 
 
 def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
